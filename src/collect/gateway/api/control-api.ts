@@ -40,7 +40,7 @@ export class ControlApi {
     this.#deps = options;
   }
 
-  get(response: ServerResponse, { path }: ApiPath, caller: Caller): void {
+  get(response: ServerResponse, { path }: ApiPath, caller: Caller): undefined {
     if (path === "/metrics") {
       requireOwner(caller);
       const text = this.#deps.metrics();

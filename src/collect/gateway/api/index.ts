@@ -1,6 +1,2 @@
-export * from "./control-api.ts";
-export * from "./feedback.ts";
-export * from "./identity.ts";
-export * from "./redact-requests.ts";
-export * from "./requests.ts";
-export * from "./server.ts";
+export type { Gateway, GatewayOptions } from "./gateway-options.ts";
+export { openGateway } from "./open-gateway.ts";

@@ -47,9 +47,10 @@ interface PeersOptions {
   readonly log: (line: string) => void;
 }
 
-/** A request, as far as it says whose it is. */
+/** A request, and what it says of whose it is. */
 interface Asking {
   readonly request: IncomingMessage;
+  readonly response: ServerResponse;
   readonly path: ApiPath;
   readonly caller: Caller;
   readonly body: Buffer;
@@ -72,7 +73,7 @@ export class Peers {
   }
 
   /** The gateway that must answer, by name; undefined: this one. */
-  ownerOf(asking: Asking): string | undefined | Promise<string | undefined> {
+  #ownerOf(asking: Asking): string | undefined | Promise<string | undefined> {
     const { caller, path, request, body } = asking;
     if (this.isAlone && caller.owner === undefined) return undefined;
     const isForwarded = request.headers[FORWARDED_HEADER] !== undefined;
@@ -88,12 +89,18 @@ export class Peers {
     return this.#find(rollout, isOpening(path));
   }
 
+  /** Answers here, or passes the request on to the gateway that owns its rollout. A promise where the answer takes time;
+   *  a refusal is thrown, or rejects it. */
+  byOwner(asking: Asking, answer: () => Promise<void> | undefined): Promise<void> | undefined {
+    const owner = this.#ownerOf(asking);
+    if (owner === undefined) return answer();
+    return Promise.resolve(owner).then((name) =>
+      name === undefined ? answer() : this.#forward(name, asking),
+    );
+  }
+
   /** Resolves when the answer has been passed on. */
-  async forward(
-    owner: string,
-    request: IncomingMessage,
-    { response, body }: { response: ServerResponse; body: Buffer },
-  ): Promise<void> {
+  async #forward(owner: string, { request, response, body }: Asking): Promise<void> {
     // The client left while the owner was looked for: nobody would abort what is sent now.
     if (response.destroyed) return;
     const { pool, prefix } = this.#peers.get(owner)!;
@@ -183,7 +190,7 @@ function isOpening({ path }: ApiPath): boolean {
 }
 
 /** The rollout that a request is about, where it names one. */
-function concernedBy({ caller, path, body }: Omit<Asking, "request">): string | undefined {
+function concernedBy({ caller, path, body }: Pick<Asking, "caller" | "path" | "body">): string | undefined {
   if (isOfRollout(path)) return caller.rollout;
   const [, named] = /^\/v1\/rollouts\/([^/]+)(?:\/close)?$/.exec(path.path) ?? [];
   if (named !== undefined) return decodePart(named);

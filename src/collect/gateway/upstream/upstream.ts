@@ -129,7 +129,7 @@ interface Sending {
 class Attempt implements Exchange, Dispatcher.DispatchHandler {
   readonly #sending: Sending;
   readonly #receiver: Receiver;
-  readonly #with: AttemptRules;
+  readonly #deps: AttemptRules;
   #controller: Dispatcher.DispatchController | undefined;
   #timer: NodeJS.Timeout | undefined;
   #tries = 0;
@@ -139,15 +139,15 @@ class Attempt implements Exchange, Dispatcher.DispatchHandler {
   constructor(sending: Sending, rules: AttemptRules) {
     this.#sending = sending;
     this.#receiver = sending.receiver;
-    this.#with = rules;
+    this.#deps = rules;
   }
 
   start(): void {
-    const waitMs = this.#with.breaker.waitMs();
+    const waitMs = this.#deps.breaker.waitMs();
     if (waitMs > 0) {
       // Not in the caller's own turn: it has not got the exchange yet.
       queueMicrotask(() => {
-        if (!this.#aborted) this.#receiver.onError(breakerOpen(this.#with.name, waitMs));
+        if (!this.#aborted) this.#receiver.onError(breakerOpen(this.#deps.name, waitMs));
       });
       return;
     }
@@ -161,7 +161,7 @@ class Attempt implements Exchange, Dispatcher.DispatchHandler {
   abort(): void {
     if (this.#aborted) return;
     this.#aborted = true;
-    this.#with.breaker.undecided();
+    this.#deps.breaker.undecided();
     clearTimeout(this.#timer);
     this.#controller?.abort(new Error("the client left"));
   }
@@ -174,10 +174,10 @@ class Attempt implements Exchange, Dispatcher.DispatchHandler {
   onResponseStart(_controller: unknown, status: number, headers: ReplyHeaders): void {
     if (status < 200 || this.#aborted) return;
     const isFault = RETRIED.has(status);
-    const isAgain = isFault && this.#tries < this.#with.retries;
-    if (status < 500) this.#with.breaker.succeeded();
-    else if (isAgain) this.#with.breaker.undecided();
-    else this.#with.breaker.failed((this.#sending.options.body as Buffer | null) ?? undefined);
+    const isAgain = isFault && this.#tries < this.#deps.retries;
+    if (status < 500) this.#deps.breaker.succeeded();
+    else if (isAgain) this.#deps.breaker.undecided();
+    else this.#deps.breaker.failed((this.#sending.options.body as Buffer | null) ?? undefined);
     if (isAgain) {
       const retryAfter = headers["retry-after"];
       this.#again(typeof retryAfter === "string" ? retryAfter : undefined);
@@ -199,24 +199,24 @@ class Attempt implements Exchange, Dispatcher.DispatchHandler {
   onResponseError(_controller: unknown, error: Error): void {
     // An attempt given up for another one ends here, too.
     if (this.#aborted || this.#timer !== undefined) return;
-    if (!this.#passing && this.#tries < this.#with.retries) {
-      this.#with.breaker.undecided();
+    if (!this.#passing && this.#tries < this.#deps.retries) {
+      this.#deps.breaker.undecided();
       this.#again(undefined);
       return;
     }
-    this.#with.breaker.failed();
-    this.#receiver.onError(unreachable(this.#with.name, error));
+    this.#deps.breaker.failed();
+    this.#receiver.onError(unreachable(this.#deps.name, error));
   }
 
   #again(retryAfter: string | undefined): void {
     const old = this.#controller;
-    this.#with.onRetry();
+    this.#deps.onRetry();
     this.#timer = setTimeout(
       () => {
         this.#timer = undefined;
         this.start();
       },
-      this.#with.delayMs(this.#tries++, retryAfter),
+      this.#deps.delayMs(this.#tries++, retryAfter),
     );
     old?.abort(new Error("tried again"));
   }

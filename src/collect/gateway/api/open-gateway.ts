@@ -1,0 +1,63 @@
+/** Opens a gateway on a book: takes its lock, recovers what an earlier process left, and starts the server. In:
+ *  configuration, a book, a router. Out: a listening gateway; nothing stays open where the start fails. */
+import { join } from "node:path";
+import { RollbookError, reasonOf } from "../../../base/index.ts";
+import { type Catalog, type Lock, openCatalog, tryLock } from "../../../store/index.ts";
+import { readSecrets } from "../config.ts";
+import { ClosedIndex, type Recovered, recoverRollouts } from "../rollouts/index.ts";
+import type { Gateway, GatewayOptions } from "./gateway-options.ts";
+import { LOOPBACK } from "./host-check.ts";
+import { GatewayServer } from "./server.ts";
+
+export async function openGateway(options: GatewayOptions): Promise<Gateway> {
+  const { config, book } = options;
+  const { tokens, keys, secrets } = readSecrets(config, options.env);
+  if (tokens.length === 0 && !LOOPBACK.test(config.listen.host))
+    throw new RollbookError(
+      "bad-config",
+      { host: config.listen.host },
+      `the gateway would listen on ${config.listen.host} without a token. Set tokensEnv, or listen on 127.0.0.1.`,
+    );
+  const lock = takeLock(book.root, config.worker);
+  let catalog: Catalog | undefined;
+  let recovered: Recovered | undefined;
+  let server: GatewayServer | undefined;
+  try {
+    const directory = join(book.root, "journal", encodeURIComponent(config.worker));
+    // Reads what was written since the catalog was last brought up to date, here or by anybody else.
+    const opened = openCatalog(book.root);
+    catalog = opened;
+    await opened.sync();
+    const closed = new ClosedIndex(opened, config.worker);
+    recovered = recoverRollouts({ directory, catalog: opened, closed, signer: options.signer?.publicKey });
+    server = new GatewayServer(options, { tokens, keys, secrets, closed, recovered, directory });
+    await server.start();
+    const release = () => {
+      opened.close();
+      lock.release();
+    };
+    return server.handle(release);
+  } catch (error) {
+    try {
+      await server?.abandon();
+      await recovered?.journal.close().catch((reason) => {
+        options.log?.(`the journal could not be closed: ${reasonOf(reason)}`);
+      });
+    } finally {
+      catalog?.close();
+      lock.release();
+    }
+    throw error;
+  }
+}
+
+/** Two gateways of one name would take up each other's rollouts. */
+function takeLock(root: string, worker: string): Lock {
+  const lock = tryLock(join(root, "locks", `gateway-${encodeURIComponent(worker)}.gateway`));
+  if (lock !== undefined) return lock;
+  throw new RollbookError(
+    "gateway-running",
+    { root, worker },
+    `another gateway named ${worker} works on ${root}. Stop it, or give this one another \`worker\` name.`,
+  );
+}
