@@ -1,3 +1,4 @@
+export * from "./call-context.ts";
 export * from "./call-events.ts";
 export * from "./end-of-tick.ts";
 export * from "./journaled-bytes.ts";

@@ -2,91 +2,32 @@
  *  In: a parsed request and the client's response. Out: a call in the journal, whatever happened on the way.
  *  The last bytes of a reply are not released before it is durable (unless recording is async). What the call means
  *  for its rollout is found out later, from the journal. */
-import type { ServerResponse } from "node:http";
-import { type Clock, given, type Id, type RollbookError, reasonOf } from "../../../base/index.ts";
-import type { DecisionToLog, PromptVectors } from "../../../policy/index.ts";
-import type { GatewayConfig } from "../config.ts";
-import {
-  type Dialect,
-  type FinishKind,
-  finishKind,
-  type RequestFacts,
-  type TokenUsage,
-} from "../dialects/index.ts";
-import { type CallOutcome, type Journal, type OpenRollout, SOON_MS, type Waiter } from "../journal/index.ts";
-import type { Metrics } from "../metrics.ts";
-import type { RedactCall } from "../redact/index.ts";
-import { isSingle, type Rollouts } from "../rollouts/index.ts";
+import { type RollbookError, reasonOf } from "../../../base/index.ts";
+import type { PromptVectors } from "../../../policy/index.ts";
+import type { RequestFacts, TokenUsage } from "../dialects/index.ts";
+import { type CallOutcome, SOON_MS, type Waiter } from "../journal/index.ts";
 import { digestBody } from "../sealing/index.ts";
-import type { Exchange, Receiver, ReplyHeaders, Routes, Target, Upstream } from "../upstream/index.ts";
-import { HttpRefusal, parseBody, type ReplyReader, readerOf } from "../wire/index.ts";
-import { type CallEvent, type TellEvent, traceparentOf } from "./call-events.ts";
-import type { TurnEnd } from "./end-of-tick.ts";
+import type { Exchange, Receiver, ReplyHeaders } from "../upstream/index.ts";
+import { HttpRefusal, type ReplyReader, readerOf } from "../wire/index.ts";
+import type { CallContext, IncomingCall } from "./call-context.ts";
+import { callEvent } from "./call-report.ts";
+import { CallTarget, readAgain } from "./call-target.ts";
 import { jsonBytes, partsToKeep } from "./journaled-bytes.ts";
-import { passedHeaders, passedPath, type Returned, rewrittenBody, withLength } from "./outgoing.ts";
+import { passedHeaders, passedPath, withLength } from "./outgoing.ts";
 import { costUsd, estimateUsd } from "./prices.ts";
 
-/** What every call of a gateway shares. */
-export interface CallContext {
-  readonly config: GatewayConfig;
-  readonly clock: Clock;
-  /** A steady clock in milliseconds, for durations. */
-  readonly steadyMs: () => number;
-  readonly journal: Journal;
-  /** Undefined if nothing is to be redacted. */
-  readonly redact: RedactCall | undefined;
-  readonly returned: Returned;
-  /** Bytes of replies that are passing or not recorded yet. */
-  readonly replies: { heldBytes: number };
-  readonly rollouts: Rollouts;
-  readonly routes: Routes;
-  readonly upstreams: ReadonlyMap<string, Upstream>;
-  readonly metrics: Metrics;
-  readonly record: "durable" | "async";
-  /** When replies go out that wait for nothing. */
-  readonly turnEnd: TurnEnd;
-  /** For what nobody else will hear of. */
-  readonly log: (line: string) => void;
-  /** Undefined if nobody watches. */
-  readonly tell: TellEvent | undefined;
-}
-
-export interface IncomingCall {
-  readonly dialect: Dialect;
-  /** What the client sent; it can be read as a request of the dialect. */
-  readonly body: Buffer;
-  readonly rawHeaders: readonly string[];
-  /** Path and query below /v1. */
-  readonly path: string;
-  readonly rollout: OpenRollout;
-  readonly response: ServerResponse;
-}
-
-const NONE: ReadonlySet<string> = new Set();
 /** The status nginx gave to a client that left. */
 const CLIENT_LEFT = 499;
 /** Async recording waits for the disk, too, once this much is behind it. */
 const MAX_BEHIND_BYTES = 64 * 1024 * 1024;
-/** A longer reply in one piece is not parsed for a listener: calls would wait for it. */
-const MAX_TOLD_BYTES = 1024 * 1024;
 
 export class ModelCall implements Receiver, Waiter {
   readonly #in: IncomingCall;
-  readonly #with: CallContext;
+  readonly #deps: CallContext;
   readonly #index: number;
   readonly #startedAtMs: number;
   readonly #startMs: number;
-  readonly #decided: DecisionToLog[] = [];
-  #failed: Set<string> | undefined;
-  #vectors: PromptVectors | undefined;
-  #stepFamily: Id | undefined;
-  #candidate = "";
-  #target!: Target;
-  /** As the client says it. */
-  #asked = "";
-  /** Names from the configuration only: a client must not be able to make series. */
-  #modelLabel = "";
-  #sent: Buffer | undefined;
+  #aimed!: CallTarget;
   #exchange: Exchange | undefined;
   #reader: ReplyReader | undefined;
   #status = 0;
@@ -102,7 +43,7 @@ export class ModelCall implements Receiver, Waiter {
 
   constructor(incoming: IncomingCall, context: CallContext) {
     this.#in = incoming;
-    this.#with = context;
+    this.#deps = context;
     this.#startedAtMs = context.clock.nowMs();
     this.#startMs = context.steadyMs();
     this.#index = context.rollouts.begin(incoming.rollout);
@@ -112,11 +53,11 @@ export class ModelCall implements Receiver, Waiter {
    *  nobody knows the model; then nothing has been sent. */
   start(request: RequestFacts, vectors?: PromptVectors): void {
     const { response } = this.#in;
-    this.#vectors = vectors;
+    this.#aimed = new CallTarget(this.#in, { call: this.#index, vectors }, this.#deps);
     try {
-      if (!this.#aim(request)) throw unknownModel(request.model, this.#with.routes.names);
+      if (!this.#aimed.choose(request)) throw unknownModel(request.model, this.#deps.routes.names);
     } catch (error) {
-      this.#with.rollouts.takeBack(this.#in.rollout);
+      this.#deps.rollouts.takeBack(this.#in.rollout);
       throw error;
     }
     response.on("close", () => this.#closed());
@@ -125,7 +66,7 @@ export class ModelCall implements Receiver, Waiter {
 
   /** Instead of `start`, where the client has left. */
   leave(): void {
-    this.#with.rollouts.takeBack(this.#in.rollout);
+    this.#deps.rollouts.takeBack(this.#in.rollout);
   }
 
   onStart(status: number, headers: ReplyHeaders): void {
@@ -134,7 +75,7 @@ export class ModelCall implements Receiver, Waiter {
     this.#status = status;
     this.#firstByteMs = this.#elapsedMs();
     const isStream = String(headers["content-type"] ?? "").startsWith("text/event-stream");
-    const { returned, redact } = this.#with;
+    const { returned, redact } = this.#deps;
     this.#reader = readerOf(isStream ? "sse" : "json", dialect, { joinsTexts: redact !== undefined });
     const passed = this.#named(returned.headers(headers));
     if (returned.isHeld(status)) {
@@ -148,7 +89,7 @@ export class ModelCall implements Receiver, Waiter {
   onData(chunk: Buffer): boolean {
     const reader = this.#reader!;
     const passed = reader.push(chunk);
-    const { replies, config } = this.#with;
+    const { replies, config } = this.#deps;
     const { responseBytes, inFlightBytes, callMs } = config.limits;
     replies.heldBytes += chunk.length;
     if (reader.bytes > responseBytes || replies.heldBytes > inFlightBytes || this.#elapsedMs() > callMs) {
@@ -181,46 +122,15 @@ export class ModelCall implements Receiver, Waiter {
     this.#finish("cut", { thenDestroy: true });
   }
 
-  /** Picks a target; false if there is none (left). */
-  #aim(request: RequestFacts): boolean {
-    const { dialect, body } = this.#in;
-    const { routes, upstreams } = this.#with;
-    this.#asked = request.model;
-    if (routes.isAlias(request.model)) {
-      const isResting = (upstream: string) => upstreams.get(upstream)!.breaker.isOpen;
-      const choice = routes.choose(request.model, request, {
-        rollout: this.#in.rollout.id,
-        call: this.#index,
-        router: this.#in.rollout.opening.router,
-        requestBytes: body.length,
-        failed: this.#failed ?? NONE,
-        isResting,
-        vectors: this.#vectors,
-      });
-      if (choice === undefined) return false;
-      this.#decided.push(choice.decided);
-      this.#stepFamily = choice.family;
-      this.#target = choice.target;
-      this.#candidate = choice.candidate;
-      this.#modelLabel = request.model;
-    } else {
-      const target = routes.named(request.model);
-      if (target === undefined) return false;
-      this.#target = target;
-      this.#modelLabel = target.label;
-    }
-    this.#sent = rewrittenBody(body, request, { dialect: dialect.name, target: this.#target });
-    return true;
-  }
-
   #send(): void {
     const { rawHeaders, path, body } = this.#in;
-    this.#exchange = this.#with.upstreams.get(this.#target.upstream)!.send(
+    const { target, sent } = this.#aimed;
+    this.#exchange = this.#deps.upstreams.get(target.upstream)!.send(
       {
         method: "POST",
         path: passedPath(path),
         headers: passedHeaders(rawHeaders),
-        body: this.#sent ?? body,
+        body: sent ?? body,
       },
       this,
     );
@@ -228,19 +138,18 @@ export class ModelCall implements Receiver, Waiter {
 
   /** True if another candidate takes over. */
   #failOver(fault: string): boolean {
-    if (this.#candidate === "" || this.#over) return false;
-    const from = this.#candidate;
-    this.#failed = new Set(this.#failed).add(this.#candidate);
+    const { candidate: from } = this.#aimed;
+    if (from === "" || this.#over) return false;
     const before = this.#exchange;
     try {
-      if (!this.#aim(this.#readAgain())) return false;
+      if (!this.#aimed.chooseNext()) return false;
     } catch (error) {
       // The client gets what the upstream said: a router that refuses what remains has nothing better.
-      this.#with.log(`call ${this.#in.rollout.id}.${this.#index} has no other candidate: ${reasonOf(error)}`);
+      this.#deps.log(`call ${this.#in.rollout.id}.${this.#index} has no other candidate: ${reasonOf(error)}`);
       return false;
     }
     before?.abort();
-    this.#with.tell?.({ kind: "failover", ...this.#place(), from, to: this.#candidate, fault });
+    this.#deps.tell?.({ kind: "failover", ...this.#place(), from, to: this.#aimed.candidate, fault });
     this.#send();
     return true;
   }
@@ -249,7 +158,7 @@ export class ModelCall implements Receiver, Waiter {
   #closed(): void {
     const { response, rollout } = this.#in;
     const delivery = response.writableFinished ? "sent" : "aborted";
-    this.#with.metrics.delivered(delivery);
+    this.#deps.metrics.delivered(delivery);
     if (this.#over) {
       if (!this.#isToDestroy) rollout.mark(this.#index, delivery);
       return;
@@ -266,7 +175,7 @@ export class ModelCall implements Receiver, Waiter {
     const body = Buffer.from(JSON.stringify(dialect.errorBody(refusal)));
     this.#reader = readerOf("json", dialect);
     this.#reader.push(body);
-    this.#with.replies.heldBytes += body.length;
+    this.#deps.replies.heldBytes += body.length;
     const headers = { "content-type": "application/json", "content-length": String(body.length) };
     response.writeHead(
       refusal.status,
@@ -279,7 +188,7 @@ export class ModelCall implements Receiver, Waiter {
     if (this.#over) return;
     this.#over = true;
     this.#isToDestroy = thenDestroy;
-    const { record, journal } = this.#with;
+    const { record, journal } = this.#deps;
     try {
       this.#journal(outcome);
     } catch (error) {
@@ -291,25 +200,25 @@ export class ModelCall implements Receiver, Waiter {
       journal.whenDurable(this);
       return;
     }
-    this.#with.turnEnd.do(() => this.#release());
+    this.#deps.turnEnd.do(() => this.#release());
     journal.whenDurable(this, SOON_MS);
   }
 
   durable(): void {
-    this.#with.metrics.committed((this.#elapsedMs() - this.#durationMs) / 1000);
+    this.#deps.metrics.committed((this.#elapsedMs() - this.#durationMs) / 1000);
     this.#release();
     this.#end();
   }
 
   #end(): void {
-    this.#with.replies.heldBytes -= this.#reader?.bytes ?? 0;
-    this.#with.rollouts.end(this.#in.rollout, this.#index);
+    this.#deps.replies.heldBytes -= this.#reader?.bytes ?? 0;
+    this.#deps.rollouts.end(this.#in.rollout, this.#index);
   }
 
   /** What cannot be recorded is not delivered: the client sees a broken reply, not one that never happened. */
   lost(error: unknown): void {
-    this.#with.metrics.count("rollbook_gateway_record_failures_total");
-    this.#with.log(`call ${this.#in.rollout.id}.${this.#index} could not be recorded: ${reasonOf(error)}`);
+    this.#deps.metrics.count("rollbook_gateway_record_failures_total");
+    this.#deps.log(`call ${this.#in.rollout.id}.${this.#index} could not be recorded: ${reasonOf(error)}`);
     this.#in.response.destroy();
     this.#end();
   }
@@ -322,27 +231,27 @@ export class ModelCall implements Receiver, Waiter {
     const usage = this.#reader === undefined || this.#tooLarge ? undefined : this.#peek().usage;
     const parts = partsToKeep(
       {
-        request: () => this.#readAgain(),
+        request: () => readAgain(this.#in),
         body: this.#in.body,
         reader: this.#reader,
         tooLarge: this.#tooLarge,
       },
-      this.#with.redact,
+      this.#deps.redact,
     );
-    const { price, capture } = this.#target;
+    const { target, sent, decided, stepFamily } = this.#aimed;
+    const { price, capture } = target;
     const cost = usage === undefined || price === undefined ? undefined : costUsd(usage, price);
-    const sent = this.#sent;
     // What follows from the kept body and the target is hashed when the rollout is sealed.
     const isRenamed = sent !== undefined && capture === undefined && parts.requestForm === "body";
-    const place = this.#with.journal.called(
+    const place = this.#deps.journal.called(
       {
         index: this.#index,
         earlier: rollout.calls.size,
         dialect: dialect.name,
         status: this.#status,
         outcome: parts.cut === true && outcome === "answered" ? "cut" : outcome,
-        decided: this.#decided,
-        stepFamily: this.#stepFamily,
+        decided,
+        stepFamily,
         startedAtMs: this.#startedAtMs,
         firstByteMs: this.#firstByteMs,
         durationMs,
@@ -352,7 +261,7 @@ export class ModelCall implements Receiver, Waiter {
         isRenamed,
         sentDigest: sent === undefined || isRenamed ? undefined : digestBody(sent),
       },
-      { rollout: rollout.idBytes, target: this.#target.factsBytes },
+      { rollout: rollout.idBytes, target: target.factsBytes },
       parts,
     );
     const estimatedUsd = cost === undefined ? this.#estimateUsd() : undefined;
@@ -361,7 +270,7 @@ export class ModelCall implements Receiver, Waiter {
   }
 
   #estimateUsd(): number | undefined {
-    const { price } = this.#target;
+    const { price } = this.#aimed.target;
     const reader = this.#reader;
     // Who leaves has had the upstream work all the same.
     const hasLeft = this.#status === CLIENT_LEFT;
@@ -389,7 +298,7 @@ export class ModelCall implements Receiver, Waiter {
       response.end(this.#reader?.held());
       return;
     }
-    const body = this.#with.returned.body(this.#reader!.chunks);
+    const body = this.#deps.returned.body(this.#reader!.chunks);
     response.writeHead(this.#status, withLength(this.#heldHeaders, body.length));
     response.end(body);
   }
@@ -402,55 +311,32 @@ export class ModelCall implements Receiver, Waiter {
   }
 
   #measure(outcome: CallOutcome, usage: TokenUsage | undefined, costUsd: number | undefined): void {
-    this.#with.metrics.call({
-      upstream: this.#target.upstream,
-      model: this.#modelLabel,
+    const { metrics, tell } = this.#deps;
+    const call = {
+      upstream: this.#aimed.target.upstream,
+      model: this.#aimed.label,
       status: this.#status,
       outcome,
       firstByteMs: this.#firstByteMs,
       durationMs: this.#durationMs,
       usage,
       costUsd,
-    });
-    this.#with.tell?.(this.#event(outcome, usage, costUsd));
-  }
-
-  #event(outcome: CallOutcome, usage: TokenUsage | undefined, costUsd: number | undefined): CallEvent {
-    const { upstream, model: served, revision } = this.#target;
-    const { dialect, rollout, rawHeaders } = this.#in;
-    return {
-      ...{ kind: "call", ...this.#place(), dialect: dialect.name, model: this.#asked, upstream, served },
-      ...{ status: this.#status, outcome, durationMs: this.#durationMs },
-      ...(this.#candidate === "" ? {} : { candidate: this.#candidate }),
-      ...(isSingle(rollout) ? { single: true } : {}),
-      ...given({ firstByteMs: this.#firstByteMs, costUsd, fault: this.#fault, revision }),
-      ...given({ promptTokens: usage?.promptTokens, completionTokens: usage?.completionTokens }),
-      ...given({ finish: this.#finishTold(), route: this.#route(), traceparent: traceparentOf(rawHeaders) }),
     };
-  }
-
-  #finishTold(): FinishKind | undefined {
-    const reader = this.#reader;
-    if (reader === undefined || this.#tooLarge || this.#status >= 400) return undefined;
-    if (reader.form === "json" && reader.bytes > MAX_TOLD_BYTES) return undefined;
-    const { finishReason } = reader.finish().reply;
-    return finishReason === undefined ? undefined : finishKind(finishReason, this.#in.dialect);
-  }
-
-  #route(): CallEvent["route"] {
-    const decided = this.#decided.at(-1);
-    if (decided === undefined) return undefined;
-    const { decision, candidates, revision } = decided;
-    const { reason, chosen, probabilities, confidence, policy } = decision;
-    return {
-      ...{ family: this.#stepFamily!, revision, reason, probability: probabilities[chosen]! },
-      ...{ candidates: candidates.length, ...given({ policy, confidence: confidence ?? undefined }) },
-      ...(this.#failed === undefined ? {} : { failed: [...this.#failed] }),
+    metrics.call(call);
+    if (tell === undefined) return;
+    const reader = this.#tooLarge ? undefined : this.#reader;
+    const about = {
+      incoming: this.#in,
+      aimed: this.#aimed,
+      place: this.#place(),
+      reader,
+      fault: this.#fault,
     };
+    tell(callEvent({ ...call, ...about }));
   }
 
   #place() {
-    return { atMs: this.#with.clock.nowMs(), rollout: this.#in.rollout.id, call: this.#index };
+    return { atMs: this.#deps.clock.nowMs(), rollout: this.#in.rollout.id, call: this.#index };
   }
 
   /** Adds which call of which rollout this is, and what was chosen for it. */
@@ -458,18 +344,13 @@ export class ModelCall implements Receiver, Waiter {
     const { headerId } = this.#in.rollout;
     headers.push("x-rollbook-rollout", headerId, "x-rollbook-call", `${headerId}.${this.#index}`);
     // An agent that wants to stay with what a router chose names it in its next call.
-    if (this.#candidate !== "") headers.push("x-rollbook-model", this.#candidate);
+    const { candidate } = this.#aimed;
+    if (candidate !== "") headers.push("x-rollbook-model", candidate);
     return headers;
   }
 
-  /** Long prompts are not kept in memory a second time for what few calls need. */
-  #readAgain(): RequestFacts {
-    const { dialect, body } = this.#in;
-    return dialect.readRequest(parseBody(body))!;
-  }
-
   #elapsedMs(): number {
-    return Math.max(0, this.#with.steadyMs() - this.#startMs);
+    return Math.max(0, this.#deps.steadyMs() - this.#startMs);
   }
 }
 

@@ -1,0 +1,102 @@
+/** Where a call goes: to the model that its client names, or to the candidate that a router chooses, and to the next one
+ *  after a failure. In: what the request says. Out: the target, the body as the target gets it, and the decisions that
+ *  are recorded. Sends nothing. */
+import { given, type Id } from "../../../base/index.ts";
+import type { DecisionToLog, PromptVectors } from "../../../policy/index.ts";
+import type { RequestFacts } from "../dialects/index.ts";
+import type { Target } from "../upstream/index.ts";
+import { parseBody } from "../wire/index.ts";
+import type { CallContext, IncomingCall } from "./call-context.ts";
+import type { CallEvent } from "./call-events.ts";
+import { rewrittenBody } from "./outgoing.ts";
+
+const NONE: ReadonlySet<string> = new Set();
+
+export class CallTarget {
+  readonly #in: IncomingCall;
+  readonly #deps: Pick<CallContext, "routes" | "upstreams">;
+  readonly #call: number;
+  readonly #vectors: PromptVectors | undefined;
+  #failed: Set<string> | undefined;
+  /** One for each candidate that was asked. */
+  readonly decided: DecisionToLog[] = [];
+  /** Under which they are sealed. */
+  stepFamily: Id | undefined;
+  /** What the router chose; empty where the client named a model. */
+  candidate = "";
+  target!: Target;
+  /** As the client says it. */
+  asked = "";
+  /** Names from the configuration only: a client must not be able to make series. */
+  label = "";
+  /** Undefined if the body passes as it is. */
+  sent: Buffer | undefined;
+
+  /** `vectors` are those of the prompt, where the router reads them. */
+  constructor(
+    incoming: IncomingCall,
+    { call, vectors }: { call: number; vectors: PromptVectors | undefined },
+    deps: Pick<CallContext, "routes" | "upstreams">,
+  ) {
+    this.#in = incoming;
+    this.#call = call;
+    this.#vectors = vectors;
+    this.#deps = deps;
+  }
+
+  /** False if nobody knows the model, or no candidate is left. */
+  choose(request: RequestFacts): boolean {
+    const { dialect, body, rollout } = this.#in;
+    const { routes, upstreams } = this.#deps;
+    this.asked = request.model;
+    if (routes.isAlias(request.model)) {
+      const isResting = (upstream: string) => upstreams.get(upstream)!.breaker.isOpen;
+      const choice = routes.choose(request.model, request, {
+        rollout: rollout.id,
+        call: this.#call,
+        router: rollout.opening.router,
+        requestBytes: body.length,
+        failed: this.#failed ?? NONE,
+        isResting,
+        vectors: this.#vectors,
+      });
+      if (choice === undefined) return false;
+      this.decided.push(choice.decided);
+      this.stepFamily = choice.family;
+      this.target = choice.target;
+      this.candidate = choice.candidate;
+      this.label = request.model;
+    } else {
+      const target = routes.named(request.model);
+      if (target === undefined) return false;
+      this.target = target;
+      this.label = target.label;
+    }
+    this.sent = rewrittenBody(body, request, { dialect: dialect.name, target: this.target });
+    return true;
+  }
+
+  /** The candidate has failed: another one takes over, if one is left. */
+  chooseNext(): boolean {
+    this.#failed = new Set(this.#failed).add(this.candidate);
+    return this.choose(readAgain(this.#in));
+  }
+
+  /** How the last decision was made, for those who watch. */
+  route(): CallEvent["route"] {
+    const decided = this.decided.at(-1);
+    if (decided === undefined) return undefined;
+    const { decision, candidates, revision } = decided;
+    const { reason, chosen, probabilities, confidence, policy } = decision;
+    return {
+      ...{ family: this.stepFamily!, revision, reason, probability: probabilities[chosen]! },
+      ...{ candidates: candidates.length, ...given({ policy, confidence: confidence ?? undefined }) },
+      ...(this.#failed === undefined ? {} : { failed: [...this.#failed] }),
+    };
+  }
+}
+
+/** Long prompts are not kept in memory a second time for what few calls need. */
+export function readAgain({ dialect, body }: IncomingCall): RequestFacts {
+  return dialect.readRequest(parseBody(body))!;
+}
