@@ -3,23 +3,18 @@
  *  them sealed. Does not speak HTTP. */
 import { given, type Id, parseId } from "../../../base/index.ts";
 import { sealFinalState } from "../../../contract/index.ts";
-import { attest, signedAmong } from "../../../store/index.ts";
 import type { GatewayConfig } from "../config.ts";
-import {
-  feedbackFor,
-  type GradedEvent,
-  isNewGrade,
-  type OpenedEvent,
-  OpenRollout,
-} from "../journal/index.ts";
+import { type OpenedEvent, OpenRollout } from "../journal/index.ts";
 import { type DecisionSealer, type DecisionToSeal, detached } from "../sealing/index.ts";
 import { HttpRefusal } from "../wire/index.ts";
 import { CloseCoordinator, type CloseCoordinatorOptions, type CloseRequest } from "./close-coordinator.ts";
 import type { ClosedIndex } from "./closed-index.ts";
+import { Grader, type NewGrade, unknownRollout } from "./grader.ts";
 import { callsText } from "./lost-calls.ts";
 import { isSingle, makeOpening, sameOpening, singleOpening, type WantedOpening } from "./opening.ts";
 import type { DamagedRollout, Recovered } from "./recover.ts";
-import { type ClosedRollout, type CloseReport, RolloutStates } from "./rollout-states.ts";
+import { requireRoom } from "./rollout-caps.ts";
+import { type CloseReport, RolloutStates } from "./rollout-states.ts";
 
 /** How an open rollout stands. */
 export interface RolloutStatus {
@@ -34,9 +29,6 @@ export interface RolloutStatus {
   /** Status and reason of its last call, if the gateway refused it. */
   readonly lastRefusal?: string;
 }
-
-/** As many calls as a record of a rollout takes. */
-const MOST_TURNS = 100_000;
 
 export interface RolloutsOptions extends Omit<CloseCoordinatorOptions, "states"> {
   readonly config: GatewayConfig;
@@ -54,11 +46,13 @@ export class Rollouts {
   /** Turns in trying again what could not be sealed. */
   #turns = 0;
   readonly #closing: CloseCoordinator;
+  readonly #grader: Grader;
 
   constructor(options: RolloutsOptions) {
     this.#deps = options;
     this.#worker = parseId(options.config.worker, "worker");
     this.#closing = new CloseCoordinator({ ...options, states: this.#states });
+    this.#grader = new Grader({ ...options, states: this.#states, closing: this.#closing });
   }
 
   /** Takes up what a gateway left that died: rollouts of single calls are sealed, the others go on. */
@@ -191,34 +185,7 @@ export class Rollouts {
   enter(id: string, mayCostUsd: () => number): OpenRollout {
     const rollout = this.#states.enterable(id);
     if (rollout === undefined) throw this.#notOpen(id);
-    const { maxTurns = MOST_TURNS, budgetUsd } = rollout.opening;
-    if (rollout.turns >= maxTurns || rollout.turns >= MOST_TURNS) {
-      rollout.capped ??= "turns";
-      throw new HttpRefusal(429, "turn-cap", `rollout ${id} has used its ${rollout.turns} turns.`);
-    }
-    const { rolloutBytes } = this.#deps.config.limits;
-    if (rollout.bytes >= rolloutBytes) {
-      rollout.capped ??= "budget";
-      throw new HttpRefusal(
-        429,
-        "size-cap",
-        `the calls of rollout ${id} take ${rollout.bytes} bytes, and limits.rolloutBytes is ${rolloutBytes}. Close it.`,
-      );
-    }
-    if (budgetUsd === undefined) return rollout;
-    const { spentUsd, reservedUsd } = rollout;
-    if (spentUsd >= budgetUsd) {
-      rollout.capped ??= "budget";
-      throw new HttpRefusal(402, "budget-cap", `rollout ${id} has spent its ${budgetUsd} USD.`);
-    }
-    if (spentUsd + reservedUsd >= budgetUsd)
-      throw new HttpRefusal(
-        429,
-        "budget-reserved",
-        `what is left of the ${budgetUsd} USD of rollout ${id} is reserved for calls in progress. Wait for one of them.`,
-        { retry: true },
-      );
-    rollout.reserve(mayCostUsd());
+    requireRoom(rollout, this.#deps.config.limits, mayCostUsd);
     return rollout;
   }
 
@@ -287,7 +254,7 @@ export class Rollouts {
       case undefined:
       case "sealed":
       case "torn":
-        return this.#closing.reportOf(id, await this.#closed(id));
+        return this.#closing.reportOf(id, await this.#grader.closed(id));
       default:
         return state satisfies never;
     }
@@ -347,82 +314,10 @@ export class Rollouts {
   }
 
   /** Adds an outcome, durably. The same key again changes nothing. */
-  async grade(id: string, grade: Omit<GradedEvent, "kind" | "atMs">): Promise<{ added: boolean }> {
-    const { clock, metrics } = this.#deps;
-    const event: GradedEvent = { kind: "graded", ...grade, atMs: clock.nowMs() };
-    const state = this.#states.live(id);
-    // A rollout that is just being sealed takes its grades along; wait, and grade the artifact. Where there will be
-    // none, whoever closes it hears of that.
-    if (state?.kind === "closing") {
-      await Promise.allSettled([state.report]);
-      return this.grade(id, grade);
-    }
-    const added = await (state === undefined
-      ? this.#gradeClosed(id, event)
-      : this.#gradeOpen(state.rollout, event));
-    if (added) metrics.count("rollbook_gateway_feedback_total");
+  async grade(id: string, grade: NewGrade): Promise<{ added: boolean }> {
+    const added = await this.#grader.grade(id, grade);
+    if (added) this.#deps.metrics.count("rollbook_gateway_feedback_total");
     return { added };
-  }
-
-  async #gradeOpen(rollout: OpenRollout, event: GradedEvent): Promise<boolean> {
-    const { journal } = this.#deps;
-    const { id, grades } = rollout;
-    const isNew = isNewGrade(id, event, { grades, hasCall: (call) => rollout.hasCall(call) });
-    if (isNew) {
-      rollout.events.push(journal.event(id, event));
-      rollout.addGrade(event);
-    }
-    // Also for one that is there already: whoever brought it may still be waiting for the disk.
-    await journal.flush();
-    return isNew;
-  }
-
-  async #gradeClosed(id: string, event: GradedEvent): Promise<boolean> {
-    const { store, signer } = this.#deps;
-    const loaded = await this.#closed(id);
-    // Another outcome may have come in between: only what is held now has it.
-    const held = this.#states.get(id);
-    const before = held?.kind === "sealed" ? held.closed : loaded;
-    const isNew = isNewGrade(id, event, { ...before, hasCall: (call) => before.calls.includes(call) });
-    if (!isNew) {
-      await store.flush();
-      return false;
-    }
-    const after = { ...before, grades: [...before.grades, event] };
-    const feedback = feedbackFor(before, event);
-    const signatures = signer === undefined ? [] : attest(signedAmong(feedback), signer);
-    for (const { kind, bytes } of [...feedback, ...signatures]) store.put(kind, bytes);
-    // Whoever brings it again now waits for the same disk.
-    this.#states.seals(id, after, false);
-    try {
-      await store.flush();
-    } catch (error) {
-      this.#states.seals(id, before);
-      throw error;
-    }
-    const state = this.#states.get(id);
-    if (state?.kind === "sealed" && state.closed === after) this.#states.seals(id, after);
-    this.#closing.handOverMany();
-    return true;
-  }
-
-  /** What is known of a rollout that is sealed. */
-  async #closed(id: string): Promise<ClosedRollout> {
-    const held = () => {
-      const state = this.#states.get(id);
-      if (state?.kind === "sealed") return state.closed;
-      if (state?.kind !== "empty") return undefined;
-      throw new HttpRefusal(
-        409,
-        "empty-rollout",
-        `rollout ${id} was closed without a call: there is no artifact to add an outcome to.`,
-      );
-    };
-    // Somebody else may have read it, and graded it, meanwhile.
-    const { closed, sealing } = this.#deps;
-    const loaded = held() ?? (await closed.load(id, (digests) => sealing.look(digests)));
-    if (loaded === undefined) throw unknownRollout(id);
-    return held() ?? loaded;
   }
 
   #notOpen(id: string): HttpRefusal {
@@ -454,13 +349,4 @@ export class Rollouts {
 
 function nameTaken(id: string, why: string): HttpRefusal {
   return new HttpRefusal(409, "rollout-closed", `rollout ${id} ${why}. Choose another id.`);
-}
-
-function unknownRollout(id: string): HttpRefusal {
-  const name = JSON.stringify(id.slice(0, 80));
-  return new HttpRefusal(
-    404,
-    "unknown-rollout",
-    `no rollout is called ${name}. Open it with POST /v1/rollouts.`,
-  );
 }

@@ -1,0 +1,43 @@
+/** What a rollout may still use. In: a rollout, the limits of the gateway. Out: room for one more call, or a refusal. */
+import type { GatewayConfig } from "../config.ts";
+import type { OpenRollout } from "../journal/index.ts";
+import { HttpRefusal } from "../wire/index.ts";
+
+/** As many calls as a record of a rollout takes. */
+const MOST_TURNS = 100_000;
+
+/** Reserves what the next call may cost, where there is a budget; `mayCostUsd` is asked only then. */
+export function requireRoom(
+  rollout: OpenRollout,
+  { rolloutBytes }: Pick<GatewayConfig["limits"], "rolloutBytes">,
+  mayCostUsd: () => number,
+): void {
+  const { id } = rollout;
+  const { maxTurns = MOST_TURNS, budgetUsd } = rollout.opening;
+  if (rollout.turns >= maxTurns || rollout.turns >= MOST_TURNS) {
+    rollout.capped ??= "turns";
+    throw new HttpRefusal(429, "turn-cap", `rollout ${id} has used its ${rollout.turns} turns.`);
+  }
+  if (rollout.bytes >= rolloutBytes) {
+    rollout.capped ??= "budget";
+    throw new HttpRefusal(
+      429,
+      "size-cap",
+      `the calls of rollout ${id} take ${rollout.bytes} bytes, and limits.rolloutBytes is ${rolloutBytes}. Close it.`,
+    );
+  }
+  if (budgetUsd === undefined) return;
+  const { spentUsd, reservedUsd } = rollout;
+  if (spentUsd >= budgetUsd) {
+    rollout.capped ??= "budget";
+    throw new HttpRefusal(402, "budget-cap", `rollout ${id} has spent its ${budgetUsd} USD.`);
+  }
+  if (spentUsd + reservedUsd >= budgetUsd)
+    throw new HttpRefusal(
+      429,
+      "budget-reserved",
+      `what is left of the ${budgetUsd} USD of rollout ${id} is reserved for calls in progress. Wait for one of them.`,
+      { retry: true },
+    );
+  rollout.reserve(mayCostUsd());
+}
