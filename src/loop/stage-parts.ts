@@ -59,6 +59,37 @@ export interface WindowStages
   close(): Promise<void>;
 }
 
+/** What a kind of window does at its stages; assigning its tasks is the same for all. */
+type StageOf<C, At = WindowAt> = (context: C, at: At) => Promise<StageEnd>;
+interface StageFunctions<C> {
+  readonly plan: StageOf<C, Parameters<WindowStages["plan"]>[0]>;
+  readonly collect: StageOf<C>;
+  readonly score: StageOf<C>;
+  readonly train: StageOf<C>;
+  readonly judge: StageOf<C>;
+  readonly conclude: StageOf<C>;
+}
+
+export function stagesOf<
+  C extends RunContext & { readonly world: AssignedWorld & { readonly digest: WindowStages["world"] } },
+>(
+  context: C,
+  { plan, collect, score, train, judge, conclude }: StageFunctions<C>,
+  close: WindowStages["close"] = async () => {},
+): WindowStages {
+  return {
+    plan: (at) => plan(context, at),
+    planned: ({ window }) => assignWindow(context.config, context.world, window),
+    collecting: (at) => collect(context, at),
+    sealed: (at) => score(context, at),
+    scored: (at) => train(context, at),
+    trained: (at) => judge(context, at),
+    judged: (at) => conclude(context, at),
+    world: context.world.digest,
+    close,
+  };
+}
+
 interface AssignedWorld {
   readonly rows: number;
   assign(rows: readonly number[], samples: number): Assigned;
@@ -71,7 +102,7 @@ export function assignedTo(config: LoopConfig, world: AssignedWorld, window: Loo
 }
 
 /** Fixes who belongs to the window, before anything runs. */
-export function assignWindow(config: LoopConfig, world: AssignedWorld, window: LoopWindow): StageEnd {
+function assignWindow(config: LoopConfig, world: AssignedWorld, window: LoopWindow): StageEnd {
   const { rollouts } = config;
   return {
     step: {

@@ -15,7 +15,6 @@ import { learnerOf } from "./learner.ts";
 import { checkpointOf, routerFor, routerKey, routerRevision } from "./routers.ts";
 import {
   assignedTo,
-  assignWindow,
   contentsOf,
   forget,
   type RunContext,
@@ -24,6 +23,7 @@ import {
   type StageEnd,
   scoredEnd,
   sealMembers,
+  stagesOf,
   type WindowAt,
   type WindowStages,
 } from "./stage-parts.ts";
@@ -35,17 +35,7 @@ export interface StageContext extends RunContext {
 
 /** Windows that learn which candidate to choose. */
 export function routerStages(context: StageContext): WindowStages {
-  return {
-    plan: (at) => plan(context, at),
-    planned: ({ window }) => assignWindow(context.config, context.world, window),
-    collecting: (at) => collect(context, at),
-    sealed: (at) => score(context, at),
-    scored: (at) => train(context, at),
-    trained: (at) => judge(context, at),
-    judged: (at) => conclude(context, at),
-    world: context.world.digest,
-    close: async () => {},
-  };
+  return stagesOf(context, { plan, collect, score, train, judge, conclude });
 }
 
 /** `policy`: what collects. */

@@ -11,7 +11,6 @@ import type { LoopPolicy, PolicyRevision, RevisionKey, Sealed } from "../../cont
 import { servedAfter } from "../fold.ts";
 import {
   assignedTo,
-  assignWindow,
   contentsOf,
   forgetJournal,
   type RunContext,
@@ -19,6 +18,7 @@ import {
   type StageEnd,
   scoredEnd,
   sealMembers,
+  stagesOf,
   type WindowAt,
   type WindowStages,
 } from "../stage-parts.ts";
@@ -35,17 +35,7 @@ interface TokenContext extends RunContext {
 
 export async function tokenStages(run: RunContext, settings: TokenWorldConfig): Promise<WindowStages> {
   const context: TokenContext = { ...run, settings, world: await openTokenWorld(settings, run) };
-  return {
-    plan: (at) => plan(context, at),
-    planned: ({ window }) => assignWindow(context.config, context.world, window),
-    collecting: (at) => collect(context, at),
-    sealed: (at) => score(context, at),
-    scored: (at) => train(context, at),
-    trained: (at) => judge(context, at),
-    judged: (at) => conclude(context, at),
-    world: context.world.digest,
-    close: () => context.world.close(),
-  };
+  return stagesOf(context, { plan, collect, score, train, judge, conclude }, () => context.world.close());
 }
 
 async function plan(
