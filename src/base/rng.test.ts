@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { isRollbookError } from "./errors.ts";
-import { type Rng, rngFrom, threefry2x32 } from "./rng.ts";
+import { type Rng, rngFrom, splitKey, threefry2x32 } from "./rng.ts";
 
 const seed = fc.bigInt({ min: 0n, max: 2n ** 64n - 1n });
 const take = (rng: Rng, count: number): number[] => Array.from({ length: count }, () => rng.u32());
@@ -163,5 +163,25 @@ describe("split", () => {
 
   it.each([-1, 0.5, 2 ** 53])("refuses the key %s", (key) => {
     expect(() => rngFrom(0).split(key)).toThrowError(throwing("bad-split"));
+  });
+});
+
+describe("splitKey", () => {
+  it("gives names that differ in a digit numbers of their own, and even first draws", () => {
+    const root = rngFrom(3);
+    const names = Array.from({ length: 40_000 }, (_, i) => `r-${i % 400}.${Math.floor(i / 400)}`);
+    const keys = names.map(splitKey);
+    expect(new Set(keys).size).toBe(names.length);
+    const counts = new Array<number>(16).fill(0);
+    for (const key of keys) counts[Math.floor(16 * root.split(key).float())]!++;
+    expect(chiSquare(counts)).toBeLessThan(44); // 15 degrees of freedom: p < 1e-4
+  });
+
+  it("is a key that split takes, whatever the name", () => {
+    fc.assert(
+      fc.property(fc.string({ unit: "binary" }), (name) => {
+        expect(take(rngFrom(1).split(splitKey(name)), 1)).toHaveLength(1);
+      }),
+    );
   });
 });

@@ -125,6 +125,22 @@ class Threefry implements Rng {
   }
 }
 
+/** A name as a number for `split`, 53 bits of it: a tenth of the time that a name takes by itself, for what draws at every
+ *  request. Two names of one number would draw alike, so nothing that must resist an attacker may rest on it.
+ *  Two lanes of multiply and xor, each mixed into the other by the finaliser of MurmurHash3. */
+export function splitKey(name: string): number {
+  let low = 0x9e3779b9;
+  let high = 0x7f4a7c15;
+  for (let i = 0; i < name.length; i++) {
+    const unit = name.charCodeAt(i);
+    low = Math.imul(low ^ unit, 0x85ebca6b);
+    high = Math.imul(high ^ unit, 0xc2b2ae35);
+  }
+  low = Math.imul(low ^ (low >>> 16), 0x85ebca6b) ^ Math.imul(high ^ (high >>> 13), 0xc2b2ae35);
+  high = Math.imul(high ^ (high >>> 16), 0x85ebca6b) ^ Math.imul(low ^ (low >>> 13), 0xc2b2ae35);
+  return (high & 0x1fffff) * 2 ** 32 + (low >>> 0);
+}
+
 /** Four bytes, the lowest first, of a string of bytes: a digest comes as one in half the time of a Buffer. */
 function wordAt(bytes: string, at: number): number {
   const [a, b] = [bytes.charCodeAt(at), bytes.charCodeAt(at + 1)];

@@ -1,38 +1,22 @@
-/** The router that serves: one question in, one logged choice out.
+/** The router that serves: loads, swaps and takes back what decides; route-decider.ts decides.
  *  In: a configuration, where releases are found, a clock. Out: `choose` for a gateway, `chooseNext` after a failure,
  *  `explain`, `reload`, `rollBack`. A swap is one assignment between two requests, so no request waits or fails for it; a
- *  decision keeps the router that made it. Draws follow from the seed and the call, whatever comes first. */
-import type { Clock, Rng } from "../base/index.ts";
-import { RollbookError, reasonOf, rngFrom, short } from "../base/index.ts";
-import type { RouteAnswer, RouteQuestion } from "../collect/gateway/index.ts";
-import {
-  type Decision,
-  type DecisionCandidate,
-  decide,
-  distribution,
-  draw,
-  type PolicyModel,
-  type Router,
-} from "../policy/index.ts";
-import { type Declare, declareWith, defaultTable, listTable } from "./candidates.ts";
+ *  decision keeps the router that made it. */
+import { type Clock, reasonOf, short } from "../base/index.ts";
+import type { RouteQuestion } from "../collect/gateway/index.ts";
+import type { PolicyModel, Router } from "../policy/index.ts";
+import { defaultTable } from "./candidates.ts";
 import { checkRouterConfig, type RouterConfig } from "./config.ts";
 import { type Explanation, explainDecision } from "./explain.ts";
 import { type Loaded, type LoadPlace, loadServed, loadShadow, signatureOf } from "./load.ts";
 import type { ReleaseHistory } from "./passed-routers.ts";
+import { RouteDecider, type ServedAnswer } from "./route-decider.ts";
 import { embeddingOf, type Served, serve } from "./served.ts";
 
 export interface RouterPlace extends LoadPlace {
   readonly clock: Clock;
   /** One line for everything that a person should know: reloads, refusals, failures, rollbacks. */
   readonly log?: ((line: string) => void) | undefined;
-}
-
-/** A decision with what it takes to explain it, to draw it again, or to choose again after a failure. */
-export interface ServedAnswer extends RouteAnswer {
-  readonly served: Served;
-  readonly question: RouteQuestion;
-  /** The draw is `rngFrom(seed).split(drawKey)`. */
-  readonly drawKey: string;
 }
 
 export interface RouterStatus {
@@ -93,23 +77,16 @@ interface FixedRouter {
 export class ServedRouter {
   readonly config: RouterConfig;
   readonly #place: RouterPlace;
-  readonly #declare: Declare;
-  readonly #rng: Rng;
+  readonly #decider: RouteDecider;
   #served: Served;
   #previous: Served | undefined;
   #shadow: Served | undefined;
   #signature: string;
   #sinceMs: number;
-  #unnamed = 0;
   #reloading: Promise<Reloaded> | undefined;
   #timer: NodeJS.Timeout | undefined;
-  readonly #lists = new Map<string, Served>();
   readonly #takenBack: ReleaseHistory["rollbacks"][number][] = [];
-  readonly #told = new Set<string>();
-  readonly #counts = {
-    ...{ decisions: 0, fallbacks: 0, shadowed: 0, disagreed: 0 },
-    ...{ reloads: 0, refusedReloads: 0, rollbacks: 0 },
-  };
+  readonly #counts = { reloads: 0, refusedReloads: 0, rollbacks: 0 };
 
   constructor(
     config: RouterConfig,
@@ -118,8 +95,7 @@ export class ServedRouter {
   ) {
     this.config = config;
     this.#place = { ...place, takenBack: this.#takenBack };
-    this.#declare = declareWith(config);
-    this.#rng = rngFrom(config.seed);
+    this.#decider = new RouteDecider(config, (line) => this.#log(line));
     this.#served = loaded.served;
     this.#previous = loaded.previous;
     this.#signature = signature;
@@ -130,21 +106,16 @@ export class ServedRouter {
   }
 
   /** The gateway's `choose`. It answers wherever a static router would: a policy that fails leaves the table to decide. */
-  readonly choose = (question: RouteQuestion): ServedAnswer => {
-    const candidates = this.#declare(question.candidates);
-    const drawKey = this.#drawKey(question);
-    const asked = candidates === question.candidates ? question : { ...question, candidates };
-    return this.#decide(asked, { served: this.#arm(question), drawKey });
-  };
+  readonly choose = (question: RouteQuestion): ServedAnswer =>
+    this.#decider.choose(question, {
+      served: this.#served,
+      previous: this.#previous,
+      shadow: this.#shadow,
+    });
 
   /** The next choice of the same router after candidates failed: a second step, with its probabilities over the rest. */
   chooseNext(previous: ServedAnswer, failed: readonly string[]): ServedAnswer {
-    const { question, served, drawKey } = previous;
-    const gone = new Set(failed);
-    const candidates = question.candidates.map((one) =>
-      gone.has(one.id) && one.selectable ? { ...one, selectable: false, reasons: ["failed"] } : one,
-    );
-    return this.#decide({ ...question, candidates }, { served, drawKey });
+    return this.#decider.chooseNext(previous, failed);
   }
 
   explain(answer: ServedAnswer): Explanation {
@@ -168,7 +139,7 @@ export class ServedRouter {
       previous: this.#previous?.digest ?? null,
       shadow: this.#shadow?.digest ?? null,
       sinceMs: this.#sinceMs,
-      counts: { ...this.#counts },
+      counts: { ...this.#decider.counts, ...this.#counts },
     };
   }
 
@@ -251,89 +222,6 @@ export class ServedRouter {
     return (standing?.rollbacks ?? []).some(({ from, atMs }) => from.digest === digest && atMs >= releasedAt);
   }
 
-  /** While a new router is watched, a share of the rollouts stays with the one before. */
-  #arm({ call }: RouteQuestion): Served {
-    const holdback = this.config.rollback?.holdback ?? 0;
-    if (holdback === 0 || this.#previous === undefined || call === undefined) return this.#served;
-    const rollout = call.replace(/\.\d+$/, "");
-    return this.#rng.split(`holdback ${rollout}`).float() < holdback ? this.#previous : this.#served;
-  }
-
-  #decide(question: RouteQuestion, { served, drawKey }: { served: Served; drawKey: string }): ServedAnswer {
-    const { candidates } = question;
-    const isFirst = !candidates.some(hasFailed);
-    const failed = isFirst ? [] : candidates.filter(hasFailed).map(({ id }) => id);
-    const key = isFirst ? drawKey : `${drawKey}\nwithout ${failed.join(" ")}`;
-    this.#counts.decisions++;
-    const { decision, by } = this.#firstThatAnswers(question, served, () => this.#rng.split(key));
-    const shadow =
-      isFirst && this.#shadow !== undefined
-        ? this.#askShadow(question, { shadow: this.#shadow, key, chosen: decision.chosen })
-        : undefined;
-    const { policy } = by.router;
-    decision.candidates ??= candidates;
-    if (by.model !== undefined && policy !== undefined) decision.policy = policy.revision;
-    if (shadow !== undefined) decision.shadow = shadow;
-    return {
-      decision,
-      family: this.config.family,
-      revision: by.revision,
-      served: by,
-      question,
-      drawKey,
-    };
-  }
-
-  /** The router; without its policy where that fails; the list of candidates where the table names none of them. */
-  #firstThatAnswers(
-    { context, candidates }: RouteQuestion,
-    served: Served,
-    rng: () => Rng,
-  ): { decision: Decision; by: Served } {
-    try {
-      return { decision: decide(context, candidates, served.router, rng()), by: served };
-    } catch (error) {
-      if (!candidates.some((one) => one.selectable) || mustRefuse(error, served)) throw error;
-      this.#counts.fallbacks++;
-      this.#logOnce(`router: ${short(served.digest)} could not decide: ${reasonOf(error)}`);
-      const next = served.withoutPolicy ?? this.#listOf(candidates, served);
-      if (next.digest === served.digest) throw error;
-      return this.#firstThatAnswers({ alias: "", context, candidates }, next, rng);
-    }
-  }
-
-  #listOf(candidates: readonly DecisionCandidate[], { router }: Served): Served {
-    const ids = candidates.map(({ id }) => id);
-    const key = JSON.stringify(ids);
-    const known = this.#lists.get(key);
-    if (known !== undefined) return known;
-    const { exploration, constraints } = router;
-    const list = serve(
-      { table: listTable(ids), floor: 0, exploration, ...(constraints === undefined ? {} : { constraints }) },
-      { why: "the table names none of the candidates, so they are taken in the order of the list" },
-    );
-    if (this.#lists.size >= MOST_LISTS) this.#lists.clear();
-    this.#lists.set(key, list);
-    return list;
-  }
-
-  #askShadow(
-    { context, candidates }: RouteQuestion,
-    { shadow, key, chosen: acted }: { shadow: Served; key: string; chosen: number },
-  ): Decision["shadow"] {
-    try {
-      const { probabilities } = distribution(context, candidates, shadow.router);
-      const chosen = draw(probabilities, this.#rng.split(`shadow ${key}`));
-      this.#counts.shadowed++;
-      if (chosen !== acted) this.#counts.disagreed++;
-      return { revision: shadow.revision, chosen, probabilities };
-    } catch (error) {
-      // A shadow does not act, so its failure is told and costs nothing else.
-      this.#logOnce(`router: the shadow ${short(shadow.digest)} could not decide: ${reasonOf(error)}`);
-      return undefined;
-    }
-  }
-
   #loadShadow(): void {
     try {
       this.#shadow = loadShadow(this.config, this.#place);
@@ -342,38 +230,12 @@ export class ServedRouter {
     }
   }
 
-  #drawKey({ call, seed, context }: RouteQuestion): string {
-    if (call !== undefined) return `call ${call}`;
-    if (seed !== undefined) return `seed ${seed}\n${context.fields.messages ?? 0}\n${context.prompt}`;
-    return `unnamed ${this.#unnamed++}`;
-  }
-
   #watch(everyMs: number): void {
     this.#timer = setInterval(() => void this.reload(), everyMs);
     this.#timer.unref();
   }
 
-  /** A fault that every request meets is one line, and a count in `status()`. */
-  #logOnce(line: string): void {
-    if (this.#told.has(line)) return;
-    if (this.#told.size >= MOST_LISTS) this.#told.clear();
-    this.#told.add(line);
-    this.#log(line);
-  }
-
   #log(line: string): void {
     this.#place.log?.(line);
   }
-}
-
-function hasFailed({ reasons }: DecisionCandidate): boolean {
-  return reasons.length > 0 && reasons.includes("failed");
-}
-
-/** Lists of candidates, and lines, that are remembered. */
-const MOST_LISTS = 1024;
-
-/** Constraints that must refuse do: a router without its policy has the same ones. */
-function mustRefuse(error: unknown, { router: { constraints } }: Served): boolean {
-  return constraints?.onNone === "refuse" && error instanceof RollbookError && error.code === "no-candidate";
 }
