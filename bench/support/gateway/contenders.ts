@@ -88,11 +88,16 @@ export async function openContenders(
   }
 }
 
-/** Gateways of this build before one upstream, alike but for their settings and for the model they are asked for. */
+export interface AskedGateway {
+  /** Each model that it is asked for is a contender of its own, before one and the same process. */
+  readonly asked: Readonly<Record<string, Contender>>;
+}
+
+/** Gateways before one upstream, alike but for their settings and their build (default: this one's). */
 export async function openGateways(
   scratch: string,
-  gateways: readonly { label: string; settings: string; model: string }[],
-): Promise<{ contenders: Contender[]; close(): void }> {
+  gateways: readonly { label: string; settings: string; models: readonly string[]; dist?: string }[],
+): Promise<{ gateways: AskedGateway[]; close(): void }> {
   const children: ChildProcess[] = [];
   const start = (args: string[]) => {
     const child = spawn(process.execPath, args, { stdio: ["ignore", "pipe", "inherit"] });
@@ -107,17 +112,31 @@ export async function openGateways(
     const upstream = Number(
       await firstLine(start([join(HERE, "upstream.mjs"), join(scratch, "reply.json")])),
     );
-    const contenders: Contender[] = [];
-    for (const each of gateways)
-      contenders.push(await gateway("durable", { upstream, scratch, start, dist: DIST, ...each }));
-    return { contenders, close };
+    const opened: AskedGateway[] = [];
+    for (const { models, ...each } of gateways) {
+      const at = await startGateway("durable", { upstream, scratch, start, dist: DIST, ...each });
+      opened.push({ asked: Object.fromEntries(models.map((model) => [model, askedFor(at, model)])) });
+    }
+    return { gateways: opened, close };
   } catch (error) {
     close();
     throw error;
   }
 }
 
-async function gateway(
+async function gateway(...at: Parameters<typeof startGateway>): Promise<Contender> {
+  return askedFor(await startGateway(...at), "bench-model");
+}
+
+interface StartedGateway {
+  readonly name: string;
+  readonly port: number;
+  readonly pid: number;
+  /** Of its open rollouts. */
+  readonly keys: readonly string[];
+}
+
+async function startGateway(
   record: "durable" | "async",
   {
     upstream,
@@ -126,7 +145,6 @@ async function gateway(
     dist,
     label = "",
     settings = "defaultUpstream: up",
-    model = "bench-model",
   }: {
     upstream: number;
     scratch: string;
@@ -136,9 +154,8 @@ async function gateway(
     label?: string;
     /** Further lines of its configuration. */
     settings?: string;
-    model?: string;
   },
-): Promise<Contender> {
+): Promise<StartedGateway> {
   const name = label === "" ? record : `${record}-${label.replaceAll(/[^a-z0-9]+/g, "-").slice(-40)}`;
   const config = join(scratch, `${name}.yaml`);
   const base = `http://127.0.0.1:${upstream}`;
@@ -156,15 +173,15 @@ async function gateway(
     const response = await fetch(`${url}/v1/rollouts`, { method: "POST", body: "{}" });
     keys.push(((await response.json()) as { apiKey: string }).apiKey);
   }
+  return { name: record + label, port: Number(new URL(url).port), pid: child.pid!, keys };
+}
+
+function askedFor({ name, port, pid, keys }: StartedGateway, model: string): Contender {
   const of = (stream: boolean) =>
     keys.map((key) => requestOf({ authorization: `Bearer ${key}` }, stream, model));
   const requests = { whole: of(false), stream: of(true) };
   let next = 0;
-  return contender(
-    record + label,
-    { port: Number(new URL(url).port), pid: child.pid!, records: true },
-    (kind) => requests[kind][next++ % ROLLOUTS]!,
-  );
+  return contender(name, { port, pid, records: true }, (kind) => requests[kind][next++ % ROLLOUTS]!);
 }
 
 function contender(
