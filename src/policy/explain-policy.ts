@@ -7,6 +7,7 @@ import type { PolicyModel } from "./checkpoint.ts";
 import type { DecisionCandidate, DecisionContext } from "./decision.ts";
 import { type FeatureLayout, PROMPT_FEATURES } from "./feature-spec.ts";
 import { type FeatureReader, makeFeatureReader } from "./features.ts";
+import { linearParts } from "./linear-policy.ts";
 import { meanOutput, mlpOutputs } from "./mlp-policy.ts";
 import { armIndex, firstSpecOf, tensorOf } from "./model-parts.ts";
 import { mix, scanPrompt } from "./scan-prompt.ts";
@@ -78,14 +79,7 @@ function linearScores(
   context: DecisionContext,
   candidates: readonly DecisionCandidate[],
 ): CandidateScore[] {
-  const { arms, settings } = model;
-  const spec = firstSpecOf(model);
-  const scale = spec.wordWeights === "idf" ? tensorOf(model, "word_scale", [spec.wordBuckets]) : undefined;
-  const reader = makeFeatureReader(spec, scale);
-  const weights = tensorOf(model, "weights", [arms.length, reader.size]);
-  const shared = tensorOf(model, "candidate_weights", [spec.candidate.length]);
-  const known = armIndex(arms);
-  const sharpness = 1 / (settings.temperature ?? 1);
+  const { spec, reader, weights, shared, known, sharpness } = linearParts(model);
   const features = namedFeatures(reader, context);
   return candidates.map((candidate) => {
     const arm = known.get(candidate.id);
@@ -139,8 +133,8 @@ function beliefScores(
   const features = namedFeatures(reader, context);
   return candidates.map((candidate) => {
     const arm = known.get(candidate.id);
-    const { mean, variance } = beliefs(candidate);
-    const bonus = width * Math.sqrt(variance);
+    const mean = beliefs.mean(candidate);
+    const bonus = width * Math.sqrt(beliefs.variance(candidate));
     if (arm === undefined) return { ...unknown(candidate.id), score: mean + bonus, mean, bonus };
     const parts = features.map(({ name, index, value }) => ({
       feature: name,

@@ -7,15 +7,19 @@ import type { DecisionPolicy, PolicyAnswer } from "./decision.ts";
 import { makeFeatureReader } from "./features.ts";
 import { armIndex, evenAnswer, firstSpecOf, tensorOf } from "./model-parts.ts";
 
-export function linearPolicy(model: PolicyModel): DecisionPolicy["answer"] {
+/** What scores are made of: the weights of arms and of candidate features, and how the features are read. */
+export function linearParts(model: PolicyModel) {
   const { arms, settings } = model;
   const spec = firstSpecOf(model);
   const scale = spec.wordWeights === "idf" ? tensorOf(model, "word_scale", [spec.wordBuckets]) : undefined;
   const reader = makeFeatureReader(spec, scale);
   const weights = tensorOf(model, "weights", [arms.length, reader.size]);
   const shared = tensorOf(model, "candidate_weights", [spec.candidate.length]);
-  const known = armIndex(arms);
-  const sharpness = 1 / (settings.temperature ?? 1);
+  return { spec, reader, weights, shared, known: armIndex(arms), sharpness: 1 / (settings.temperature ?? 1) };
+}
+
+export function linearPolicy(model: PolicyModel): DecisionPolicy["answer"] {
+  const { reader, weights, shared, known, sharpness } = linearParts(model);
   return (context, candidates) => {
     const { indices, values, count } = reader.context(context);
     const scores = new Float64Array(candidates.length).fill(Number.NEGATIVE_INFINITY);
