@@ -76,8 +76,10 @@ export type LoadRouter = (router: Digest) => Promise<Choose>;
 export interface Choice {
   readonly target: Target;
   readonly candidate: string;
-  /** With what the router read. */
-  readonly decided: DecisionToLog & { readonly context: DecisionContext };
+  /** What is recorded. It is held while the call lasts, so it does not hold the prompt. */
+  readonly decided: DecisionToLog;
+  /** What the router read. */
+  readonly context: DecisionContext;
   readonly family: Id;
 }
 
@@ -219,7 +221,15 @@ export class Routes {
       target: this.#targets.get(candidate)!,
       candidate,
       family: this.#family.id,
-      decided: { decision, context, candidates, revision, turn: at.call, call: at.call },
+      context,
+      decided: {
+        decision,
+        context: { fields: context.fields },
+        candidates,
+        revision,
+        turn: at.call,
+        call: at.call,
+      },
     };
   }
 
