@@ -1,0 +1,182 @@
+/** The records of a queue's items in a stream, and what this process knows of them. In: changes to items. Out: the items as
+ *  the stream has them. Every write replaces the record it was decided from, so of two processes one is refused; each
+ *  follows the stream, and asks it where it knows nothing. Does not know when an item may change. */
+import { RollbookError } from "../../../base/index.ts";
+import { type CheckedItem, itemConflict, unknownItem } from "../check-items.ts";
+import type { ItemRecord, Transition } from "../item-record.ts";
+import { Bell } from "./bell.ts";
+import { decodeItem, encodeItem, idOf, tokenOf } from "./item-message.ts";
+import type { NatsStream, StreamMessage } from "./nats-stream.ts";
+import { QueueView, type ViewedItem } from "./queue-view.ts";
+
+/** A message that is in the stream and was not delivered for so long is asked for again; and given up after. */
+const MISSED_MS = 2_000;
+const CAUGHT_UP_MS = 60_000;
+
+export class ItemRecords {
+  readonly #stream: NatsStream;
+  /** Names the writes of this process among those of all. */
+  readonly #writer: string;
+  readonly view = new QueueView();
+  /** Rings when an item has changed. */
+  readonly news = new Bell();
+  readonly #delivered = new Bell();
+  #writes = 0;
+  /** The newest sequence that the stream delivered, and the newest that this process wrote. */
+  #deliveredSeq = 0;
+  #ownSeq = 0;
+  #fault: { error: unknown } | undefined;
+
+  constructor(stream: NatsStream, writer: string) {
+    this.#stream = stream;
+    this.#writer = writer;
+    stream.follow(
+      `${stream.prefix}item.>`,
+      (message) => this.#hear(message),
+      (error) => {
+        this.#fault = { error };
+        this.#delivered.ring();
+        this.news.ring();
+      },
+    );
+  }
+
+  /** Everything that was stored before this call is known when it resolves. */
+  async catchUp(): Promise<void> {
+    const newest = await this.#stream.read(`${this.#stream.prefix}item.>`);
+    await this.#deliveredUpTo(newest?.seq ?? 0);
+  }
+
+  /** A process that hears nothing more would find no work and no ends, and wait for ever. */
+  refuseIfDeaf(): void {
+    if (this.#fault !== undefined) throw this.#fault.error;
+  }
+
+  #hear(message: StreamMessage): void {
+    const item = viewed(message, this.#stream.prefix);
+    const isNews = this.view.deliver(item);
+    this.#deliveredSeq = message.seq;
+    this.#delivered.ring();
+    if (isNews) this.news.ring();
+  }
+
+  /** What this process wrote itself counts once the stream has delivered it, in the order of the stream. */
+  ownDelivered(): Promise<void> {
+    return this.#deliveredUpTo(this.#ownSeq);
+  }
+
+  async #deliveredUpTo(seq: number): Promise<void> {
+    const watch = this.#delivered.watch();
+    const deadlineMs = performance.now() + CAUGHT_UP_MS;
+    while (this.#deliveredSeq < seq) {
+      if (this.#fault !== undefined) throw this.#fault.error;
+      const leftMs = deadlineMs - performance.now();
+      if (leftMs <= 0)
+        throw new RollbookError(
+          "queue-away",
+          { delivered: this.#deliveredSeq, wanted: seq },
+          `the queue delivered no record for ${CAUGHT_UP_MS / 1000} s: message ${this.#deliveredSeq} of ${seq}. Check nats-server; then give the same command again.`,
+        );
+      if (!(await watch.changed(Math.min(leftMs, MISSED_MS)))) this.#stream.followAgain();
+    }
+  }
+
+  /** Asks the stream where this process knows nothing. */
+  async find(id: string): Promise<ViewedItem | undefined> {
+    return this.view.get(id) ?? (await this.refresh(id));
+  }
+
+  async refresh(id: string): Promise<ViewedItem | undefined> {
+    const message = await this.#stream.read(this.#subject("item", id));
+    if (message === undefined) return undefined;
+    const item = viewed(message, this.#stream.prefix);
+    const known = this.view.get(id);
+    if (known !== undefined && known.seq > item.seq)
+      throw new RollbookError(
+        "queue-went-back",
+        { item: id, known: known.seq, found: item.seq },
+        `item ${id}: the stream is at ${item.seq}, and was at ${known.seq}. The server has lost records; give the same command again.`,
+      );
+    if (this.view.apply(item)) this.news.ring();
+    return item;
+  }
+
+  /** Decides from what is known, writes if nothing changed, and decides again if something did. An answer that changes
+   *  nothing is given only on the word of the stream itself. */
+  async change<Answer>(id: string, decide: (item: ItemRecord) => Transition<Answer>): Promise<Answer> {
+    let item = await this.find(id);
+    for (let isFresh = false; ; ) {
+      if (item === undefined) throw unknownItem(id);
+      const { answer, next } = decide(item);
+      if (next === undefined && isFresh) return answer;
+      if (next !== undefined && (await this.replace(item, next)) !== undefined) return answer;
+      item = await this.refresh(id);
+      isFresh = true;
+    }
+  }
+
+  /** The new item; undefined if another process was first. */
+  async replace(item: ViewedItem, next: ItemRecord): Promise<ViewedItem | undefined> {
+    const { id, place, payloadHash } = item;
+    return this.#put(id, { ...next, place, payloadHash, write: this.#newWrite() }, item.seq);
+  }
+
+  /** A record where there is none; undefined if another process was first. */
+  create(
+    id: string,
+    item: Omit<ViewedItem, "id" | "seq" | "place" | "write">,
+  ): Promise<ViewedItem | undefined> {
+    return this.#put(id, { ...item, write: this.#newWrite() }, 0);
+  }
+
+  async #put(
+    id: string,
+    item: Omit<ViewedItem, "id" | "seq" | "place"> & { place?: number },
+    after: number,
+  ): Promise<ViewedItem | undefined> {
+    const subject = this.#subject("item", id);
+    const seq = await this.#stream.write({
+      ...{ subject, text: encodeItem(item), after },
+      isOwn: (there) => viewed(there, this.#stream.prefix).write === item.write,
+    });
+    if (seq === undefined) return undefined;
+    const stored = { ...item, id, seq, place: item.place ?? seq };
+    this.#ownSeq = Math.max(this.#ownSeq, seq);
+    if (this.view.apply(stored)) this.news.ring();
+    return stored;
+  }
+
+  async putPayload({ id, payload }: CheckedItem): Promise<void> {
+    const subject = this.#subject("payload", id);
+    const isOwn = (there: StreamMessage) => there.text === payload;
+    if ((await this.#stream.write({ subject, text: payload, after: 0, isOwn })) !== undefined) return;
+    const there = await this.#stream.read(subject);
+    if (there === undefined || !isOwn(there)) throw itemConflict(id);
+  }
+
+  /** Undefined where the stream holds none. */
+  payload(id: string): Promise<StreamMessage | undefined> {
+    return this.#stream.readFixed(this.#subject("payload", id));
+  }
+
+  close(): Promise<void> {
+    this.news.close();
+    return this.#stream.close();
+  }
+
+  #subject(kind: "item" | "payload", id: string): string {
+    return `${this.#stream.prefix}${kind}.${tokenOf(id)}`;
+  }
+
+  #newWrite(): string {
+    return `${this.#writer}.${this.#writes++}`;
+  }
+}
+
+function viewed({ subject, seq, text }: StreamMessage, prefix: string): ViewedItem {
+  return {
+    ...decodeItem(text, { subject, seq }),
+    id: idOf(subject.slice(prefix.length + "item.".length)),
+    seq,
+  };
+}
