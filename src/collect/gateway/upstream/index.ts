@@ -1,4 +1,5 @@
 export * from "./breaker.ts";
 export * from "./local-upstream.ts";
 export * from "./routes.ts";
+export * from "./targets.ts";
 export * from "./upstream.ts";

@@ -3,15 +3,13 @@
  *  among what remains when a target fails. */
 import {
   type Digest,
-  digestJson,
   type Id,
-  idFault,
   isRollbookError,
   parseId,
   type Rng,
   RollbookError,
 } from "../../../base/index.ts";
-import type { LogprobKind, RevisionKey } from "../../../contract/index.ts";
+import type { RevisionKey } from "../../../contract/index.ts";
 import {
   type Decision,
   type DecisionCandidate,
@@ -24,32 +22,10 @@ import {
   promptOfMessages,
   type Router,
 } from "../../../policy/index.ts";
-import type { GatewayConfig, ModelConfig } from "../config.ts";
+import type { GatewayConfig } from "../config.ts";
 import { mixedRoute, openAiChat, type RequestFacts } from "../dialects/index.ts";
 import { HttpRefusal } from "../wire/index.ts";
-
-/** What a record says of a target. */
-export interface TargetFacts {
-  /** What the upstream calls the model. */
-  readonly model: string;
-  readonly family?: Id | undefined;
-  readonly revision?: RevisionKey | undefined;
-  readonly logprobKind?: LogprobKind | undefined;
-  readonly tokenizer?: Digest | undefined;
-}
-
-export interface Target extends TargetFacts {
-  readonly upstream: string;
-  readonly price: ModelConfig["price"];
-  readonly capture: ModelConfig["capture"];
-  /** Its facts as JSON, and the same in UTF-8. */
-  readonly factsText: string;
-  readonly factsBytes: Buffer;
-  /** The model's name as JSON, for bodies. */
-  readonly modelJson: Buffer;
-  /** How metrics call it: by its name, if the configuration has it. */
-  readonly label: string;
-}
+import { dearestOf, type Target, type TargetFacts, targetOf } from "./targets.ts";
 
 export interface RouteQuestion {
   readonly alias: string;
@@ -266,15 +242,6 @@ export class Routes {
   }
 }
 
-function dearestOf(prices: readonly Target["price"][]): Target["price"] {
-  const known = prices.filter((price) => price !== undefined);
-  if (known.length === 0) return undefined;
-  return {
-    prompt: Math.max(...known.map(({ prompt }) => prompt)),
-    completion: Math.max(...known.map(({ completion }) => completion)),
-  };
-}
-
 /** Without a router: the first of the list that works. */
 export function firstInList(rng: Rng): Choose {
   const routers = new Map<string, { router: Router; revision: RevisionKey }>();
@@ -298,47 +265,6 @@ export function firstInList(rng: Rng): Choose {
 export function contextOfPrompt(prompt: string, model: string): DecisionContext {
   const body = { model, messages: [{ role: "user", content: prompt }] };
   return contextOf(openAiChat.readRequest(body)!, Buffer.byteLength(JSON.stringify(body)));
-}
-
-/** A model without a declared revision is known by its name: the digest says that, and nothing of weights. */
-function targetOf(
-  name: string,
-  config: Pick<ModelConfig, "upstream"> & Partial<ModelConfig>,
-  label = name,
-): Target {
-  const model = config.model ?? name;
-  const family = config.family ?? safeId(name);
-  const revision = config.revision ?? {
-    id: safeId(model),
-    digest: digestJson("rollbook.unpinned-model.v1", {
-      upstream: config.upstream,
-      model: model.toWellFormed(),
-    }),
-  };
-  const facts: TargetFacts = {
-    model: model.toWellFormed(),
-    family: parseId(family, "family"),
-    revision: { id: parseId(safeId(revision.id)), digest: revision.digest as Digest },
-    logprobKind: config.logprobKind,
-    tokenizer: config.tokenizer,
-  };
-  const factsText = JSON.stringify(facts);
-  return {
-    ...facts,
-    upstream: config.upstream,
-    price: config.price,
-    capture: config.capture,
-    factsText,
-    factsBytes: Buffer.from(factsText),
-    modelJson: Buffer.from(JSON.stringify(facts.model)),
-    label,
-  };
-}
-
-function safeId(name: string): string {
-  if (idFault(name) === undefined) return name;
-  const safe = name.replaceAll(/[^A-Za-z0-9_.:+-]/g, "_").slice(0, 120);
-  return /^[A-Za-z0-9_]/.test(safe) ? safe : `_${safe}`;
 }
 
 /** Bytes of JSON to a token, for a request that has not been counted. */
