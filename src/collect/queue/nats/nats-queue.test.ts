@@ -102,6 +102,8 @@ await describeNeeding(natsServer, "the queue on NATS", () => {
       }
       await working;
       expect(new Set(heard.map(({ item }) => item)).size).toBe(100);
+      // Ends of others reach a process when the stream delivers them.
+      await workers[0]!.counts();
       expect(heard).toEqual(await workers[0]!.settled(0, 1000));
       await Promise.all(queues.map((queue) => queue.close()));
     });
