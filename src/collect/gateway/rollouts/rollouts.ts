@@ -9,9 +9,9 @@ import { type DecisionSealer, type DecisionToSeal, detached } from "../sealing/i
 import { HttpRefusal } from "../wire/index.ts";
 import { CloseCoordinator, type CloseCoordinatorOptions, type CloseRequest } from "./close-coordinator.ts";
 import type { ClosedIndex } from "./closed-index.ts";
-import { Grader, type NewGrade, unknownRollout } from "./grader.ts";
 import { callsText } from "./lost-calls.ts";
 import { isSingle, makeOpening, sameOpening, singleOpening, type WantedOpening } from "./opening.ts";
+import { type NewGrade, OutcomeAdder, unknownRollout } from "./outcome-adder.ts";
 import type { DamagedRollout, Recovered } from "./recover.ts";
 import { requireRoom } from "./rollout-caps.ts";
 import { type CloseReport, RolloutStates } from "./rollout-states.ts";
@@ -46,13 +46,13 @@ export class Rollouts {
   /** Turns in trying again what could not be sealed. */
   #turns = 0;
   readonly #closing: CloseCoordinator;
-  readonly #grader: Grader;
+  readonly #outcomes: OutcomeAdder;
 
   constructor(options: RolloutsOptions) {
     this.#deps = options;
     this.#worker = parseId(options.config.worker, "worker");
     this.#closing = new CloseCoordinator({ ...options, states: this.#states });
-    this.#grader = new Grader({ ...options, states: this.#states, closing: this.#closing });
+    this.#outcomes = new OutcomeAdder({ ...options, states: this.#states, closing: this.#closing });
   }
 
   /** Takes up what a gateway left that died: rollouts of single calls are sealed, the others go on. */
@@ -254,7 +254,7 @@ export class Rollouts {
       case undefined:
       case "sealed":
       case "torn":
-        return this.#closing.reportOf(id, await this.#grader.closed(id));
+        return this.#closing.reportOf(id, await this.#outcomes.closed(id));
       default:
         return state satisfies never;
     }
@@ -315,7 +315,7 @@ export class Rollouts {
 
   /** Adds an outcome, durably. The same key again changes nothing. */
   async grade(id: string, grade: NewGrade): Promise<{ added: boolean }> {
-    const added = await this.#grader.grade(id, grade);
+    const added = await this.#outcomes.grade(id, grade);
     if (added) this.#deps.metrics.count("rollbook_gateway_feedback_total");
     return { added };
   }

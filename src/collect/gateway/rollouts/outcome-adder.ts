@@ -18,7 +18,7 @@ import type { ClosedRollout, RolloutStates } from "./rollout-states.ts";
 
 export type NewGrade = Omit<GradedEvent, "kind" | "atMs">;
 
-interface GraderOptions {
+interface OutcomeAdderOptions {
   readonly store: Pick<BlobStore, "put" | "flush">;
   readonly journal: Journal;
   readonly closed: Pick<ClosedIndex, "load">;
@@ -29,10 +29,10 @@ interface GraderOptions {
   readonly clock: Clock;
 }
 
-export class Grader {
-  readonly #deps: GraderOptions;
+export class OutcomeAdder {
+  readonly #deps: OutcomeAdderOptions;
 
-  constructor(options: GraderOptions) {
+  constructor(options: OutcomeAdderOptions) {
     this.#deps = options;
   }
 
