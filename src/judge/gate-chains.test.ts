@@ -107,6 +107,24 @@ describe("the gate on chains", () => {
     expect(against.value).toBe(check!.difference);
   });
 
+  it("bounds the difference as evaluate does where failures are rare: Student-t alone would be narrower", () => {
+    const rng = rngFrom(3);
+    const rows = Array.from({ length: 400 }, (_, task) =>
+      loggedRow({
+        ...{ id: `t${task}/0/0`, chain: `t${task}/0/0`, task: `t${task}`, chosen: rng.below(2) },
+        context: { prompt: "", fields: {} },
+        reward: task < 3 ? 0 : 1,
+      }),
+    );
+    const evaluation = evaluateChains(rows, {
+      ...{ setup: walker(0.6), discount: 0.9, unit: "task", rng: rngFrom(1), level: 0.9 },
+    });
+    const [check] = gate(rows, 0.6).checks;
+    const { interval } = evaluation.comparisons.find((each) => each.against === "behaviour")!;
+    expect(interval).toMatchObject({ corrected: true, low: check!.bound });
+    expect(evaluation.behaviour.interval.corrected).toBe(true);
+  });
+
   it("refuses many walks of few tasks, and counts the tasks", () => {
     const judged = gate(
       inTasks(walks, (walk) => `${walk % 5}`),

@@ -7,13 +7,13 @@ import type { LoggedRow, SplitUnit } from "../../learn/index.ts";
 import type { Router, StaticTable } from "../../policy/index.ts";
 import {
   CHAIN_DR,
+  correctedInterval,
   difference,
   type Estimate,
   type Interval,
   judgePolicy,
   type PanelResult,
   standardError,
-  studentInterval,
 } from "../ope/index.ts";
 import { chainColumns, inEpisodes, loggedReturns, withTarget } from "./chain-log.ts";
 import { type RouterSetup, routerOf } from "./contenders.ts";
@@ -86,7 +86,7 @@ export function evaluateChains(
     behaviour: {
       value: returns.value,
       standardError: standardError(returns),
-      interval: studentInterval(returns, level),
+      interval: correctedInterval(returns, level),
     },
     contenders,
     comparisons: comparisonsOf(contenders, returns, level),
@@ -107,7 +107,7 @@ function comparisonsOf(
   return theirs.flatMap(([against, estimate]) => {
     if (estimate === undefined) return [];
     const gap = difference(mine, estimate);
-    const interval = studentInterval(gap, level);
+    const interval = correctedInterval(gap, level);
     const says = interval.low > 0 ? "better" : interval.high < 0 ? "worse" : "no difference shown";
     return [{ against, value: gap.value, interval, says } as const];
   });

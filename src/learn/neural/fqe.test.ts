@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { CELLS, corridorWalks } from "../../../test/support/chain-world.ts";
+import { CELLS, corridorWalks, loggedRow } from "../../../test/support/chain-world.ts";
 import { rngFrom } from "../../base/index.ts";
 import { digestRows, type LoggedRow } from "../index.ts";
 import { evaluateByFqe } from "./fqe.ts";
@@ -45,4 +45,24 @@ test("the interval comes from fits on resampled episodes and holds the value", (
   expect(new Set(refits).size).toBe(8);
   expect(interval!.low).toBeLessThan(value + 0.05);
   expect(interval!.high).toBeGreaterThan(value - 0.05);
+});
+
+test("refits vary as resampled episodes do, not as seeds alone", () => {
+  // Of 20 episodes of one step half pay 1: the mean of 20 drawn episodes has a standard deviation of √(0.25 / 20) = 0.112.
+  const coins = Array.from({ length: 20 }, (_, i) =>
+    loggedRow({
+      ...{ id: `coin-${i}/0/0`, chain: `coin-${i}/0/0`, task: `coin-${i}` },
+      ...{ context: { prompt: "", fields: { side: 1 } }, chosen: i % 2, reward: i < 10 ? 1 : 0 },
+    }),
+  );
+  const { refits } = evaluateByFqe(
+    { rows: coins, digest: digestRows(coins) },
+    () => [0.5, 0.5],
+    { ...config, hidden: [8], steps: 300, discount: 0, refits: 40 },
+    rngFrom(5),
+  );
+  const mean = refits.reduce((sum, each) => sum + each, 0) / refits.length;
+  const deviation = Math.sqrt(refits.reduce((sum, each) => sum + (each - mean) ** 2, 0) / refits.length);
+  expect(deviation).toBeGreaterThan(0.07);
+  expect(deviation).toBeLessThan(0.18);
 });
