@@ -10,6 +10,7 @@ import { CART_POLE_SPEC, makeCartPole } from "../../src/learn/neural/cart-pole.t
 import { bestValue, CQL_DEFAULTS, makeQLearner } from "../../src/learn/neural/cql.ts";
 import { standardise } from "../../src/learn/neural/dense-batch.ts";
 import type { PreparedRows } from "../../src/learn/neural/setup.ts";
+import { runNow } from "../../src/learn/neural/work.ts";
 import { makeMlp, openTensors } from "../../src/learn/tensor/index.ts";
 import { median } from "../support/interleave.ts";
 import { PythonPeer } from "../support/python-peer.ts";
@@ -66,7 +67,7 @@ async function cqlRow(
 function cqlStep(batch: number, inputs: number, outputs: number): () => void {
   const rng = rngFrom(1);
   const count = 4096;
-  const states = {
+  const sparse = {
     start: Int32Array.from({ length: count + 1 }, (_, r) => r * inputs),
     indices: Int32Array.from({ length: count * inputs }, (_, e) => e % inputs),
     values: Float64Array.from({ length: count * inputs }, () => rng.float() - 0.5),
@@ -74,21 +75,24 @@ function cqlStep(batch: number, inputs: number, outputs: number): () => void {
   };
   const rows = Int32Array.from({ length: count }, (_, r) => r);
   const data = {
-    ...{ count, states, ordered: [], unit: [], unlabelled: 0 },
+    ...{ count, unit: rows, units: [], unlabelled: 0 },
+    states: { size: inputs, block: (asked: Int32Array) => ({ sparse, places: asked }) },
     arms: Array.from({ length: outputs }, (_, a) => `arm-${a}`),
     action: rows.map(() => rng.below(outputs)),
     reward: Float32Array.from(rows, () => rng.float()),
     next: rows.map((r) => (r % 64 === 63 ? -1 : r + 1)),
-    allowed: new Float32Array(count * outputs).fill(1),
-  } as unknown as PreparedRows["data"];
-  const prepared = { data, train: rows, held: rows.slice(0, 0), by: standardise(data, rows) } as PreparedRows;
+    ...{ allowed: new Int32Array(count), patterns: [new Float32Array(outputs).fill(1)] },
+  };
+  const by = runNow(standardise(data, rows));
+  const account = { rows: count, trained: count, heldOut: 0, unlabelled: 0, cut: 0 };
+  const prepared: PreparedRows = { data, train: rows, held: rows.slice(0, 0), by, account };
   const space = openTensors();
   const shape = { inputs, hidden: [256, 256], outputs, activation: "relu" as const };
   const net = makeMlp(space, shape, 256);
   const options = { ...CQL_DEFAULTS, batch, discount: 0.99, rate: 6.25e-5 };
   const learner = makeQLearner(space, { net, prepared, rng, options, target: bestValue });
   let at = 0;
-  return () => void learner.step(at++);
+  return () => void runNow(learner.step(at++));
 }
 
 export async function ppoSpeed(): Promise<Row[]> {

@@ -1,5 +1,5 @@
 /** Replay stores of any size, and how long their parts take: facts, the dense view, reads, validation.
- *  Chains of four steps with eight candidates each, as routing and tool choice have them; no features. */
+ *  Chains of four steps with eight candidates each, as routing and tool choice have them; features only where asked for. */
 import { spawnSync } from "node:child_process";
 import { existsSync, mkdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
@@ -61,8 +61,18 @@ const STEPS = 4;
 const WIDTH = 8;
 const OPTIONS = { returns: DEFAULT_RETURNS, layout: {} } as const;
 
-/** A plain store with this many candidates, written through the same rows as any other. */
-export async function makeStore(root: string, candidates: number): Promise<void> {
+interface StoreWidths {
+  readonly context: number;
+  readonly features: number;
+}
+
+/** A plain store with this many candidates, written through the same rows as any other. `context`, `features`: numbers that
+ *  are known of each decision and of each candidate. */
+export async function makeStore(
+  root: string,
+  candidates: number,
+  wide: StoreWidths = { context: 0, features: 0 },
+): Promise<void> {
   mkdirSync(root, { recursive: true });
   const segment = new SegmentWriter({
     ...OPTIONS,
@@ -75,7 +85,7 @@ export async function makeStore(root: string, candidates: number): Promise<void>
   });
   const chains = Math.ceil(candidates / (STEPS * WIDTH));
   for (let i = 0; i < chains; i++) {
-    const content = contentAt(i);
+    const content = contentAt(i, wide);
     const digest = digestJson("bench.rollout", i);
     await addChain(segment, { digest, content, task: undefined, streamIndex: 0, columns: undefined });
   }
@@ -143,18 +153,22 @@ async function best(rounds: number, work: () => Promise<unknown>): Promise<numbe
 const REVISION = { id: parseId("r1"), digest: digestJson("bench.weights", 1) };
 const NAMES = Array.from({ length: WIDTH }, (_, i) => `candidate-${i}`);
 
-function contentAt(index: number): RolloutContent {
+function contentAt(index: number, { context, features }: StoreWidths): RolloutContent {
+  const numbers = (length: number, from: number) =>
+    Array.from({ length }, (_, k) => ((index * 31 + from * 17 + k * 7) % 101) / 101);
   const steps: Step[] = [];
   for (let i = 0; i < STEPS; i++) {
     const chosen = (index + i) % WIDTH;
     steps.push({
       revision: REVISION,
       turn: i,
+      ...(context === 0 ? {} : { context: numbers(context, i) }),
       candidates: NAMES.map((id, k) => ({
         id,
         selectable: true,
         reasons: [],
         probability: 1 / WIDTH,
+        ...(features === 0 ? {} : { features: numbers(features, k) }),
         ...(k % 2 === 0 ? { label: ((index * 31 + k) % 97) / 97 } : {}),
       })),
       chosen,

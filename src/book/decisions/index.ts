@@ -18,7 +18,9 @@ export {
   isDataset,
   loadDecisions,
   requireDecisions,
+  usableChains,
   viewDecisions,
+  withStore,
 } from "./source.ts";
 export { emptyPart, requirePart } from "./split-rows.ts";
 export { writeDataset, writeJsonLines } from "./write-dataset.ts";

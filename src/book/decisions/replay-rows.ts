@@ -17,7 +17,7 @@ import {
   type SegmentReader,
   type TableName,
 } from "../../keep/replay/index.ts";
-import type { LoggedCandidate, LoggedRow } from "../../learn/index.ts";
+import type { LoggedCandidate, LoggedRow, StoredRow } from "../../learn/index.ts";
 
 const CHAIN = ["rollout", "stream", "family", "group", "target", "ending"] as const;
 const STEP = ["source", "candidates_start", "candidates_count", "selected", "probability", "reward"] as const;
@@ -39,16 +39,30 @@ const ARRAYS: { readonly [T in TableName]?: readonly ColumnName<T>[] } = {
 /** Numbers about candidates and contexts that are held at once; a single chain may have more. */
 const MOST_NUMBERS = 1 << 20;
 
+export interface ReplayRowOptions {
+  readonly mostNumbers?: number;
+}
+
 export async function* replayRows(
-  { segments, manifest }: ReplayStore,
-  { mostNumbers = MOST_NUMBERS }: { mostNumbers?: number } = {},
+  store: ReplayStore,
+  options: ReplayRowOptions = {},
 ): AsyncGenerator<LoggedRow> {
-  for (const { reader, index } of segments) {
+  for await (const chain of replayChains(store, options)) for (const { row } of chain) yield row;
+}
+
+/** Chain by chain, each decision with its row of `q_h`. */
+export async function* replayChains(
+  { segments, manifest }: ReplayStore,
+  { mostNumbers = MOST_NUMBERS }: ReplayRowOptions = {},
+): AsyncGenerator<readonly StoredRow[]> {
+  for (const { reader, index, first } of segments) {
     const entry = manifest.segments[index]!;
     await checkArrays(reader, entry);
     const { valid } = await reader.read("targets", ["valid"]);
     const texts = await reader.texts();
-    const segment = { reader, entry, valid, texts, reasons: manifest.reasons, mostNumbers };
+    const segment = {
+      ...{ reader, entry, valid, texts, reasons: manifest.reasons, mostNumbers, firstState: first.q_h },
+    };
     for await (const window of chainWindows(reader, { chains: CHAIN, steps: STEP }))
       yield* rowsOfWindow(segment, window);
   }
@@ -61,6 +75,8 @@ interface StoreSegment {
   readonly texts: readonly string[];
   readonly reasons: readonly string[];
   readonly mostNumbers: number;
+  /** In the whole store. */
+  readonly firstState: number;
 }
 
 async function checkArrays({ store }: SegmentReader, { path: place, arrays }: ReplaySegment): Promise<void> {
@@ -79,7 +95,10 @@ async function checkArrays({ store }: SegmentReader, { path: place, arrays }: Re
 
 type DecisionWindow = ChainWindow<(typeof CHAIN)[number], (typeof STEP)[number]>;
 
-async function* rowsOfWindow(segment: StoreSegment, window: DecisionWindow): AsyncGenerator<LoggedRow> {
+async function* rowsOfWindow(
+  segment: StoreSegment,
+  window: DecisionWindow,
+): AsyncGenerator<readonly StoredRow[]> {
   const { chains, steps, firstStep } = window;
   const { maxContext, maxFeatures } = segment.entry;
   const from = (chain: number) => chains.steps_start[chain]! - firstStep;
@@ -92,8 +111,8 @@ async function* rowsOfWindow(segment: StoreSegment, window: DecisionWindow): Asy
     if (from(low) === to(high - 1)) continue;
     const shown = await readShown(segment.reader, steps, { from: from(low), to: to(high - 1) });
     for (let chain = low; chain < high; chain++)
-      if (segment.valid[chains.target[chain]!] === 1)
-        yield* rowsOfChain(segment, { window, chain, from: from(chain), to: to(chain), shown });
+      if (segment.valid[chains.target[chain]!] === 1 && from(chain) < to(chain))
+        yield rowsOfChain(segment, { window, chain, from: from(chain), to: to(chain), shown });
   }
 }
 
@@ -133,9 +152,11 @@ async function readFeatures(
     features_length: lengths,
   }: { features_start: BigInt64Array; features_length: Int32Array },
 ): Promise<Float32Array[]> {
-  const rows = Array.from(lengths, (length, i) =>
-    Array.from({ length }, (_, k) => Number(starts[i]!) + k),
-  ).flat();
+  const rows = new Float64Array(lengths.reduce((sum, length) => sum + length, 0));
+  let at = 0;
+  lengths.forEach((length, i) => {
+    for (let k = 0; k < length; k++) rows[at++] = Number(starts[i]!) + k;
+  });
   const values = rows.length === 0 ? new Float32Array(0) : await reader.gather(table, "value", rows);
   let end = 0;
   return Array.from(lengths, (length) => {
@@ -144,7 +165,7 @@ async function readFeatures(
   });
 }
 
-function* rowsOfChain(
+function rowsOfChain(
   segment: StoreSegment,
   {
     window,
@@ -153,7 +174,7 @@ function* rowsOfChain(
     to,
     shown,
   }: { window: DecisionWindow; chain: number; from: number; to: number; shown: Shown },
-): Generator<LoggedRow> {
+): StoredRow[] {
   const { chains, steps } = window;
   const { texts } = segment;
   const rollout = chains.rollout[chain]!;
@@ -161,17 +182,24 @@ function* rowsOfChain(
   // A chain that lacks any reward is unlabelled as a whole, as in a batch.
   const labelled = steps.reward.subarray(from, to).every((reward) => !Number.isNaN(reward));
   const ended = texts[chains.ending[chain]!] === "terminal";
-  for (let step = from; step < to; step++) {
+  return Array.from({ length: to - from }, (_, index) => {
+    const step = from + index;
     const seen = step - shown.firstStep;
-    yield {
-      ...{ id: id(step - from), chain: id(0) },
+    const fields = namedOnce("f", shown.contexts[seen]!);
+    const row: LoggedRow = {
+      ...{ id: id(index), chain: id(0) },
       task: texts[shown.sources.task[seen]!]!,
       session: texts[chains.group[chain]!] ?? rollout,
       family: texts[chains.family[chain]!]!,
       // A store keeps no times.
       atMs: 0,
       source: sourceOf(texts[shown.sources.data_source[seen]!]),
-      context: { prompt: "", fields: named("f", shown.contexts[seen]!) },
+      context: {
+        prompt: "",
+        get fields() {
+          return fields();
+        },
+      },
       candidates: candidatesAt(segment, steps, { step, shown }),
       chosen: steps.selected[step]! - steps.candidates_start[step]!,
       propensity: known(steps.probability[step]!),
@@ -180,7 +208,9 @@ function* rowsOfChain(
       terms: {},
       rewardFrom: "replay",
     };
-  }
+    const numbers = shown.contexts[seen]!.length;
+    return { row, state: segment.firstState + window.firstStep + step, numbers };
+  });
 }
 
 function candidatesAt(
@@ -191,14 +221,26 @@ function candidatesAt(
   const first = steps.candidates_start[step]! - firstCandidate;
   return Array.from({ length: steps.candidates_count[step]! }, (_, i) => {
     const bits = candidates.reasons[first + i]!;
+    const numbers = namedOnce("c", features[first + i]!);
     return {
       id: texts[candidates.id[first + i]!]!,
       selectable: candidates.selectable[first + i] === 1,
       reasons: bits === 0n ? [] : reasons.filter((_, bit) => (bits >> BigInt(bit)) & 1n),
       probability: known(candidates.probability[first + i]!),
-      features: named("c", features[first + i]!),
+      get features() {
+        return numbers();
+      },
     };
   });
+}
+
+/** Names the numbers when they are asked for: with names they take twenty times the memory. */
+function namedOnce(letter: "f" | "c", values: Float32Array): () => Record<string, number> {
+  let known: Record<string, number> | undefined;
+  return () => {
+    known ??= named(letter, values);
+    return known;
+  };
 }
 
 /** The store has no names for features: they are numbered. */

@@ -3,7 +3,8 @@
 import { createHash } from "node:crypto";
 import { createReadStream } from "node:fs";
 import { type Digest, RollbookError } from "../../base/index.ts";
-import type { LoggedRow } from "../../learn/index.ts";
+import type { ReplayStore } from "../../keep/replay/index.ts";
+import type { LoggedRow, StoredRow } from "../../learn/index.ts";
 import type { TrainingDataset } from "../../policy/index.ts";
 import type { OpenBook } from "../open/index.ts";
 import type { AdmittedRollouts } from "../rollouts/index.ts";
@@ -42,6 +43,19 @@ export async function loadDecisions(
 }
 
 async function loadReplay(root: string, request: DecisionRequest): Promise<LoadedDecisions> {
+  return withStore(root, request, async (store) => {
+    const rows: LoggedRow[] = [];
+    for await (const chain of usableChains(store, request, root)) for (const { row } of chain) rows.push(row);
+    return { rows, manifest: store.manifest.digest };
+  });
+}
+
+/** A replay store to learn from or to judge by. */
+export async function withStore<T>(
+  root: string,
+  request: DecisionRequest,
+  work: (store: ReplayStore) => Promise<T>,
+): Promise<T> {
   if (request.feedback !== undefined)
     throw wrongUsage(
       "--feedback has no effect on a replay store: its rewards are fixed when it is written. Write it with `replay write --feedback`, or read the book",
@@ -53,40 +67,44 @@ async function loadReplay(root: string, request: DecisionRequest): Promise<Loade
   // Loaded when asked for: most decisions come from a book or a file.
   const { openReplay } = await import("../../keep/replay/index.ts");
   const { withReplay } = await import("../replay/index.ts");
-  const { replayRows } = await import("./replay-rows.ts");
   return withReplay(root, "read", async (folder) => {
     const store = await openReplay(folder);
     try {
-      const rows: LoggedRow[] = [];
-      for await (const row of replayRows(store)) if (passes(row, request)) rows.push(row);
-      requireOneFamily(root, rows);
-      return { rows: usableOf(rows, request), manifest: store.manifest.digest };
+      return await work(store);
     } finally {
       store.close();
     }
   });
 }
 
-/** A store keeps unlabelled chains and unlogged probabilities: what learns or judges leaves such chains out, as from a book. */
-function usableOf(rows: readonly LoggedRow[], request: DecisionRequest): readonly LoggedRow[] {
-  const left = new Set<string>();
-  for (const { chain, reward, propensity } of rows)
-    if (
-      (reward === null && request.unlabelled !== "keep") ||
-      (propensity === null && request.propensity !== "any")
-    )
-      left.add(chain);
-  return rows.filter(({ chain }) => !left.has(chain));
-}
-
-/** A store may hold the decisions of several policies; what learns or judges is about one. */
-function requireOneFamily(root: string, rows: readonly LoggedRow[]): void {
-  const families = [...new Set(rows.map(({ family }) => family))].sort();
-  if (families.length < 2) return;
+/** One chain at a time. A store may hold the decisions of several policies; what learns or judges is about one, which is known
+ *  at the end. */
+export async function* usableChains(
+  store: ReplayStore,
+  request: DecisionRequest,
+  root: string,
+): AsyncGenerator<readonly StoredRow[]> {
+  const { replayChains } = await import("./replay-rows.ts");
+  const families = new Set<string>();
+  for await (const chain of replayChains(store)) {
+    const kept = chain.filter(({ row }) => passes(row, request));
+    for (const { row } of kept) families.add(row.family);
+    if (kept.length > 0 && isUsable(kept, request)) yield kept;
+  }
+  if (families.size < 2) return;
   throw new RollbookError(
     "policy-family-mismatch",
-    { root, families },
-    `${root} holds decisions of the families ${families.join(", ")}. Choose one with --family.`,
+    { root, families: [...families].sort() },
+    `${root} holds decisions of the families ${[...families].sort().join(", ")}. Choose one with --family.`,
+  );
+}
+
+/** A store keeps unlabelled chains and unlogged probabilities: what learns or judges leaves such chains out, as from a book. */
+function isUsable(chain: readonly StoredRow[], request: DecisionRequest): boolean {
+  return chain.every(
+    ({ row: { reward, propensity } }) =>
+      (reward !== null || request.unlabelled === "keep") &&
+      (propensity !== null || request.propensity === "any"),
   );
 }
 

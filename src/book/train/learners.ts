@@ -13,6 +13,7 @@ import {
   type LoggedPpoConfig,
   linUcbModel,
   type NeuralBcConfig,
+  type StoredLearner,
   statisticsOf,
   thompsonBetaModel,
   thompsonLinearModel,
@@ -101,6 +102,11 @@ export function isBandit(learner: Learner): learner is BanditLearner {
 /** Whether it learns a row together with those that follow it in its chain. */
 export function readsChains(learner: Learner): boolean {
   return learner.kind === "cql" && (learner.discount ?? 0) > 0;
+}
+
+/** Whether it can learn from a replay store that does not fit into memory. */
+export function isStoredLearner(learner: Learner): learner is StoredLearner {
+  return learner.kind === "cql" || learner.kind === "neural-bc";
 }
 
 const VALUE_KINDS: readonly string[] = ["auto", "ridge", "logistic", "knn"] satisfies ValueKind[];

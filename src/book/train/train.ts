@@ -9,15 +9,12 @@ import { batchContent, PolicyRevision, type Sealed, seal, TrainerBatch } from ".
 import { readSealed } from "../../keep/admit/index.ts";
 import {
   DEFAULT_SPLIT,
-  type DecisionRow,
   digestRows,
   type FitHooks,
-  fitStaticTable,
   type LoggedRow,
   requireWholeChains,
   type SplitRule,
   unitOf,
-  withBaseline,
   withSplit,
 } from "../../learn/index.ts";
 import {
@@ -46,16 +43,18 @@ import { PROMISE_TERMS, type PromiseTerms, promiseFloor } from "../judge/index.t
 import type { OpenBook } from "../open/index.ts";
 import { admittedRollouts, readRevision } from "../rollouts/index.ts";
 import { banditOfBook } from "./bandit-of-book.ts";
+import { learnFromStore } from "./learn-from-store.ts";
 import {
   banditModel,
   isBandit,
-  type Learned,
+  isStoredLearner,
   type Learner,
   learn,
   readsChains,
   readsEmbeddings,
   requireLearner,
 } from "./learners.ts";
+import { type Taught, withTable } from "./taught.ts";
 import { cutTrainingBatch, readTraining, requireTraining, splitAdmitted } from "./training-batch.ts";
 import { removeTrainingState, requireFreeFolder, trainingState } from "./training-state.ts";
 
@@ -158,27 +157,17 @@ export async function trainPolicy(source: DecisionSource, request: TrainRequest)
   return { ...facts, units, warnings, checkpoint, model, sealed, leastPropensity };
 }
 
-interface Taught extends Learned {
-  readonly data: Digest;
-  readonly batches: readonly Digest[];
-  readonly datasets: readonly TrainingDataset[];
-  /** Units learned from. */
-  readonly units: readonly string[];
-  readonly rows: number;
-  readonly heldBack: number;
-  readonly added?: number;
-  /** The least probability of a choice among the rows; null where none is known. */
-  readonly leastTaught: number | null;
-}
-
 async function learnFromDataset(
   source: DatasetSource,
   request: TrainRequest,
   rule: SplitRule,
 ): Promise<Taught> {
+  const { learner, embeddings } = request;
+  if ("replay" in source && isStoredLearner(learner) && embeddings === undefined)
+    return learnFromStore(source.replay, { request: { ...request, learner }, rule });
   const loaded = await loadDecisions(source, request);
   const rows = requireDecisions(loaded.rows);
-  if (readsChains(request.learner)) requireWholeChains(rows, rule.unit);
+  if (readsChains(learner)) requireWholeChains(rows, rule.unit);
   const train = requirePart(rows, "train", rule);
   return learnFrom(train, request, {
     source,
@@ -278,11 +267,6 @@ function withEmbedding(learner: Learner, { embeddings }: TrainRequest, rows: rea
         : `${learner.kind} does not read embeddings. Use auto, ridge, logistic or knn.`,
     );
   return { ...learner, embedding: { model: embeddings.model, size } };
-}
-
-/** The model with what a person could have written from `rows`: without outcomes there is no such table. */
-function withTable(model: PolicyModel, rows: readonly DecisionRow[]): PolicyModel {
-  return rows.some((row) => row.reward !== null) ? withBaseline(model, fitStaticTable({ rows })) : model;
 }
 
 /** A folder with a checkpoint or, of what learns from the book, a revision there: one that decided what was logged has no

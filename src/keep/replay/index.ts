@@ -3,6 +3,8 @@ export {
   type ActorInputs,
   actorInputs,
   type Block,
+  type Contexts,
+  contextsOf,
   type DenseActor,
   type DenseSupervision,
   type DenseView,

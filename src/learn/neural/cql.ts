@@ -15,8 +15,9 @@ import {
   type TensorSpace,
   uniformStart,
 } from "../tensor/index.ts";
+import { ENDED } from "./chain-columns.ts";
 import { type DenseBatch, drawRows, makeDenseBatch } from "./dense-batch.ts";
-import type { FitHooks, GradientLearner } from "./fit.ts";
+import type { FitHooks } from "./fit.ts";
 import type { PreparedRows } from "./setup.ts";
 import {
   checkConfig,
@@ -26,10 +27,14 @@ import {
   type MemberParts,
   NETWORK_DEFAULTS,
   type NetworkConfig,
+  type NetworkRows,
   type NeuralTrained,
+  type RowLearner,
+  rowsInMemory,
   trainNetwork,
 } from "./train-network.ts";
-import { ENDED, withReturns } from "./transitions.ts";
+import { withReturns } from "./transitions.ts";
+import { runNow, type Work } from "./work.ts";
 
 export interface CqlConfig extends NetworkConfig {
   /** γ: what a reward one step later is worth; 0 for one decision at a time. */
@@ -47,23 +52,36 @@ export interface CqlConfig extends NetworkConfig {
 export const CQL_DEFAULTS = { ...NETWORK_DEFAULTS, discount: 0, conservatism: 1, targetEvery: 500 };
 
 export function trainCql(data: LoggedData, config: CqlConfig, rng: Rng, hooks: FitHooks = {}): NeuralTrained {
-  const options = { ...CQL_DEFAULTS, ...config };
-  const { discount, targetEvery, conservatism, goal } = options;
-  checkConfig({ counts: { targetEvery }, shares: { discount }, atLeast0: { conservatism } });
-  const regression = goal === "return" || discount === 0;
+  const { discount, goal } = checkCql(config);
   if (discount > 0) requireWholeChains(data.rows, "decision");
   const rows = goal === "return" ? withReturns(data.rows, discount) : data.rows;
-  return trainNetwork(
-    { ...data, rows },
-    {
-      ...{ algorithm: "cql", kind: "mlp-greedy", options, chained: !regression, rng, hooks },
-      member: (space, parts) =>
-        makeQLearner(space, {
-          ...{ ...parts, target: bestValue },
-          options: regression ? { ...options, discount: 0 } : options,
-        }),
-    },
-  );
+  return runNow(learnCql(rowsInMemory({ ...data, rows }), config, rng, hooks));
+}
+
+function checkCql(config: CqlConfig): typeof CQL_DEFAULTS & CqlConfig {
+  const options = { ...CQL_DEFAULTS, ...config };
+  const { discount, targetEvery, conservatism } = options;
+  checkConfig({ counts: { targetEvery }, shares: { discount }, atLeast0: { conservatism } });
+  return options;
+}
+
+/** `rows`: whole chains where the discount is above 0; with returns for rewards where those are the goal. */
+export function* learnCql(
+  rows: NetworkRows,
+  config: CqlConfig,
+  rng: Rng,
+  hooks: FitHooks,
+): Work<NeuralTrained> {
+  const options = checkCql(config);
+  const regression = options.goal === "return" || options.discount === 0;
+  return yield* trainNetwork(rows, {
+    ...{ algorithm: "cql", kind: "mlp-greedy", options, chained: !regression, rng, hooks },
+    member: (space, parts) =>
+      makeQLearner(space, {
+        ...{ ...parts, target: bestValue },
+        options: regression ? { ...options, discount: 0 } : options,
+      }),
+  });
 }
 
 interface QLearnerOptions extends MemberParts {
@@ -89,7 +107,7 @@ export const bestValue: FutureValue = ({ online, target, open }) => {
 export function makeQLearner(
   space: TensorSpace,
   { net, prepared, options, rng, target: future }: QLearnerOptions,
-): GradientLearner {
+): RowLearner {
   const { batch, rate, discount, conservatism, targetEvery, decay } = options;
   const { data, train, held, by } = prepared;
   const parameters = space.floats(net.parameters.length);
@@ -110,23 +128,23 @@ export function makeQLearner(
     seek(step) {
       moments.step = step;
     },
-    step(step) {
-      drawRows(now, train, batch, rng.split(step));
-      const parts = loss({ now, after, rows: batch, parameters, target, learn: true });
+    *step(step) {
+      yield* drawRows(now, train, batch, rng.split(step));
+      const parts = yield* loss({ now, after, rows: batch, parameters, target, learn: true });
       clipNorm(space, net.gradient, LONGEST_GRADIENT);
       // Without successors the goals stand still, and a rate that sinks to 0 averages the noise of the minibatches out.
       adam.update(parameters, net.gradient, moments, discount > 0 ? rate : rate * (1 - step / options.steps));
       if ((step + 1) % targetEvery === 0) follow(space, target, parameters, 1);
       return parts.loss;
     },
-    evaluate() {
+    *evaluate() {
       if (held.length === 0) return undefined;
       const sums = { loss: 0, error: 0, gap: 0, value: 0 };
       for (let from = 0; from < held.length; from += EVALUATED) {
         const rows = Math.min(EVALUATED, held.length - from);
         now.rows.set(held.subarray(from, from + rows));
-        now.load(rows);
-        const parts = loss({ now, after, rows, parameters, target, learn: false });
+        yield* now.load(rows);
+        const parts = yield* loss({ now, after, rows, parameters, target, learn: false });
         for (const key of ["loss", "error", "gap", "value"] as const)
           sums[key] += (parts[key] * rows) / held.length;
       }
@@ -169,15 +187,15 @@ function lossOf(
     conservatism: number;
     most: number;
   },
-): (pass: LossPass) => LossParts {
+): (pass: LossPass) => Work<LossParts> {
   const wide = net.outputWidth;
   const lines = padded(most, 4);
   const [slope, sums, delta] = [space.floats(lines * wide), space.floats(lines), space.floats(lines)];
   const goal = new Float32Array(lines);
-  return ({ now, after, rows, parameters, target, learn }) => {
+  return function* ({ now, after, rows, parameters, target, learn }) {
     for (let r = 0; r < rows; r++) goal[r] = data.reward[now.rows[r]!]!;
     if (discount > 0)
-      addFuture(space, { net, data, now, after, rows, parameters, target, discount, goal, future });
+      yield* addFuture(space, { net, data, now, after, rows, parameters, target, discount, goal, future });
     const q = net.forward(now.input, rows, parameters);
     space.kernels.softmaxRows(q.at, now.mask.at, slope.at, sums.at, rows, wide);
     const [values, shares, logSums, errors] = [q, slope, sums, delta].map((block) => space.view(block)) as [
@@ -205,7 +223,7 @@ function lossOf(
 }
 
 /** goal += γ · the value of the successor, where there is one. */
-function addFuture(
+function* addFuture(
   space: TensorSpace,
   pass: Omit<LossPass, "learn"> & {
     net: Mlp;
@@ -214,10 +232,10 @@ function addFuture(
     goal: Float32Array;
     future: FutureValue;
   },
-): void {
+): Work<void> {
   const { net, data, now, after, rows, parameters, target, discount, goal, future } = pass;
   for (let r = 0; r < rows; r++) after.rows[r] = data.next[now.rows[r]!]!;
-  after.load(rows);
+  yield* after.load(rows);
   const first = space.view(net.forward(after.input, rows, parameters)).slice(0, rows * net.outputWidth);
   const second = space.view(net.forward(after.input, rows, target));
   const open = space.view(after.mask);

@@ -3,6 +3,7 @@
 import type { Rng } from "../../base/index.ts";
 import { type Floats, padded, type TensorSpace } from "../tensor/index.ts";
 import type { Transitions } from "./transitions.ts";
+import { ready, type Work } from "./work.ts";
 
 /** x ↦ (x − mean) · scale per feature; scale 0 for a feature that never varies. */
 export interface Standardisation {
@@ -13,11 +14,18 @@ export interface Standardisation {
 /** A feature that varies less is taken for as spread out as this: rare words do not drown the rest. */
 const LEAST_DEVIATION = 0.05;
 
-export function standardise({ states }: Transitions, rows: Int32Array): Standardisation {
-  const { start, indices, values, size } = states;
-  return standardiseBy(size, rows.length, (add) => {
-    for (const row of rows) for (let e = start[row]!; e < start[row + 1]!; e++) add(indices[e]!, values[e]!);
-  });
+/** Rows whose vectors are read at once. */
+const BLOCK_ROWS = 1024;
+
+export function* standardise({ states }: Transitions, rows: Int32Array): Work<Standardisation> {
+  const moments = new FeatureMoments(states.size, rows.length);
+  for (let from = 0; from < rows.length; from += BLOCK_ROWS) {
+    const { sparse, places } = yield* ready(states.block(rows.subarray(from, from + BLOCK_ROWS)));
+    const { start, indices, values } = sparse;
+    for (const row of places)
+      for (let e = start[row]!; e < start[row + 1]!; e++) moments.add(indices[e]!, values[e]!);
+  }
+  return moments.standardisation();
 }
 
 /** `each` gives every entry that is not 0 of `rows` rows. */
@@ -26,16 +34,36 @@ export function standardiseBy(
   rows: number,
   each: (add: (feature: number, value: number) => void) => void,
 ): Standardisation {
-  const [mean, square] = [new Float64Array(size), new Float64Array(size)];
-  each((at, value) => {
-    mean[at] = mean[at]! + value / rows;
-    square[at] = square[at]! + (value * value) / rows;
-  });
-  const scale = square.map((each, i) => {
-    const variance = each - mean[i]! * mean[i]!;
-    return variance > 1e-12 ? 1 / Math.max(LEAST_DEVIATION, Math.sqrt(variance)) : 0;
-  });
-  return { mean, scale };
+  const moments = new FeatureMoments(size, rows);
+  each((at, value) => moments.add(at, value));
+  return moments.standardisation();
+}
+
+/** Mean and mean square of every feature, in the order of adding. */
+class FeatureMoments {
+  readonly #rows: number;
+  readonly #mean: Float64Array;
+  readonly #square: Float64Array;
+
+  constructor(size: number, rows: number) {
+    this.#rows = rows;
+    this.#mean = new Float64Array(size);
+    this.#square = new Float64Array(size);
+  }
+
+  add(at: number, value: number): void {
+    this.#mean[at] = this.#mean[at]! + value / this.#rows;
+    this.#square[at] = this.#square[at]! + (value * value) / this.#rows;
+  }
+
+  standardisation(): Standardisation {
+    const mean = this.#mean;
+    const scale = this.#square.map((each, i) => {
+      const variance = each - mean[i]! * mean[i]!;
+      return variance > 1e-12 ? 1 / Math.max(LEAST_DEVIATION, Math.sqrt(variance)) : 0;
+    });
+    return { mean, scale };
+  }
 }
 
 export interface DenseBatch {
@@ -45,14 +73,14 @@ export interface DenseBatch {
   /** The rows of the transitions that are in it; a negative one stands for zeros. */
   readonly rows: Int32Array;
   /** `count` of `rows` are set: reads them in. */
-  load(count: number): void;
+  load(count: number): Work<void>;
 }
 
 export function makeDenseBatch(
   space: TensorSpace,
   { data, by, most }: { data: Transitions; by: Standardisation; most: number },
 ): DenseBatch {
-  const { states, allowed, arms } = data;
+  const { states, allowed, patterns, arms } = data;
   const [width, wide] = [padded(states.size, 4), padded(arms.length, 8)];
   const lines = padded(most, 4);
   const [input, mask] = [space.floats(lines * width), space.floats(lines * wide)];
@@ -61,7 +89,9 @@ export function makeDenseBatch(
   for (let i = 0; i < states.size; i++) origin[i] = -by.mean[i]! * by.scale[i]!;
   return {
     ...{ input, mask, rows },
-    load(count) {
+    *load(count) {
+      const { sparse, places } = yield* ready(states.block(rows.subarray(0, count)));
+      const { start, indices, values } = sparse;
       const [x, open] = [space.view(input), space.view(mask)];
       for (let r = 0; r < count; r++) {
         const row = rows[r]!;
@@ -73,18 +103,18 @@ export function makeDenseBatch(
           continue;
         }
         x.set(origin, at);
-        for (let e = states.start[row]!; e < states.start[row + 1]!; e++) {
-          const i = states.indices[e]!;
-          x[at + i] = x[at + i]! + states.values[e]! * by.scale[i]!;
+        for (let e = start[places[r]!]!; e < start[places[r]! + 1]!; e++) {
+          const i = indices[e]!;
+          x[at + i] = x[at + i]! + values[e]! * by.scale[i]!;
         }
-        for (let a = 0; a < arms.length; a++) open[r * wide + a] = allowed[row * arms.length + a]!;
+        open.set(patterns[allowed[row]!]!, r * wide);
       }
     },
   };
 }
 
 /** `count` rows drawn with replacement. */
-export function drawRows(batch: DenseBatch, from: Int32Array, count: number, rng: Rng): void {
+export function drawRows(batch: DenseBatch, from: Int32Array, count: number, rng: Rng): Work<void> {
   for (let r = 0; r < count; r++) batch.rows[r] = from[rng.below(from.length)]!;
-  batch.load(count);
+  return batch.load(count);
 }

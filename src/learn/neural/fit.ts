@@ -5,6 +5,7 @@
 import { digestJson, type Json, RollbookError } from "../../base/index.ts";
 import { decodeSafetensors, encodeSafetensors, type Tensors } from "../../policy/index.ts";
 import type { Floats, TensorSpace } from "../tensor/index.ts";
+import type { Work } from "./work.ts";
 
 export interface GradientLearner {
   /** Everything that a step reads and changes: parameters first, then moments, targets and the like. */
@@ -18,9 +19,9 @@ export interface GradientLearner {
   /** Facts for the curve, of the steps since the last call. */
   measure?(): Readonly<Record<string, number>>;
   /** The loss of step `step`, which it takes. */
-  step(step: number): number;
+  step(step: number): number | Work<number>;
   /** On held-out rows; `loss` decides about stopping early. Undefined where nothing is held out. */
-  evaluate(): HeldOutLoss | undefined;
+  evaluate(): HeldOutLoss | undefined | Work<HeldOutLoss | undefined>;
 }
 
 export interface HeldOutLoss {
@@ -74,11 +75,11 @@ interface FitProgress {
 }
 
 /** `identity`: what this training is a function of; a saved state of another is refused. */
-export function fitLearner(
+export function* fitLearner(
   space: TensorSpace,
   learner: GradientLearner,
   options: StepLimits & FitHooks & { readonly identity: Json },
-): Fitted {
+): Work<Fitted> {
   const { steps, every, patience, progress, saver } = options;
   const key = digestJson("rollbook.training-state.v1", options.identity);
   const best = learner.parameters.map((block) => space.view(block).slice());
@@ -97,8 +98,12 @@ export function fitLearner(
     const until = Math.min(steps, at.step + every);
     let loss = 0;
     const from = at.step;
-    for (; at.step < until; at.step++) loss += finite(learner.step(at.step), at.step);
-    const heldOut = learner.evaluate();
+    for (; at.step < until; at.step++) {
+      const taken = learner.step(at.step);
+      loss += finite(typeof taken === "number" ? taken : yield* taken, at.step);
+    }
+    const judged = learner.evaluate();
+    const heldOut = isWork(judged) ? yield* judged : judged;
     const point: CurvePoint = {
       ...{ step: at.step, loss: loss / (until - from), ...(heldOut === undefined ? {} : { heldOut }) },
       ...(learner.measure === undefined ? {} : { measures: learner.measure() }),
@@ -119,6 +124,10 @@ export function fitLearner(
     ...{ curve: at.curve, bestStep: at.best.step, steps: at.step, changed: at.changed },
     ...(resumedAt > 0 ? { resumedAt } : {}),
   };
+}
+
+function isWork(value: ReturnType<GradientLearner["evaluate"]>): value is Work<HeldOutLoss | undefined> {
+  return value !== undefined && Symbol.iterator in value;
 }
 
 function isOver({ curve, best }: FitProgress, patience: number): boolean {

@@ -3,12 +3,13 @@
  *  In: logged rows, the policy's distribution at each, a config, an Rng. Out: the value, with an interval by resampling
  *  episodes and fitting again. Needs no propensities; its error is that of the network, which the interval holds in part. */
 import { type Rng, RollbookError } from "../../base/index.ts";
-import { mlpMembers } from "../../policy/index.ts";
+import { type FeatureSpec, mlpMembers } from "../../policy/index.ts";
 import { type LoggedRow, requireWholeChains, rowsByChain } from "../rows/index.ts";
 import { CQL_DEFAULTS, type CqlConfig, makeQLearner } from "./cql.ts";
 import { neuralSpec } from "./setup.ts";
-import { type LoggedData, trainNetwork } from "./train-network.ts";
-import { transitionsOf } from "./transitions.ts";
+import { type LoggedData, rowsInMemory, trainNetwork } from "./train-network.ts";
+import { orderedTransitions } from "./transitions.ts";
+import { runNow } from "./work.ts";
 
 export interface FqeConfig extends Omit<CqlConfig, "conservatism" | "members" | "patience"> {
   /** Fits on resampled episodes behind the interval; 0 for none. */
@@ -56,7 +57,7 @@ function fitValue(
   const all = { ...CQL_DEFAULTS, discount: 0.99, holdout: 0, ...options, conservatism: 0, members: 1 };
   const { arms, shares, first } = sharesOf(data.rows, target, all.spec as never);
   const bounds = returnBounds(data.rows, all.discount);
-  const { model } = trainNetwork(data, {
+  const work = trainNetwork(rowsInMemory(data), {
     ...{ algorithm: "fqe", kind: "mlp-greedy", options: all, chained: all.discount > 0, rng, hooks: {} },
     member: (space, parts) =>
       makeQLearner(space, {
@@ -65,6 +66,7 @@ function fitValue(
           Math.min(bounds.high, Math.max(bounds.low, dot(shares, row * arms, values))),
       }),
   });
+  const { model } = runNow(work);
   const [forward] = mlpMembers(model);
   const total = first.reduce((sum, { row, state }) => sum + dot(shares, row * arms, forward!(state)), 0);
   return total / first.length;
@@ -82,12 +84,9 @@ function returnBounds(rows: readonly LoggedRow[], discount: number): { low: numb
 }
 
 /** π as a matrix over rows and arms in the order of the transitions, and the first row of each episode. */
-function sharesOf(
-  rows: readonly LoggedRow[],
-  target: JudgedPolicy,
-  spec: Parameters<typeof transitionsOf>[1],
-) {
-  const { arms, ordered, states, next } = transitionsOf(rows, spec);
+function sharesOf(rows: readonly LoggedRow[], target: JudgedPolicy, spec: FeatureSpec) {
+  const { transitions, ordered, sparse } = orderedTransitions(rows, spec);
+  const { arms, next } = transitions;
   const places = new Map(arms.map((id, a) => [id, a]));
   const shares = new Float64Array(ordered.length * arms.length);
   for (const [r, row] of ordered.entries())
@@ -96,8 +95,8 @@ function sharesOf(
   const follows = new Set(next);
   const first = ordered.flatMap((_, row) => {
     if (follows.has(row)) return [];
-    const [from, to] = [states.start[row]!, states.start[row + 1]!];
-    const [indices, values] = [states.indices.subarray(from, to), states.values.subarray(from, to)];
+    const [from, to] = [sparse.start[row]!, sparse.start[row + 1]!];
+    const [indices, values] = [sparse.indices.subarray(from, to), sparse.values.subarray(from, to)];
     return [{ row, state: { indices, values, count: to - from } }];
   });
   return { arms: arms.length, shares, first };

@@ -1,4 +1,5 @@
 export { CART_POLE_SPEC, makeCartPole } from "./cart-pole.ts";
+export { compareNatural } from "./chain-columns.ts";
 export { type CqlConfig, trainCql } from "./cql.ts";
 export type { CurvePoint, FitHooks, Saver } from "./fit.ts";
 export { evaluateByFqe, type FittedValue, type FqeConfig, type JudgedPolicy } from "./fqe.ts";
@@ -6,5 +7,5 @@ export { type LoggedPpoConfig, trainLoggedPpo } from "./logged-ppo.ts";
 export { type NeuralBcConfig, trainNeuralBc } from "./neural-bc.ts";
 export { type PpoConfig, type PpoTrained, type PpoWorld, trainPpo } from "./ppo.ts";
 export type { NeuralReport, OnlineReport } from "./report.ts";
+export { type StoredLearner, type StoredRow, StoredRows } from "./stored-rows.ts";
 export type { LoggedData, NetworkConfig, NeuralTrained } from "./train-network.ts";
-export { compareNatural } from "./transitions.ts";

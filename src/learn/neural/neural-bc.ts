@@ -4,7 +4,7 @@
 import type { Rng } from "../../base/index.ts";
 import { adamW, clipNorm, padded, type TensorSpace, uniformStart } from "../tensor/index.ts";
 import { drawRows, makeDenseBatch } from "./dense-batch.ts";
-import type { FitHooks, GradientLearner } from "./fit.ts";
+import type { FitHooks } from "./fit.ts";
 import {
   checkConfig,
   EVALUATED,
@@ -13,9 +13,13 @@ import {
   type MemberParts,
   NETWORK_DEFAULTS,
   type NetworkConfig,
+  type NetworkRows,
   type NeuralTrained,
+  type RowLearner,
+  rowsInMemory,
   trainNetwork,
 } from "./train-network.ts";
+import { runNow, type Work } from "./work.ts";
 
 export interface NeuralBcConfig extends NetworkConfig {
   /** β: keeps the logits small. */
@@ -30,10 +34,19 @@ export function trainNeuralBc(
   rng: Rng,
   hooks: FitHooks = {},
 ): NeuralTrained {
+  return runNow(learnNeuralBc(rowsInMemory(data), config, rng, hooks));
+}
+
+export function* learnNeuralBc(
+  rows: NetworkRows,
+  config: NeuralBcConfig,
+  rng: Rng,
+  hooks: FitHooks,
+): Work<NeuralTrained> {
   const options = { ...BC_DEFAULTS, ...config };
   const { penalty } = options;
   checkConfig({ counts: {}, shares: {}, atLeast0: { penalty } });
-  return trainNetwork(data, {
+  return yield* trainNetwork(rows, {
     ...{ algorithm: "neural-bc", kind: "mlp-softmax", options, chained: false, rng, hooks },
     member: (space, parts) => makeMember(space, { ...parts, options }),
   });
@@ -42,7 +55,7 @@ export function trainNeuralBc(
 function makeMember(
   space: TensorSpace,
   { net, prepared, rng, options }: MemberParts & { options: NeuralBcConfig & typeof BC_DEFAULTS },
-): GradientLearner {
+): RowLearner {
   const { batch, rate, penalty, decay } = options;
   const { data, train, held, by } = prepared;
   const parameters = space.floats(net.parameters.length);
@@ -78,21 +91,21 @@ function makeMember(
     seek(step) {
       moments.step = step;
     },
-    step(step) {
-      drawRows(now, train, batch, rng.split(step));
+    *step(step) {
+      yield* drawRows(now, train, batch, rng.split(step));
       const loss = lossOf(batch);
       net.backward(slope, parameters);
       clipNorm(space, net.gradient, LONGEST_GRADIENT);
       adam.update(parameters, net.gradient, moments, rate);
       return loss;
     },
-    evaluate() {
+    *evaluate() {
       if (held.length === 0) return undefined;
       let loss = 0;
       for (let from = 0; from < held.length; from += EVALUATED) {
         const rows = Math.min(EVALUATED, held.length - from);
         now.rows.set(held.subarray(from, from + rows));
-        now.load(rows);
+        yield* now.load(rows);
         loss += (lossOf(rows) * rows) / held.length;
       }
       return { loss };

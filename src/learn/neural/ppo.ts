@@ -14,6 +14,7 @@ import { normalised, policySlope } from "./ppo-loss.ts";
 import type { OnlineReport } from "./report.ts";
 import { networkModel, readBack } from "./setup.ts";
 import { checkConfig } from "./train-network.ts";
+import { runNow } from "./work.ts";
 
 export interface PpoConfig {
   readonly hidden?: readonly number[];
@@ -84,10 +85,12 @@ export function trainPpo(world: PpoWorld, config: PpoConfig, rng: Rng, hooks: Fi
     ...(standardise ? { standardise } : {}),
     ...(decay > 0 ? { decay } : {}),
   };
-  const fitted = fitLearner(space, learner, {
-    ...{ steps: updates, every: Math.max(1, Math.floor(updates / 50)), patience: 0, ...hooks },
-    identity: { facts, spec: world.spec as unknown as Json, seed: rng.split("identity").u32() },
-  });
+  const fitted = runNow(
+    fitLearner(space, learner, {
+      ...{ steps: updates, every: Math.max(1, Math.floor(updates / 50)), patience: 0, ...hooks },
+      identity: { facts, spec: world.spec as unknown as Json, seed: rng.split("identity").u32() },
+    }),
+  );
   const model = networkModel({
     ...{ kind: options.greedy ? "mlp-greedy" : "mlp-softmax", shape: learner.shape, spec: world.spec, by },
     ...{ arms: learner.arms, config: facts, members: [space.view(learner.parameters[0]!)] },

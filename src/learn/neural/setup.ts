@@ -10,16 +10,18 @@ import {
   type PolicyKind,
   type PolicyModel,
 } from "../../policy/index.ts";
-import { fieldsOf, type LoggedRow } from "../rows/index.ts";
+import { everyFieldOf, type LoggedRow } from "../rows/index.ts";
 import { type Floats, type Mlp, type MlpShape, namedParameters, type TensorSpace } from "../tensor/index.ts";
+import { CUT } from "./chain-columns.ts";
 import { makeDenseBatch, type Standardisation, standardise } from "./dense-batch.ts";
 import type { RowAccount } from "./report.ts";
-import { CUT, type Transitions, transitionsOf } from "./transitions.ts";
+import type { Transitions } from "./transitions.ts";
+import { ready, type Work } from "./work.ts";
 
-/** Few word buckets: a network reads a dense vector. */
+/** Few word buckets, because a network reads a dense vector, and every field. */
 export function neuralSpec(rows: readonly LoggedRow[]): FeatureSpec {
   const prompts = rows.some(({ context }) => context.prompt !== "");
-  return { ...DEFAULT_FEATURES, wordBuckets: prompts ? 256 : 0, fields: fieldsOf(rows) };
+  return { ...DEFAULT_FEATURES, wordBuckets: prompts ? 256 : 0, fields: everyFieldOf(rows) };
 }
 
 export interface PreparedRows {
@@ -31,27 +33,26 @@ export interface PreparedRows {
 }
 
 /** `chained`: a row whose successor is unknown cannot teach. */
-export function prepare(
-  rows: readonly LoggedRow[],
-  { spec, holdout, chained, rng }: { spec: FeatureSpec; holdout: number; chained: boolean; rng: Rng },
-): PreparedRows {
-  const data = transitionsOf(rows, spec);
-  const usable = Int32Array.from(data.next.keys()).filter((row) => !chained || data.next[row] !== CUT);
-  const units = rng.split("holdout").shuffle([...new Set(data.unit)].sort());
-  const away = new Set(units.slice(0, Math.min(units.length - 1, Math.round(units.length * holdout))));
-  const held = usable.filter((row) => away.has(data.unit[row]!));
-  const train = usable.filter((row) => !away.has(data.unit[row]!));
+export function* prepare(
+  data: Transitions,
+  { holdout, chained, rng }: { holdout: number; chained: boolean; rng: Rng },
+): Work<PreparedRows> {
+  const { count, next, unit, units, unlabelled } = data;
+  const usable = Int32Array.from(next.keys()).filter((row) => !chained || next[row] !== CUT);
+  const names = rng.split("holdout").shuffle([...units].sort());
+  const away = new Set(names.slice(0, Math.min(names.length - 1, Math.round(names.length * holdout))));
+  const isHeld = units.map((name) => away.has(name));
+  const held = usable.filter((row) => isHeld[unit[row]!]!);
+  const train = usable.filter((row) => !isHeld[unit[row]!]!);
+  const [rows, cut] = [count + unlabelled, count - usable.length];
   if (train.length === 0)
     throw new RollbookError(
       "empty-split",
-      { rows: rows.length, usable: usable.length, held: held.length },
-      `none of the ${rows.length} rows can teach: ${data.unlabelled} lack an outcome, ${data.count - usable.length} have no known successor, ${held.length} are held out. Log more, or lower --holdout.`,
+      { rows, usable: usable.length, held: held.length },
+      `none of the ${rows} rows can teach: ${unlabelled} lack an outcome, ${cut} have no known successor, ${held.length} are held out. Log more, or lower --holdout.`,
     );
-  const account = {
-    ...{ rows: rows.length, trained: train.length, heldOut: held.length },
-    ...{ unlabelled: data.unlabelled, cut: data.count - usable.length },
-  };
-  return { data, train, held, by: standardise(data, train), account };
+  const account = { rows, trained: train.length, heldOut: held.length, unlabelled, cut };
+  return { data, train, held, by: yield* standardise(data, train), account };
 }
 
 export interface ModelParts {
@@ -104,7 +105,7 @@ const COMPARED = 64;
 
 /** How far the model, written and read, is from the networks in memory: the largest difference of an output, relative to
  *  its size where that is above 1. */
-export function readBackError(
+export function* readBackError(
   space: TensorSpace,
   model: PolicyModel,
   {
@@ -112,15 +113,17 @@ export function readBackError(
     net,
     members,
   }: { prepared: PreparedRows; net: Mlp; members: readonly Floats[] },
-): number {
+): Work<number> {
   const forwards = mlpMembers(decodeModel(encodeModel(model), "the trained model"));
-  const { start, indices, values } = data.states;
+  const compared = train.subarray(0, COMPARED);
+  const { sparse, places } = yield* ready(data.states.block(compared));
+  const { start, indices, values } = sparse;
   const batch = makeDenseBatch(space, { data, by, most: 1 });
   let worst = 0;
-  for (const row of train.subarray(0, COMPARED)) {
+  for (const [r, row] of compared.entries()) {
     batch.rows[0] = row;
-    batch.load(1);
-    const [from, to] = [start[row]!, start[row + 1]!];
+    yield* batch.load(1);
+    const [from, to] = [start[places[r]!]!, start[places[r]! + 1]!];
     const state = {
       indices: indices.subarray(from, to),
       values: values.subarray(from, to),

@@ -1,5 +1,6 @@
 /** The frame of every learner whose policy is a network: options, preparation, the loop, the model, the report.
- *  In: rows, options, how to make one learner. Out: a model with its report. The algorithm is the caller's. */
+ *  In: rows, options, how to make one learner. Out: a model with its report. The algorithm is the caller's.
+ *  Training is work: it waits where rows are not in memory. */
 import { type Digest, type Json, type Rng, RollbookError } from "../../base/index.ts";
 import type { FeatureSpec, PolicyKind, PolicyModel } from "../../policy/index.ts";
 import type { LoggedRow } from "../rows/index.ts";
@@ -7,6 +8,8 @@ import { type Mlp, makeMlp, openTensors, type TensorSpace } from "../tensor/inde
 import { type FitHooks, fitLearner, type GradientLearner, type HeldOutLoss } from "./fit.ts";
 import { type NeuralReport, reportOf } from "./report.ts";
 import { networkModel, neuralSpec, type PreparedRows, prepare, readBackError } from "./setup.ts";
+import { type Transitions, transitionsOf } from "./transitions.ts";
+import type { Work } from "./work.ts";
 
 /** Rows with the digest of where they come from: what a training is a function of. */
 export interface LoggedData {
@@ -48,6 +51,12 @@ export const LONGEST_GRADIENT = 10;
 /** Held-out rows per pass. */
 export const EVALUATED = 256;
 
+/** A learner whose steps and evaluations may wait for rows. */
+export interface RowLearner extends GradientLearner {
+  step(step: number): Work<number>;
+  evaluate(): Work<HeldOutLoss | undefined>;
+}
+
 export interface MemberParts {
   readonly net: Mlp;
   readonly prepared: PreparedRows;
@@ -64,12 +73,28 @@ interface Frame {
   readonly hooks: FitHooks;
   /** What the config says beside the options. */
   readonly facts?: Readonly<Record<string, Json>>;
-  member(space: TensorSpace, parts: MemberParts): GradientLearner;
+  member(space: TensorSpace, parts: MemberParts): RowLearner;
 }
 
-export function trainNetwork({ rows, digest }: LoggedData, frame: Frame): NeuralTrained {
+/** Rows as a network takes them, in memory or beside the store that holds their states. */
+export interface NetworkRows {
+  readonly digest: Digest;
+  /** The features, where none are stated. */
+  defaultSpec(): FeatureSpec;
+  transitions(spec: FeatureSpec): Transitions;
+}
+
+export function rowsInMemory({ rows, digest }: LoggedData): NetworkRows {
+  return {
+    digest,
+    defaultSpec: () => neuralSpec(rows),
+    transitions: (spec) => transitionsOf(rows, spec),
+  };
+}
+
+export function* trainNetwork(rows: NetworkRows, frame: Frame): Work<NeuralTrained> {
   const { algorithm, kind, chained, rng, hooks, facts = {} } = frame;
-  const { spec = neuralSpec(rows), ...options } = frame.options;
+  const { spec = rows.defaultSpec(), ...options } = frame.options;
   const { hidden, steps, batch, rate, every, patience, members, holdout, decay } = options;
   const layers = Object.fromEntries(hidden.map((width, l) => [`hidden[${l}]`, width]));
   checkConfig({
@@ -77,28 +102,30 @@ export function trainNetwork({ rows, digest }: LoggedData, frame: Frame): Neural
     shares: { holdout },
     atLeast0: { rate, decay, patience },
   });
-  const prepared = prepare(rows, { spec, holdout, chained, rng });
+  const prepared = yield* prepare(rows.transitions(spec), { holdout, chained, rng });
   const { data, train, by, account } = prepared;
-  const shape = { inputs: data.reader.size, hidden, outputs: data.arms.length, activation: "relu" as const };
+  const shape = { inputs: data.states.size, hidden, outputs: data.arms.length, activation: "relu" as const };
   const space = openTensors();
   const net = makeMlp(space, shape, Math.max(batch, EVALUATED));
   const learners = Array.from({ length: members }, (_, m) =>
     frame.member(space, { net, prepared, rng: rng.split(`member ${m}`) }),
   );
-  const config = { algorithm, data: digest, ...options, hidden: [...hidden], ...facts };
+  const config = { algorithm, data: rows.digest, ...options, hidden: [...hidden], ...facts };
   const identity = { config, spec: spec as unknown as Json, seed: rng.split("identity").u32() };
-  const fitted = fitLearner(space, ensembleOf(learners), { steps, every, patience, identity, ...hooks });
+  const fitted = yield* fitLearner(space, ensembleOf(learners), {
+    ...{ steps, every, patience, identity, ...hooks },
+  });
   const vectors = learners.map(({ parameters }) => parameters[0]!);
   const model = networkModel({
     ...{ kind, shape, spec, arms: data.arms, by, config },
     members: vectors.map((block) => space.view(block)),
   });
-  const reproduced = readBackError(space, model, { prepared, net, members: vectors });
+  const reproduced = yield* readBackError(space, model, { prepared, net, members: vectors });
   return { model, report: reportOf({ account, data, train, by, fitted, reproduced, chained }) };
 }
 
 /** Several learners as one: the mean of their losses. */
-function ensembleOf(learners: readonly GradientLearner[]): GradientLearner {
+function ensembleOf(learners: readonly RowLearner[]): RowLearner {
   const mean = (values: readonly number[]) => values.reduce((sum, each) => sum + each, 0) / values.length;
   return {
     state: learners.flatMap(({ state }) => state),
@@ -106,9 +133,14 @@ function ensembleOf(learners: readonly GradientLearner[]): GradientLearner {
     seek: (step) => {
       for (const learner of learners) learner.seek(step, undefined);
     },
-    step: (step) => mean(learners.map((learner) => learner.step(step))),
-    evaluate() {
-      const found = learners.map((learner) => learner.evaluate());
+    *step(step) {
+      const losses: number[] = [];
+      for (const learner of learners) losses.push(yield* learner.step(step));
+      return mean(losses);
+    },
+    *evaluate() {
+      const found: (HeldOutLoss | undefined)[] = [];
+      for (const learner of learners) found.push(yield* learner.evaluate());
       if (found[0] === undefined) return undefined;
       return Object.fromEntries(
         Object.keys(found[0]).map((key) => [key, mean(found.map((each) => each![key]!))]),

@@ -90,9 +90,7 @@ export async function supervision(store: ReplayStore, states: ArrayLike<number>)
 
 export async function actorInputs(store: ReplayStore, states: ArrayLike<number>): Promise<ActorInputs> {
   const { width } = store;
-  const widest = (name: "maxContext" | "maxFeatures") =>
-    Math.max(0, ...store.manifest.segments.map((segment) => segment[name]));
-  const [contextWidth, featureWidth] = [widest("maxContext"), widest("maxFeatures")];
+  const [contextWidth, featureWidth] = [widest(store, "maxContext"), widest(store, "maxFeatures")];
   const { candidate_count, selectable } = await gather(store, ["candidate_count", "selectable"], states);
   const count = states.length;
   const context = new Float32Array(count * contextWidth);
@@ -111,6 +109,26 @@ export async function actorInputs(store: ReplayStore, states: ArrayLike<number>)
     candidateCount: candidate_count,
     selectable,
   };
+}
+
+/** What a policy was told beside its candidates: `states` rows of `width` numbers, of which the first `lengths[i]` are known. */
+export interface Contexts {
+  readonly width: number;
+  readonly values: Float32Array;
+  readonly lengths: Int32Array;
+}
+
+export async function contextsOf(store: ReplayStore, states: ArrayLike<number>): Promise<Contexts> {
+  const width = widest(store, "maxContext");
+  const values = new Float32Array(states.length * width);
+  const lengths = new Int32Array(states.length);
+  for (const { segment, at, rows } of bySegment(store, states))
+    if (width > 0) await readContext(segment, { at, rows, into: values, width, lengths });
+  return { width, values, lengths };
+}
+
+function widest({ manifest }: ReplayStore, name: "maxContext" | "maxFeatures"): number {
+  return manifest.segments.reduce((most, segment) => Math.max(most, segment[name]), 0);
 }
 
 interface PlacedRows {
@@ -161,7 +179,13 @@ async function gather<C extends ColumnName<"q_h">>(
 
 async function readContext(
   { reader }: PlacedSegment,
-  { at, rows, into, width }: { at: number[]; rows: number[]; into: Float32Array; width: number },
+  {
+    at,
+    rows,
+    into,
+    width,
+    lengths: known,
+  }: { at: number[]; rows: number[]; into: Float32Array; width: number; lengths?: Int32Array },
 ): Promise<void> {
   const sources = await reader.gather("q_h", "source", rows);
   const starts = await reader.gather("sources", "features_start", sources);
@@ -169,6 +193,7 @@ async function readContext(
   const values = await reader.array("source_features", "value");
   for (let i = 0; i < rows.length; i++) {
     const from = Number(starts[i]!);
+    if (known !== undefined) known[at[i]!] = lengths[i]!;
     const target = into.subarray(at[i]! * width, at[i]! * width + lengths[i]!);
     await values.read({ from, to: from + lengths[i]!, into: target });
   }

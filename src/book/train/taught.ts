@@ -1,0 +1,23 @@
+/** A model with what it was learned from, before it becomes a checkpoint. */
+import type { Digest } from "../../base/index.ts";
+import { type DecisionRow, fitStaticTable, withBaseline } from "../../learn/index.ts";
+import type { PolicyModel, TrainingDataset } from "../../policy/index.ts";
+import type { Learned } from "./learners.ts";
+
+export interface Taught extends Learned {
+  readonly data: Digest;
+  readonly batches: readonly Digest[];
+  readonly datasets: readonly TrainingDataset[];
+  /** Units learned from. */
+  readonly units: readonly string[];
+  readonly rows: number;
+  readonly heldBack: number;
+  readonly added?: number;
+  /** The least probability of a choice among the rows; null where none is known. */
+  readonly leastTaught: number | null;
+}
+
+/** The model with what a person could have written from `rows`: without outcomes there is no such table. */
+export function withTable(model: PolicyModel, rows: readonly DecisionRow[]): PolicyModel {
+  return rows.some((row) => row.reward !== null) ? withBaseline(model, fitStaticTable({ rows })) : model;
+}

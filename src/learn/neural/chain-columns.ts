@@ -1,0 +1,191 @@
+/** Decisions as columns, filled chain by chain: choice, reward, successor, what may be chosen, task.
+ *  In: the rows of one chain at a time, in the order of their steps, the chains in any order. Out: columns sorted by chain,
+ *  about 30 bytes a row, and where each row came from. States are not kept. */
+import { compareUtf8, GrowingColumn, RollbookError } from "../../base/index.ts";
+import type { LoggedRow } from "../rows/index.ts";
+
+export interface RowColumns {
+  readonly count: number;
+  readonly arms: readonly string[];
+  readonly action: Int32Array;
+  readonly reward: Float32Array;
+  /** The row that follows, `ENDED` or `CUT`. */
+  readonly next: Int32Array;
+  /** Of each row, the pattern of what may be chosen: one number per arm, 1 or 0. */
+  readonly allowed: Int32Array;
+  readonly patterns: readonly Float32Array[];
+  /** The task of each row: rows of one task are never on both sides of a split. */
+  readonly unit: Int32Array;
+  readonly units: readonly string[];
+  /** Rows without an outcome. */
+  readonly unlabelled: number;
+}
+
+/** The episode ends with this row. */
+export const ENDED = -1;
+/** The chain stops here, its episode does not. */
+export const CUT = -2;
+
+const MOST_ARMS = 1024;
+
+export class ChainColumns {
+  readonly #arms = new Numbering();
+  readonly #units = new Numbering();
+  readonly #patterns = new Numbering();
+  readonly #selectable: (readonly number[])[] = [];
+  readonly #chains: string[] = [];
+  readonly #starts = new GrowingColumn("i32");
+  readonly #action = new GrowingColumn("i32");
+  readonly #reward = new GrowingColumn("f32");
+  readonly #allowed = new GrowingColumn("i32");
+  readonly #unit = new GrowingColumn("i32");
+  /** By chain. */
+  readonly #end = new GrowingColumn("i32");
+  #unlabelled: number;
+
+  constructor(unlabelled = 0) {
+    this.#unlabelled = unlabelled;
+  }
+
+  /** A chain that lacks an outcome anywhere is left out as a whole, as it is from a batch; then the answer is false. */
+  add(chain: readonly LoggedRow[]): boolean {
+    if (chain.some(({ reward }) => reward === null)) {
+      this.#unlabelled += chain.length;
+      return false;
+    }
+    this.#chains.push(chain[0]!.chain);
+    this.#starts.push(this.#action.length);
+    this.#end.push(chain.at(-1)!.terminal ? ENDED : CUT);
+    for (const row of chain) this.#addRow(row);
+    return true;
+  }
+
+  #addRow(row: LoggedRow): void {
+    const { candidates, chosen, reward, task } = row;
+    if (candidates[chosen]?.selectable !== true || !Number.isFinite(reward)) throw badRow(row);
+    const arms = candidates.map(({ id }) => this.#arms.of(id));
+    const open = arms.filter((_, c) => candidates[c]!.selectable);
+    const pattern = this.#patterns.of(open.join());
+    this.#selectable[pattern] ??= open;
+    this.#action.push(arms[chosen]!);
+    this.#reward.push(reward!);
+    this.#allowed.push(pattern);
+    this.#unit.push(this.#units.of(task));
+  }
+
+  /** Once, at the end. `from`: for each row of the columns its number in the order of adding. */
+  finish(): { columns: RowColumns; from: Int32Array } {
+    const count = this.#action.length;
+    if (count === 0) throw nothingLabelled(this.#unlabelled);
+    const arms = checkArms([...this.#arms.names].sort(compareUtf8));
+    const places = new Map(arms.map((id, a) => [id, a]));
+    const place = this.#arms.names.map((id) => places.get(id)!);
+    const { from, next } = this.#inOrder(count);
+    return {
+      from,
+      columns: {
+        ...{ count, arms, next, units: this.#units.names, unlabelled: this.#unlabelled },
+        action: pick(this.#action.take(), from).map((arm) => place[arm]!),
+        reward: pick(this.#reward.take(), from),
+        allowed: pick(this.#allowed.take(), from),
+        unit: pick(this.#unit.take(), from),
+        patterns: this.#selectable.map((open) => {
+          const pattern = new Float32Array(arms.length);
+          for (const arm of open) pattern[place[arm]!] = 1;
+          return pattern;
+        }),
+      },
+    };
+  }
+
+  /** Chain by chain, whatever order they came in. */
+  #inOrder(count: number): { from: Int32Array; next: Int32Array } {
+    const chains = this.#chains;
+    const [starts, ends] = [this.#starts.take(), this.#end.take()];
+    const order = Int32Array.from(chains.keys());
+    const compare = (a: number, b: number) => compareNatural(chains[a]!, chains[b]!);
+    if (!order.every((chain) => chain === 0 || compare(chain - 1, chain) < 0)) order.sort(compare);
+    const [from, next] = [new Int32Array(count), new Int32Array(count)];
+    let row = 0;
+    order.forEach((chain, i) => {
+      if (i > 0 && chains[chain] === chains[order[i - 1]!]) throw twice(chains[chain]!);
+      const end = starts[chain + 1] ?? count;
+      for (let each = starts[chain]!; each < end; each++, row++) {
+        from[row] = each;
+        next[row] = each + 1 < end ? row + 1 : ends[chain]!;
+      }
+    });
+    return { from, next };
+  }
+}
+
+/** Numbers in ids compare as numbers: step 10 follows step 9. */
+export function compareNatural(a: string, b: string): number {
+  const [left, right] = [a.match(/\d+|\D+/g) ?? [], b.match(/\d+|\D+/g) ?? []];
+  for (let i = 0; i < Math.min(left.length, right.length); i++) {
+    const [x, y] = [left[i]!, right[i]!];
+    if (x === y) continue;
+    const numeric = /^\d/.test(x) && /^\d/.test(y);
+    if (numeric && Number(x) !== Number(y)) return Number(x) - Number(y);
+    return x < y ? -1 : 1;
+  }
+  return left.length - right.length;
+}
+
+/** Names in the order in which they were first met. */
+class Numbering {
+  readonly names: string[] = [];
+  readonly #numbers = new Map<string, number>();
+
+  of(name: string): number {
+    const known = this.#numbers.get(name);
+    if (known !== undefined) return known;
+    this.#numbers.set(name, this.names.length);
+    return this.names.push(name) - 1;
+  }
+}
+
+/** The values at these places. */
+export function pick<T extends Int32Array | Float32Array>(values: T, places: Int32Array): T {
+  const out = new (values.constructor as new (length: number) => T)(places.length);
+  places.forEach((place, i) => {
+    out[i] = values[place]!;
+  });
+  return out;
+}
+
+function checkArms(arms: readonly string[]): readonly string[] {
+  if (arms.length >= 2 && arms.length <= MOST_ARMS) return arms;
+  throw new RollbookError(
+    "unsupported-candidates",
+    { count: arms.length, most: MOST_ARMS },
+    `the rows have ${arms.length} candidates in all; a network learns to choose among 2 … ${MOST_ARMS}. Filter the rows, or use a static table.`,
+  );
+}
+
+function badRow({ id, candidates, chosen, reward }: LoggedRow): RollbookError {
+  const what = Number.isFinite(reward)
+    ? `chose ${candidates[chosen]?.id ?? `candidate ${chosen} of ${candidates.length}`}, which was not selectable`
+    : `has the reward ${reward}`;
+  return new RollbookError(
+    "bad-training-data",
+    { id, chosen },
+    `decision ${id} ${what}. Repair the row or leave it out.`,
+  );
+}
+
+function twice(chain: string): RollbookError {
+  return new RollbookError(
+    "bad-training-data",
+    { chain },
+    `chain ${chain} occurs twice. One decision has one outcome: leave one of them out.`,
+  );
+}
+
+function nothingLabelled(rows: number): RollbookError {
+  return new RollbookError(
+    "empty-split",
+    { rows },
+    `none of the ${rows} rows has a reward: there is nothing to learn from. Record outcomes first.`,
+  );
+}

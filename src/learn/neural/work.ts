@@ -1,0 +1,28 @@
+/** Computation that may have to wait for data: a generator that yields what it waits for and returns its result.
+ *  Rows in memory never make it wait, so the same code also runs to its end at once. */
+
+export type Work<T> = Generator<Promise<unknown>, T, void>;
+
+/** The value of a promise, or the value itself at once. */
+export function* ready<T>(value: T | Promise<T>): Work<T> {
+  if (!(value instanceof Promise)) return value;
+  let found: { value: T } | undefined;
+  yield value.then((each) => {
+    found = { value: each };
+  });
+  return found!.value;
+}
+
+/** The result of work whose data are all in memory. */
+export function runNow<T>(work: Work<T>): T {
+  const { done, value } = work.next();
+  if (done === true) return value;
+  throw new TypeError("the rows are not in memory, and the caller cannot wait for them");
+}
+
+export async function runWaiting<T>(work: Work<T>): Promise<T> {
+  for (let turn = work.next(); ; turn = work.next()) {
+    if (turn.done === true) return turn.value;
+    await turn.value;
+  }
+}
