@@ -28,11 +28,11 @@ interface NativeZstd {
 const COMPRESSION_LEVEL = 100;
 const CHECKSUM_FLAG = 201;
 
-/** The least output buffer that node:zlib takes. */
+/** The least output buffer that node:zlib takes, and what one has to be longer than its content: a buffer that is filled to
+ *  its end makes node:zlib allocate a second one. */
 const LEAST_CHUNK = 64;
 
-/** One output buffer of the right size: by default the output is put together from pieces of 16 KiB, which takes four times
- *  as long as decoding. */
+/** One output buffer for all of the content: by default the output is put together from pieces of 16 KiB. */
 function nativeZstd(native: NativeZstd): Zstd {
   return {
     encode: (bytes, { level, checksum }) =>
@@ -45,7 +45,7 @@ function nativeZstd(native: NativeZstd): Zstd {
       const known = size !== undefined && size <= ceiling;
       return native.zstdDecompressSync(bytes, {
         maxOutputLength: ceiling,
-        ...(known ? { chunkSize: Math.max(LEAST_CHUNK, size) } : {}),
+        ...(known ? { chunkSize: size + LEAST_CHUNK } : {}),
       });
     },
   };
