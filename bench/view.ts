@@ -72,10 +72,10 @@ async function browser(root: string): Promise<{ figure: string; ms: number }[]> 
   const serving = performance.now() - opening;
   const window = await openBrowser();
   try {
-    const asked = performance.now();
     const { page } = await watchPage(window, viewer.url);
     await page.locator("[role=listbox] [role=option]").nth(10).waitFor();
-    const rows = performance.now() - asked;
+    // Since the page was asked for: a new tab of the browser takes its own time before that.
+    const rows = (await page.evaluate("performance.now()")) as number;
     const frames = (await scrolled(page)).sort((a, b) => a - b);
     const at = (share: number) => frames[Math.floor(frames.length * share)]!;
     return [
