@@ -36,6 +36,21 @@ describe("a book directory", () => {
     expect(readdirSync(join(root, "locks"))).toEqual(["book.lock"]);
   });
 
+  it("gives what was put through it by `getOwn`, and what another writer put by `get` alone", async () => {
+    const root = fresh();
+    const [one, other] = [await openBook(root, { clock }), await openBook(root, { clock })];
+    const [own, foreign] = [one.put("test.kind", Uint8Array.of(1)), other.put("test.kind", Uint8Array.of(2))];
+    await other.flush();
+    expect((await one.getOwn(own))?.bytes).toEqual(Uint8Array.of(1));
+    expect([await one.getOwn(foreign), (await one.get(foreign))?.bytes]).toEqual([
+      undefined,
+      Uint8Array.of(2),
+    ]);
+    // It was made durable on the way: another process sees it.
+    expect((await other.get(own))?.bytes).toEqual(Uint8Array.of(1));
+    await Promise.all([one.close(), other.close()]);
+  });
+
   it("refuses to go on with a scan of which a part was left out", async () => {
     const book = await openBook(fresh(), { clock });
     for (let i = 0; i < 5; i++) book.put("test.kind", Uint8Array.of(i));

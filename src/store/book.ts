@@ -61,6 +61,9 @@ export interface Book extends BlobStore {
   readonly id: string;
   /** What opening this book found of writers that died. */
   readonly recovered: readonly Recovery[];
+  /** A blob that was put through this object, once it is durable. Undefined for others, which the book may hold: looks into no
+   *  pack of another writer, so it never takes long. */
+  getOwn(digest: Digest): Promise<Blob | undefined>;
   /** Writes a signed head over everything in the book, and makes it durable; undefined without a key. */
   head(): Promise<SealedBlob | undefined>;
   /** Brings the working copy of a book in a bucket up to date; a book on disk is. */
@@ -180,12 +183,23 @@ class FsBook implements Book {
     }
   }
 
-  async #getOne(digest: Digest): Promise<Blob | undefined> {
+  async getOwn(digest: Digest): Promise<Blob | undefined> {
+    this.#refuseIfClosed();
+    if (this.#session?.placed.has(digest) !== true) return undefined;
+    await this.#session.flush();
+    return this.#readOwn(digest);
+  }
+
+  #readOwn(digest: Digest): Promise<Blob | undefined> | undefined {
     const own = this.#session?.placed.get(digest);
-    if (own !== undefined) {
-      this.#session!.drain();
-      return this.#read(this.#session!.packId(own.file), own, digest);
-    }
+    if (own === undefined) return undefined;
+    this.#session!.drain();
+    return this.#read(this.#session!.packId(own.file), own, digest);
+  }
+
+  async #getOne(digest: Digest): Promise<Blob | undefined> {
+    const own = this.#readOwn(digest);
+    if (own !== undefined) return own;
     const place = this.#index.get(digest);
     const blob = place === undefined ? undefined : await this.#readIndexed(place, digest);
     if (blob !== undefined) return blob;

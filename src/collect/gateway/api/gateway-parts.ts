@@ -74,7 +74,11 @@ export function makeParts(
     onDeath: () => metrics.count("rollbook_gateway_sealing_deaths_total"),
     readMs: config.limits.sealMs,
   });
-  const named = new NamedRecords((digests) => sealing.look(digests));
+  // What a launch of this process put is at hand, before the sealing thread has started.
+  const named = new NamedRecords(async (digests) => {
+    const own = await Promise.all(digests.map((digest) => book.getOwn(digest)));
+    return own.every((blob) => blob !== undefined) ? own : sealing.look(digests);
+  });
   const { dataSource } = config.rollouts;
   const rollouts = new Rollouts({
     ...{ config, store: book, journal, closed, sealing, signer, clock, newId, metrics, log },
