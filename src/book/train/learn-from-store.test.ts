@@ -110,11 +110,12 @@ console.log(process.memoryUsage().heapUsed / 2 ** 20);
 if (rows.length === 0) throw new Error("no rows");`,
   );
   expect(held).toBeGreaterThan(1.1 * heapMb);
-  const request = { learner: { kind: "cql", ...small, discount: 0.9 }, id: "r-1", split };
+  // The static table has a sample of its own and takes most of the time.
+  const request = { learner: { kind: "cql", ...small, discount: 0.9 }, id: "r-1", split, baseline: false };
   const learned = inChild(
     [`--max-old-space-size=${heapMb}`],
     `import { trainPolicy } from ${module("train.ts")};
 console.log((await trainPolicy(${source}, ${JSON.stringify(request)})).rows);`,
   );
   expect(learned).toBe(rows);
-}, 120_000);
+}, 240_000);

@@ -77,7 +77,7 @@ async function readChains(store: ReplayStore, { root, request, rule }: StoreTrai
     heldBack += chain.length - train.length;
     if (train.length > 0) stored.add(train);
     for (const { row } of train) {
-      sample.add(row);
+      if (request.baseline !== false) sample.add(row);
       if (row.propensity !== null) leastTaught = Math.min(leastTaught ?? 1, row.propensity);
     }
   }
