@@ -1,46 +1,6 @@
 /** `npm run campaign` lists the campaigns; `npm run campaign -- NAME [--scale 0.05] [--seed 1] [--only TEXT] [--json]` runs
  *  bench/campaigns/NAME.ts; --only takes the trials whose name holds the text. Exit 1 when a trial failed, or when none ran. */
-import { parseArgs } from "node:util";
-import { RollbookError } from "../src/base/errors.ts";
-import { command, list } from "./support/command.ts";
-import { campaigns } from "./support/programs.ts";
+import { command } from "./support/command.ts";
+import { runCampaign } from "./support/run-campaign.ts";
 
-await command(async () => {
-  const { values, positionals } = parseArgs({
-    allowPositionals: true,
-    options: {
-      scale: { type: "string", default: "1" },
-      seed: { type: "string", default: "1" },
-      only: { type: "string" },
-      json: { type: "boolean", default: false },
-    },
-  });
-  const [name] = positionals;
-  if (name === undefined) {
-    await list(campaigns, values.json);
-    return 0;
-  }
-  const options = { scale: scaleOf(values.scale), seed: seedOf(values.seed) };
-  const campaign = await campaigns.load(name);
-  if (values.only !== undefined && campaign.selectable !== true)
-    throw new RollbookError("bad-options", { name }, `${name} runs as a whole. Leave --only out.`);
-  const startMs = performance.now();
-  const { passed, failed } = await campaign.run({ ...options, only: values.only });
-  const seconds = (performance.now() - startMs) / 1000;
-  if (values.json)
-    console.log(JSON.stringify({ name, ...options, seed: values.seed, passed, failed, seconds }));
-  else
-    console.log(`${name}: ${passed} passed, ${failed} failed (${seconds.toFixed(1)} s, seed ${values.seed})`);
-  return failed === 0 && passed > 0 ? 0 : 1;
-});
-
-function scaleOf(text: string): number {
-  const scale = Number(text);
-  if (scale > 0 && scale <= 100) return scale;
-  throw new RollbookError("bad-scale", { scale: text }, `--scale ${text} is not a number in (0, 100].`);
-}
-
-function seedOf(text: string): bigint {
-  if (/^\d{1,20}$/.test(text) && BigInt(text) < 1n << 64n) return BigInt(text);
-  throw new RollbookError("bad-seed", { seed: text }, `--seed ${text} is not a whole number in 0 … 2^64−1.`);
-}
+await command(() => runCampaign(process.argv.slice(2)));

@@ -5,16 +5,22 @@ import type { Programs } from "./programs.ts";
 
 const WRONG_USAGE = ["unknown-name", "bad-scale", "bad-seed"];
 
-/** Runs `main` and turns what it throws into a message and an exit code. */
+/** Runs `main` to the end of the process. */
 export async function command(main: () => Promise<number>): Promise<void> {
+  const { code, said } = await outcomeOf(main);
+  if (said !== undefined) process.stderr.write(`${said}\n`);
+  process.exitCode = code;
+}
+
+/** The exit code, and a message for what was thrown. */
+export async function outcomeOf(main: () => Promise<number>): Promise<{ code: number; said?: string }> {
   try {
-    process.exitCode = await main();
+    return { code: await main() };
   } catch (error) {
     const usage = isRollbookError(error) ? WRONG_USAGE.includes(error.code) : isParseArgsError(error);
     // A foreign error is a defect, and its stack says where.
     const brief = usage || isRollbookError(error) || !(error instanceof Error);
-    process.stderr.write(`${brief ? reasonOf(error) : error.stack}\n`);
-    process.exitCode = usage ? 2 : 1;
+    return { code: usage ? 2 : 1, said: (brief ? reasonOf(error) : error.stack) ?? "" };
   }
 }
 

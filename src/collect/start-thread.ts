@@ -41,6 +41,8 @@ function fromSource(module: string): string {
   const { outputFiles } = esbuild.buildSync({
     entryPoints: [fileURLToPath(module)],
     ...{ bundle: true, write: false, platform: "node", format: "cjs", target: "node20" },
+    // Every thread reads the text again.
+    ...{ minifyWhitespace: true, minifySyntax: true },
     // Large, loaded by few, and only when needed.
     external: ["@aws-sdk/client-s3"],
     define: { "import.meta.url": JSON.stringify(module) },

@@ -59,7 +59,7 @@ describe("networks on the command line", () => {
     );
     const bounded = await cli.run(`${gate} --method empirical-bernstein`);
     expect([bounded.code, bounded.err]).toEqual([1, expect.stringContaining("not offered for chains")]);
-  });
+  }, 240_000);
 
   it("train ppo writes a checkpoint of CartPole, and refuses what has no effect there", async () => {
     const cli = new Cli();
