@@ -2,7 +2,7 @@
  *  Down: the manifest, and the segments that it lists, each checked against its digests. Up: the objects of new segments, each
  *  put once; then the manifest, put only if it is still the one that was brought down; then the root. A reader of the bucket
  *  sees the store before or after. Of two writers at once one is refused, and what it wrote is in no manifest. */
-import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { canonicalize, digestJson, type Json, RollbookError } from "../../base/index.ts";
 import type { ReplayManifest, ReplaySegment } from "../../contract/index.ts";
@@ -50,6 +50,11 @@ export async function withReplay<T>(
   });
 }
 
+interface StoredObject {
+  readonly key: string;
+  readonly bytes: number;
+}
+
 /** The versions of the objects that change, as they were brought down; undefined where there is none. */
 interface Versions {
   readonly manifest: string | undefined;
@@ -88,13 +93,14 @@ class ReplayCopy {
     if (root !== undefined)
       writeAtomically(join(this.root, ROOT_FILE), root.bytes, join(this.root, `${ROOT_FILE}.tmp`));
     const { segments } = readManifest(this.root);
+    const there = await this.#objectsOf(segments);
     const known = this.#state();
-    for (const segment of segments) {
-      if (known[segment.path] === stateOf(segment)) continue;
-      await this.#fetch(segment);
-      this.#remember([...segments.slice(0, segments.indexOf(segment)), segment]);
+    for (const [i, segment] of segments.entries()) {
+      const objects = there.get(segment.path)!;
+      if (known[segment.path] === stateOf(segment) && objects.every((each) => this.#holds(each))) continue;
+      await this.#fetch(segment, objects);
+      this.#remember(segments.slice(0, i + 1));
     }
-    await this.#reserveNames(segments);
     return versions;
   }
 
@@ -132,17 +138,20 @@ class ReplayCopy {
       throw this.#changed();
   }
 
-  async #fetch(segment: ReplaySegment): Promise<void> {
+  /** A copy that a power loss cut short is brought down again; damage inside a file is found by its digest. */
+  #holds({ key, bytes }: StoredObject): boolean {
+    return statSync(join(this.root, key), { throwIfNoEntry: false })?.size === bytes;
+  }
+
+  async #fetch(segment: ReplaySegment, objects: readonly StoredObject[]): Promise<void> {
     const { path } = segment;
     const folder = join(this.root, path);
     if (path !== "") rmSync(folder, { recursive: true, force: true });
-    const keys: string[] = [];
-    for await (const { key } of this.#bucket.list(path === "" ? "" : `${path}/`))
-      if (path !== "" || !isOutside(key)) keys.push(key);
-    await eachInFlight(keys.length, AT_ONCE, async (i) => {
-      const key = keys[i]!;
-      makeDirectory(dirname(join(this.root, key)));
-      await this.#bucket.getFile(key, join(this.root, key));
+    for (const directory of new Set(objects.map(({ key }) => dirname(join(this.root, key)))))
+      mkdirSync(directory, { recursive: true });
+    await eachInFlight(objects.length, AT_ONCE, async (i) => {
+      const { key } = objects[i]!;
+      await this.#bucket.getFile(key, join(this.root, key), { flush: false });
     });
     for (const [array, expected] of Object.entries(segment.arrays)) {
       const { array: actual } = await digestStoredArray(folderStore(folder), array);
@@ -155,16 +164,20 @@ class ReplayCopy {
     }
   }
 
-  /** Names of segments that writers began and no manifest lists: the next writer here takes another. */
-  async #reserveNames(segments: readonly ReplaySegment[]): Promise<void> {
-    const listed = new Set(segments.map(({ path }) => path));
+  /** The objects of each segment. Names that writers began and no manifest lists become empty folders here: the next writer
+   *  takes another. Folders that only this machine has are left from a write that was refused. */
+  async #objectsOf(segments: readonly ReplaySegment[]): Promise<Map<string, StoredObject[]>> {
+    const there = new Map<string, StoredObject[]>(segments.map(({ path }) => [path, []]));
     for (const name of readdirSync(join(this.root, SEGMENTS)))
-      if (!listed.has(`${SEGMENTS}/${name}`))
+      if (!there.has(`${SEGMENTS}/${name}`))
         rmSync(join(this.root, SEGMENTS, name), { recursive: true, force: true });
-    for await (const { key } of this.#bucket.list(`${SEGMENTS}/`)) {
-      const name = key.split("/")[1]!;
-      if (!listed.has(`${SEGMENTS}/${name}`)) makeDirectory(join(this.root, SEGMENTS, name));
+    for await (const object of this.#bucket.list(there.has("") ? "" : `${SEGMENTS}/`)) {
+      const segment = object.key.split("/").slice(0, 2).join("/");
+      const objects = there.get("") ?? there.get(segment);
+      if (objects === undefined) makeDirectory(join(this.root, segment));
+      else if (segment.startsWith(`${SEGMENTS}/`) || !isOutside(object.key)) objects.push(object);
     }
+    return there;
   }
 
   /** A server that ignores If-Match would let writers overwrite each other. */

@@ -29,8 +29,8 @@ export interface Bucket {
   getVersion(key: string): Promise<VersionedBytes | undefined>;
   /** Undefined: there is no such key. */
   get(key: string): Promise<Uint8Array | undefined>;
-  /** Into a new file; false: there is no such key. */
-  getFile(key: string, path: string): Promise<boolean>;
+  /** Into a new file; false: there is no such key. Without `flush` a power loss may leave the file cut short. */
+  getFile(key: string, path: string, options?: { readonly flush?: boolean }): Promise<boolean>;
   list(prefix: string): AsyncIterable<BucketObject>;
   delete(keys: readonly string[]): Promise<void>;
   /** The time of the server. */

@@ -62,6 +62,8 @@ export const BEAT_MS = 15_000;
 /** Another process of this machine may be bringing down a whole book. */
 const LOCK_MS = 6 * 3_600_000;
 const REMOTE_FILE = "remote.json";
+/** Large files that go up at a time: each is in memory meanwhile. */
+const PUSHED_AT_ONCE = 4;
 
 /** The bucket that a directory is the working copy of; undefined for a book that is on disk alone. */
 export async function remoteOf(root: string): Promise<RemoteBook | undefined> {
@@ -213,11 +215,16 @@ export class RemoteBook {
   }
 
   async pushLarge(id: string): Promise<void> {
-    for (const file of this.#largeFilesOf(id)) {
-      if (this.#pushedLarge.has(file)) continue;
-      await this.bucket.putNewFile(`${LARGE}${file}`, join(this.#paths.large, file));
-      this.#pushedLarge.add(file);
-    }
+    const files = this.#largeFilesOf(id)
+      .filter((file) => !this.#pushedLarge.has(file))
+      .values();
+    const push = async () => {
+      for (const file of files) {
+        await this.bucket.putNewFile(`${LARGE}${file}`, join(this.#paths.large, file));
+        this.#pushedLarge.add(file);
+      }
+    };
+    await Promise.all(Array.from({ length: PUSHED_AT_ONCE }, push));
   }
 
   /** Bytes of an open pack from `from` to `to`. Refused if another machine took this session for dead. */

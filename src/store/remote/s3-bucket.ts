@@ -118,11 +118,11 @@ class S3Bucket implements Bucket {
     throw this.#failed(key, new Error("the server sent no ETag"));
   }
 
-  async getFile(key: string, path: string): Promise<boolean> {
+  async getFile(key: string, path: string, { flush = true } = {}): Promise<boolean> {
     const body = (await this.#object(key))?.body;
     if (body === undefined) return false;
     // On disk before it gets its name: a power loss must not leave a name without bytes.
-    await this.#asked(key, () => pipeline(body, createWriteStream(path, { mode: 0o600, flush: true })));
+    await this.#asked(key, () => pipeline(body, createWriteStream(path, { mode: 0o600, flush })));
     return true;
   }
 
