@@ -47,7 +47,8 @@ def write(source, target, rollout_id):
 def read(source, target):
     import torch
 
-    samples = torch.load(source, weights_only=False)["samples"]
+    # Plain data only: a pickle of another program could run code.
+    samples = torch.load(source, weights_only=True)["samples"]
     with open(f"{target}.partial", "w", encoding="utf-8") as file:
         for sample in samples:
             file.write(json.dumps(sample, separators=(",", ":"), ensure_ascii=False) + "\n")

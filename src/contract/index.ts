@@ -82,6 +82,7 @@ export {
   splitPart,
   splitUnit,
   standsBefore,
+  WEIGHTS_KIND,
 } from "./policy/index.ts";
 export { RECORD_TYPES, recordType } from "./records.ts";
 export {

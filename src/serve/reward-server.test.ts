@@ -30,7 +30,7 @@ describe("the reward server", () => {
 
   it.each([
     ["a reward that throws", rewardOf("r", () => Promise.reject(new Error("no scale"))), 500, "no scale"],
-    ["a reward with nothing to say", rewardOf("r", () => null), 422, "which is not 0"],
+    ["a reward with nothing to say", rewardOf("r", () => null), 422, "no value is not 0"],
     ["a reward that is late", rewardOf("r", () => new Promise(() => {})), 504, "no reward within 30 ms"],
   ])("answers %s with an error, never with a number", async (_, scorer, status, message) => {
     const reply = await ask(scorer, question("4"), { timeoutMs: 30 });

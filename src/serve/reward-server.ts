@@ -113,7 +113,7 @@ class RewardDesk {
           response,
           "unlabelled",
           422,
-          "the reward has nothing to say of this response, which is not 0",
+          "the reward gives no value for this response, and no value is not 0",
         );
       this.#count("ok");
       send(response, 200, reward);

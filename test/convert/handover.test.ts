@@ -169,6 +169,14 @@ describe("formats of tokens", () => {
   });
 });
 
+it("a file without rows is refused with the reason", async () => {
+  const cli = new Cli();
+  const alike = [0, 1].map((i) => handedWire(`r-${i}`, { question: 0, reward: 1, reply: `it is ${i}` }));
+  await handedBook(cli, { questions: 0, size: 0, extra: alike });
+  const err = await refused(cli, "--to trl-dpo");
+  expect(err).toMatch(/no row can be written to .*: 2 rollouts without a pair\. .*\[no-rows\]/);
+});
+
 it("options without an effect are refused", async () => {
   const cli = new Cli();
   const batch = await handedBook(cli, { questions: 1, size: 2 });

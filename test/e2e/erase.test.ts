@@ -125,6 +125,17 @@ describe("artifact erase", () => {
     await cli.ok("verify");
   });
 
+  it("works beside the weights of a model, which stay as long as their revision", async () => {
+    const cli = await bookWith();
+    const weights = cli.file("weights.bin", Buffer.from([0, 255, 1, 254]));
+    const [{ digest }] = await cli.json(`train weights ${weights} --family tiny --id tiny-1`);
+    await cli.ok("artifact erase b --reason request --yes");
+    const [gc] = await cli.json("gc");
+    expect(gc).toMatchObject({ keepsAll: false, unknownKinds: [] });
+    expect((await cli.json(`cat ${digest}`))[0]).toMatchObject({ bytes: 4 });
+    expect(filesHolding(cli.book, SECRET)).toEqual([]);
+  });
+
   it("refuses to take the rollout, its envelope or its feedback in again", async () => {
     const cli = await bookWith();
     await erase(cli, "--yes");

@@ -41,7 +41,7 @@ export interface LaunchRequest
         | "router"
       >
     > {
-  /** The experiment: another name, other rollouts (default: default). */
+  /** Name of the experiment; a new name gives new rollouts (default: default). */
   readonly exp?: string | undefined;
   /** Where the tasks take place (default: local@1). */
   readonly environment?: string | undefined;

@@ -2,14 +2,11 @@
  *  In: an open book, the bytes of a weights file, what they were trained from. Out: the sealed revision; weights and record
  *  enter the book together. The same weights under the same name are sealed once. Does not read the weights. */
 import { type Digest, digestBytes, parseId, RollbookError, short } from "../../base/index.ts";
-import { PolicyRevision, type Sealed, seal, TrainerBatch } from "../../contract/index.ts";
+import { PolicyRevision, type Sealed, seal, TrainerBatch, WEIGHTS_KIND } from "../../contract/index.ts";
 import { readSealed } from "../../keep/admit/index.ts";
 import type { TrainingDataset } from "../../policy/index.ts";
 import { makeSealer, readRecord } from "../../store/index.ts";
 import type { OpenBook } from "../open/index.ts";
-
-/** The kind under which the weights of a language model are hashed and stored. */
-export const WEIGHTS_KIND = "rollbook.model-weights.v1";
 
 export interface SealWeightsRequest {
   readonly weights: Uint8Array;

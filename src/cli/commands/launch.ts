@@ -63,7 +63,7 @@ is the agent's payload, or any other object, which is the payload itself.`,
   })
     .option("--tasks <file>", "required: the tasks, one JSON object a line; - reads stdin")
     .option("--samples <n>", "rollouts per task", positiveWhole, 1)
-    .option("--exp <id>", "the experiment: another name, other rollouts", "default")
+    .option("--exp <id>", "name of the experiment; a new name gives new rollouts", "default")
     .option("--model <id>", "rollout_config.model_id")
     .option("--base-url <url>", "rollout_config.base_url, where there is no gateway")
     .option("--sampling <json>", "rollout_config.sampling_params", jsonObject)
@@ -79,12 +79,12 @@ is the agent's payload, or any other object, which is the payload itself.`,
     .option("--budget-usd <usd>", "dollars for one rollout, enforced by the gateway", amount)
     .option(
       "--deadline <s>",
-      "seconds for everything, then what is left stays for the next time",
+      "seconds for the whole launch; the rest waits for the next launch",
       positiveAmount,
     )
     .option(
       "--retry <failed[:owner]>",
-      "run only the samples again whose last result in this experiment is a failure",
+      "run again only the samples of this experiment whose last result is a failure",
       retried,
     )
     .option(...PASS);

@@ -15,7 +15,7 @@ import { addIsolationOptions, gatewayToken } from "../options/run-options.ts";
 
 export function addReward(program: Command, io: Io): void {
   const reward = addGroup(program, "reward", {
-    summary: "look into rewards",
+    summary: "analyze rewards, or serve them over HTTP",
     examples: ["rollbook reward analyze --data routing.jsonl"],
   });
   addServe(reward, io);
@@ -49,8 +49,8 @@ function addServe(reward: Command, io: Io): void {
     book: false,
     summary: "answer rewards over HTTP, as slime's remote_rm asks for them",
     description: `Answer rewards over HTTP, as slime's --rm-type remote_rm asks for them: POST {"prompt", "response", "label"} is
-answered by a number. The reward is the scorer of an agent module; it sees the response as the final state. A reward that
-fails, is late or has nothing to say answers with an error, never with a number.`,
+answered by a number. The reward is the scorer of an agent module; it sees the response as the final state. If the
+reward fails, is late or gives no value, the reply is an error and never a number.`,
     examples: ["rollbook reward serve --agent agent.mjs --port 8795"],
   })
     .requiredOption("--agent <file>", "a module whose definition has a scorer")

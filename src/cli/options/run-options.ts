@@ -38,7 +38,12 @@ export function addRunOptions(
   command
     .option("--concurrency <n>", "rollouts at a time in this process", wholeNumber, 16)
     .option("--rate <n>", "rollouts begun per second, at most", positiveAmount)
-    .option("--attempts <n>", "attempts when a provider, a sandbox or we ourselves fail", wholeNumber, 3)
+    .option(
+      "--attempts <n>",
+      "attempts if the provider, the sandbox or the infrastructure fails",
+      wholeNumber,
+      3,
+    )
     .option("--claim-ttl <s>", "seconds after which a silent worker loses its claims", positiveAmount, 20)
     .option("--gateway <url,…>", "record model calls at this gateway, or at one of these; on the same book")
     .option("--gateway-token-env <name>", "the environment variable with the gateway's token")

@@ -30,8 +30,13 @@ export function addSimOptions(command: Command): Command {
     .addOption(new Option("--engine <engine>", "the sandbox").choices(ENGINES).default("auto"))
     .option("--workers <n>", "rollouts at a time", positiveWhole, 4)
     .option("--samples <n>", "rollouts per task", positiveWhole, 1)
-    .option("--exp <id>", "the experiment: another name, other rollouts", "default")
-    .option("--attempts <n>", "attempts when a provider, a sandbox or we ourselves fail", positiveWhole, 3)
+    .option("--exp <id>", "name of the experiment; a new name gives new rollouts", "default")
+    .option(
+      "--attempts <n>",
+      "attempts if the provider, the sandbox or the infrastructure fails",
+      positiveWhole,
+      3,
+    )
     .addOption(seedOption("fixes the seeds of all rollouts", 0n));
 }
 

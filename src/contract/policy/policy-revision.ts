@@ -37,6 +37,9 @@ export type CheckpointRef = z.output<typeof checkpointRef>;
 export const revisionKey = z.strictObject({ id, digest });
 export type RevisionKey = { id: Id; digest: Digest };
 
+/** The kind under which the weights of a language model are hashed and stored. */
+export const WEIGHTS_KIND = "rollbook.model-weights.v1";
+
 export const PolicyRevision = defineRecord({
   kind: "rollbook.policy-revision.v1",
   summary:

@@ -7,6 +7,7 @@ import {
   type HandoverBatch,
   type HandoverOptions,
   LossTally,
+  ROLLOUT_PARTS,
   type TrainerFormat,
 } from "../handover/index.ts";
 import { type NewFile, writeNewFile } from "../new-file.ts";
@@ -143,8 +144,10 @@ function valuesIn(value: unknown): number {
   return inner.reduce<number>((sum, each) => sum + valuesIn(each), 1);
 }
 
+/** Why rollouts became no rows. Fields that rows lack explain nothing. */
 function describe(losses: LossTally): string {
-  const list = losses.list().slice(0, 3);
+  const parts: readonly string[] = ROLLOUT_PARTS;
+  const list = losses.list().filter(({ field }) => !parts.includes(field));
   return list.length === 0
     ? "there are no rollouts"
     : list.map(({ field, count }) => `${count} ${field}`).join(", ");

@@ -35,6 +35,7 @@ import {
   TrainerBatch,
   taskTitle,
   Verdict,
+  WEIGHTS_KIND,
 } from "../../contract/index.ts";
 
 /** Records that stand by themselves. Every other known kind lives only as long as one of them refers to it. */
@@ -71,6 +72,7 @@ const LEAVES: ReadonlySet<string> = new Set([
   BODY_KIND,
   FINAL_STATE_KIND,
   FOLDED_HEADS_KIND,
+  WEIGHTS_KIND,
   ...(Object.keys(ITEM_BYTES) as DType[]).map(columnTag),
 ]);
 const CHECKPOINT_PREFIX = "rollbook.checkpoint.";

@@ -31,9 +31,10 @@ import { addImport, printDataset } from "./import.ts";
 
 export function addData(program: Command, io: Io): void {
   const data = addGroup(program, "data", {
-    summary: "routing datasets: decisions with their outcomes, one per line",
+    summary: "datasets for trainers and routers: export, convert, import and check them",
     examples: [
       "rollbook data export --out routing.jsonl",
+      "rollbook data convert --to art --out trajectories.parquet",
       "rollbook data import log.vw --format vw-cb --actions 2 --data-source real",
     ],
   });
