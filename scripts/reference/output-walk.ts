@@ -6,9 +6,11 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { systemClock } from "../../src/base/index.ts";
 import { run } from "../../src/cli/run.ts";
+import { writeTasks } from "../../src/collect/sim/prove/task-files.ts";
 import { readTar } from "../../src/keep/pack/index.ts";
 import { SMALL, writeLoop } from "../../test/support/loop-world.ts";
 import { routingWorld } from "../../test/support/routing-world.ts";
+import { handTasks } from "../../test/support/sim-tasks.ts";
 
 export interface CommandOutput {
   readonly title: string;
@@ -21,57 +23,112 @@ const AGENT =
 /** One rollout at a time, so that lines come in one order; in this process, so that no sandbox is needed. */
 const LAUNCH = "launch --tasks @tasks.jsonl --agent @agent.mjs --samples 2 --concurrency 1 --isolation none";
 
-/** Titles on the page and words; `@` is the folder, `BATCH` the batch that was assembled. A title `launch: KIND` takes the lines of that kind. Steps without a
- *  title prepare for later ones. */
-const STEPS: readonly (readonly [titles: readonly string[], words: string])[] = [
-  [[], "init"],
-  [[], "keys new"],
+const KEY = "ed25519:11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo";
+/** Trainers that print the same keys have one table. */
+export const TRAIN = "train auto, ridge, logistic, knn, csc, ucb, linucb, thompson, bc, neural-bc, cql, ppo";
+const trainer = (kind: string, options = ""): Step => [
+  [TRAIN],
+  `train ${kind} --data @rows.jsonl --out @${kind} --id ${kind}${options}`,
+];
+
+type Step = readonly [titles: readonly string[], words: string];
+
+/** Titles on the page and words; `@` is the folder, `BATCH` the batch that was assembled. A title `launch: KIND` takes the lines
+ *  of that kind, and steps with one title share a table. Steps without a title prepare for later ones. */
+const STEPS: readonly Step[] = [
+  [["init"], "init"],
+  [["keys new"], "keys new"],
+  [["keys trust"], `keys trust ${KEY} worker-1`],
+  [["keys show"], "keys show"],
+  [["keys untrust"], `keys untrust ${KEY}`],
   [["artifact import"], `artifact import ${EXAMPLES}rollouts.jsonl`],
-  [["launch: rollout", "launch: summary"], `${LAUNCH} --exp a`],
+  [["launch, sim run: rollout", "launch: summary"], `${LAUNCH} --exp a`],
   [[], `${LAUNCH} --exp b`],
   [["launch compare"], "launch compare a b"],
+  [["worker"], "worker --queue @book/queue.db --agent @agent.mjs --isolation none --idle 0"],
+  [["feedback"], "feedback r-0001 --name solved --value 1"],
   [["artifact ls"], "artifact ls"],
   [["artifact ls --revisions"], "artifact ls --revisions"],
   [["artifact show"], "artifact show r-0001"],
   [["artifact admit"], "artifact admit --validate"],
+  [[], "artifact admit r-0002 --target writer-r3 --drift 0/5"],
+  [["artifact release"], "artifact release r-0002 --reason rare"],
+  [["artifact verify, batch verify, verify NAME"], "artifact verify r-0001"],
   [["batch assemble"], "batch assemble --target writer-r3 --level token"],
   [["batch show"], "batch show"],
   [["batch export"], "batch export BATCH --format jsonl --out @batch.jsonl"],
+  [["artifact verify, batch verify, verify NAME"], "batch verify BATCH"],
   [["verify"], "verify"],
-  [["verify NAME"], "verify r-0001"],
+  [["artifact verify, batch verify, verify NAME"], "verify r-0001"],
+  [["batch assemble"], "batch assemble --target writer-r3 --level token --seed 1"],
+  [["batch diff"], "batch diff FIRST BATCH"],
+  [["cat"], "cat r-0001"],
+  [["head"], "head"],
+  [["schema"], "schema"],
+  [["view --out"], "view --out @book.html"],
+  [["replay write, append"], "replay write @router.zarr --family router"],
+  [["replay write, append"], "replay append @router.zarr --family router"],
+  [["replay info"], "replay info @router.zarr"],
+  [["replay validate"], "replay validate @router.zarr"],
+  [["replay compact"], "replay compact @router.zarr @compact.zarr"],
   [["data export"], "data export --out @decisions.jsonl"],
-  [["data convert"], "data convert --to trl-sft --out @trl.jsonl"],
+  [["data convert --to"], "data convert --to verifiers --out @traces.jsonl"],
+  [["data convert --from"], "data convert --from verifiers @traces.jsonl --out @back.jsonl"],
   [["data check"], "data check --data @rows.jsonl"],
-  [[], "train ucb --data @rows.jsonl --out @ucb --id ucb"],
+  [["data import --out"], "data import @rows.jsonl --out @imported.jsonl"],
+  [["reward analyze"], "reward analyze --data @rows.jsonl"],
+  ...["auto", "ridge", "logistic", "knn", "csc", "ucb", "linucb", "bc"].map((kind) => trainer(kind)),
+  trainer("thompson", " --form linear"),
+  trainer("neural-bc", " --steps 20 --hidden 8"),
+  trainer("cql", " --steps 20 --hidden 8"),
+  [[TRAIN], "train ppo --steps 512 --environments 2 --horizon 64 --out @ppo --id ppo"],
+  [["train weights"], "train weights @models.yaml --family weights --id weights-1"],
   [["evaluate"], "evaluate --data @rows.jsonl --checkpoint @ucb"],
   [["gate"], "gate --data @rows.jsonl --candidate @ucb --epsilon-quality 0.5 --epsilon-cost 2"],
-  [[], "run start --config @loop.yaml --book @loop-book"],
-  [["run status"], "run status --config @loop.yaml --book @loop-book"],
+  [["route ask"], "route ask --checkpoint @ucb hello"],
+  [["route explain"], "route explain r-0001.0"],
+  [["sim generate"], "sim generate --count 2 --seed 7 --no-prove --out @drawn"],
+  [
+    ["launch, sim run: rollout", "sim run: summary"],
+    "sim run --tasks @few --model stepper --models @models.yaml --fast",
+  ],
+  [["sim collect"], "sim collect --tasks @few --models @models.yaml --fast"],
+  [["run start, resume, status"], "run start --config @loop.yaml --book @loop-book"],
+  [["run start, resume, status"], "run resume --config @loop.yaml --book @loop-book"],
+  [["run start, resume, status"], "run status --config @loop.yaml --book @loop-book"],
+  [["run stop"], "run stop --config @loop.yaml --book @loop-book"],
+  [["run report"], "run report --config @loop.yaml --book @loop-book --out @report.html"],
+  [["bench ls"], "bench ls"],
   [["bench compare"], "bench compare @pack/results.json @pack/results.json"],
+  [["pack seal, tar"], "pack seal --config @loop.yaml --book @loop-book --out @loop-pack"],
+  [["pack seal, tar"], "pack tar @loop-pack --out @loop.tar"],
   [["pack verify"], "pack verify @pack"],
+  [["slime train --dry-run"], "slime train --config @slime.yaml --dry-run"],
+  [["slime train --prepare"], "slime train --config @slime.yaml --prepare"],
   [["doctor"], "doctor"],
   [["gc"], "gc --dry-run"],
+  [["artifact erase"], "artifact erase r-0020 --reason test --with-batches --yes"],
   [["catalog rebuild"], "catalog rebuild"],
+  [["completion"], "completion bash"],
 ];
 
 export async function commandOutputs(): Promise<CommandOutput[]> {
   const folder = mkdtempSync(join(tmpdir(), "rollbook-outputs-"));
   try {
     writeInputs(folder);
-    const outputs: CommandOutput[] = [];
-    let digest = "";
+    const outputs = new Map<string, object[]>();
+    const batches: string[] = [];
     for (const [titles, words] of STEPS) {
-      const documents = await documentsOf(folder, words.replace("BATCH", digest));
-      if (titles[0] === "batch assemble") digest = documents[0]!.digest!;
+      const [first = "", last = ""] = [batches[0], batches.at(-1)];
+      const documents = await documentsOf(folder, words.replace("FIRST", first).replace("BATCH", last));
+      if (titles[0] === "batch assemble") batches.push(documents[0]!.digest!);
       for (const title of titles) {
         const kind = title.split(": ")[1];
-        outputs.push({
-          title,
-          documents: documents.filter((each) => kind === undefined || each.kind === kind),
-        });
+        const own = documents.filter((each) => kind === undefined || each.kind === kind);
+        outputs.set(title, [...(outputs.get(title) ?? []), ...own]);
       }
     }
-    return outputs;
+    return [...outputs].map(([title, documents]) => ({ title, documents }));
   } finally {
     rmSync(folder, { recursive: true, force: true });
   }
@@ -83,6 +140,11 @@ function writeInputs(folder: string): void {
   writeFileSync(join(folder, "agent.mjs"), AGENT);
   writeFileSync(join(folder, "tasks.jsonl"), lines(tasks));
   writeFileSync(join(folder, "rows.jsonl"), lines(routingWorld(300, 3)));
+  writeFileSync(
+    join(folder, "slime.yaml"),
+    "expId: sums\nagent: agent.mjs\ndataPath: tasks.jsonl\nmodelDir: /models/m\nmodelType: qwen2.5-3B\n",
+  );
+  writeTasks(join(folder, "few"), handTasks(3));
   writeLoop(folder, { ...SMALL, windows: 1, rollouts: 4 });
   readTar(join(EXAMPLES, "example-pack.tar"), join(folder, "pack"));
 }

@@ -48,9 +48,16 @@ function recordKind(documents: readonly object[]): string | undefined {
 }
 
 async function namesWithout(outputs: readonly CommandOutput[]): Promise<string[]> {
-  const shown = new Set(outputs.map(({ title }) => title.replace(/(:| --| NAME).*/, "")));
+  const shown = new Set(outputs.flatMap(({ title }) => commandsIn(title)));
   return commandsOf(await buildProgram())
     .filter(({ options }) => options.some(({ long }) => long === "--json"))
     .map((command) => fullName(command).replace("rollbook ", ""))
     .filter((name) => !shown.has(name));
+}
+
+/** `train ucb, bc` names two commands of one group, `verify NAME` and `view --out` one use of a command. */
+function commandsIn(title: string): string[] {
+  const [first = "", ...others] = title.split(", ").map((part) => part.replace(/(:| --| NAME).*/, ""));
+  const group = first.replace(/ ?\S+$/, " ");
+  return [first, ...others.flatMap((each) => [each, `${group}${each}`])];
 }
