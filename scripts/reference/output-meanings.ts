@@ -16,7 +16,17 @@ export const OPEN: ReadonlySet<string> = new Set([
 
 /** Objects whose keys are names: kinds, sources, owners. */
 export const DYNAMIC: ReadonlySet<string> = new Set([
-  ...["counts", "trust.roots", "by_source", "failed", "bySource", "byArm", "byTerm", "rejections", "packages"],
+  ...[
+    "counts",
+    "trust.roots",
+    "by_source",
+    "failed",
+    "bySource",
+    "byArm",
+    "byTerm",
+    "rejections",
+    "packages",
+  ],
 ]);
 
 export const MEANINGS: Readonly<Record<string, string>> = {
