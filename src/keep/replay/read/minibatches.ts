@@ -187,7 +187,8 @@ async function readContext(
     lengths: known,
   }: { at: number[]; rows: number[]; into: Float32Array; width: number; lengths?: Int32Array },
 ): Promise<void> {
-  const sources = await reader.gather("q_h", "source", rows);
+  // Rows of q_h are rows of steps. `--replay` checks the digests of the facts, not those of the derived view.
+  const sources = await reader.gather("steps", "source", rows);
   const starts = await reader.gather("sources", "features_start", sources);
   const lengths = await reader.gather("sources", "features_length", sources);
   const values = await reader.array("source_features", "value");
