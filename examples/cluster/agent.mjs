@@ -2,7 +2,7 @@
  *  looks for these words in the recorded calls. */
 import { setTimeout as sleep } from "node:timers/promises";
 
-const QUESTIONS = 3;
+export const QUESTIONS = 3;
 
 export default async function addUp({ a, b }, { baseUrl, apiKey, signal, rolloutConfig }) {
   const heard = [];

@@ -11,7 +11,7 @@ const BOOK = "s3://runs/book";
 const KEYS = { AWS_ACCESS_KEY_ID: "cluster", AWS_SECRET_ACCESS_KEY: "cluster-secret" };
 
 export async function startCluster(folder, { workers, model }) {
-  const ports = await freePorts(10);
+  const ports = await freePorts(9);
   const nats = await startNats(folder, { clients: ports.slice(0, 3), routes: ports.slice(3, 6) });
   const s3 = await startS3(folder, ports[6]);
   const gatewayPorts = ports.slice(7, 9);
@@ -23,7 +23,6 @@ export async function startCluster(folder, { workers, model }) {
       .map((port) => `127.0.0.1:${port}`)
       .join(",")}/sums?replicas=3`,
     gateways: gatewayPorts.map((port) => `http://127.0.0.1:${port}`),
-    metrics: ports[9],
     env: { ...KEYS, AWS_REGION: "us-east-1", AWS_ENDPOINT_URL_S3: `http://127.0.0.1:${ports[6]}` },
   };
   await command(place, "init", ["init", "--book", BOOK]).ended;
@@ -54,7 +53,7 @@ function worker(place, i) {
 
 /** Collects on the workers and gateways of the cluster: queue, gateways and book are its only settings of place. */
 export function loop(place, { tasks, rollouts, samples, onLine }) {
-  const { queue, book, gateways, metrics, folder } = place;
+  const { queue, book, gateways, folder } = place;
   const config = join(folder, "loop.yaml");
   const settings = {
     ...{ run: "sums", book, queue, gateways, workers: 0, windows: 1, rollouts, samples },
@@ -63,7 +62,7 @@ export function loop(place, { tasks, rollouts, samples, onLine }) {
     split: { unit: "decision", shares: [0.5, 0, 0.5] },
   };
   writeFileSync(config, JSON.stringify(settings)); // JSON is YAML
-  const words = ["run", "resume", "--config", config, "--metrics", String(metrics), "--json"];
+  const words = ["run", "resume", "--config", config, "--json"];
   return command(place, "loop", words, onLine);
 }
 

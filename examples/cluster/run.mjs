@@ -6,12 +6,14 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { startUpstream } from "../sums/upstream.mjs";
+import { QUESTIONS } from "./agent.mjs";
 import { loop, startCluster } from "./cluster.mjs";
 import { countLosses } from "./count-losses.mjs";
 import { stopAll } from "./processes.mjs";
 
 const [TASKS, SAMPLES, WORKERS] = [Number(process.argv[2] ?? 20), 4, 4];
 const ROLLOUTS = TASKS * SAMPLES;
+const CALLS = ROLLOUTS * QUESTIONS;
 const WINDOW_MS = 100_000;
 
 const say = (line) => process.stderr.write(`${line}\n`);
@@ -20,7 +22,8 @@ const given = AbortSignal.timeout(WINDOW_MS);
 const interrupted = new AbortController();
 for (const signal of ["SIGINT", "SIGTERM"]) process.once(signal, () => interrupted.abort());
 const ended = AbortSignal.any([given, interrupted.signal]);
-const model = await startUpstream();
+let beforeReply = async () => {};
+const model = await startUpstream({ script: () => beforeReply() });
 try {
   say(`three NATS nodes, an S3 server, two gateways, ${WORKERS} workers and the loop, in ${folder}`);
   const cluster = await startCluster(folder, { workers: WORKERS, model: model.url });
@@ -31,22 +34,10 @@ try {
       status = JSON.parse(line);
     },
   });
-  await strikeAll();
+  const { nats, gateways, s3, workers } = cluster;
+  beforeReply = strikesOn([workers[1], nats[0], gateways[0], s3, running]);
   while (running.isRunning) await sleep(50, undefined, { signal: ended });
   report(status.windows[0], await countLosses(cluster.place));
-
-  /** One of each kind, each after more rollouts have ended. */
-  async function strikeAll() {
-    const { nats, gateways, s3, workers, place } = cluster;
-    const victims = [workers[1], nats[0], gateways[0], s3, running];
-    for (const [i, victim] of victims.entries()) {
-      const until = Math.floor(((i + 1) * ROLLOUTS) / (victims.length + 2));
-      let done = await collected(place);
-      for (; done < until; done = await collected(place)) await sleep(50, undefined, { signal: ended });
-      say(`${done} of ${ROLLOUTS} rollouts are done: kill -9 ${victim.name} (${victim.pid})`);
-      await victim.strike();
-    }
-  }
 } catch (error) {
   say(given.aborted ? `the window did not end within ${WINDOW_MS / 1000} s` : error.stack);
   process.exitCode = 1;
@@ -64,13 +55,23 @@ function writeTasks() {
   return path;
 }
 
-/** As the loop tells Prometheus; 0 while it does not answer. */
-async function collected({ metrics }) {
-  const page = await fetch(`http://127.0.0.1:${metrics}/metrics`).then(
-    (response) => response.text(),
-    () => "",
-  );
-  return Number(/^rollbook_loop_collected\{count="done"\} (\d+)$/m.exec(page)?.[1] ?? 0);
+/** One process of each kind, each after more calls of the window. The model holds its replies meanwhile: a fast machine cannot
+ *  end the window before the last of them is struck. */
+function strikesOn(victims) {
+  let [asked, struck, striking] = [0, 0, Promise.resolve()];
+  const strike = async (victim) => {
+    while (victim.pid === undefined) await sleep(50, undefined, { signal: ended });
+    say(`${asked} of at least ${CALLS} calls: kill -9 ${victim.name} (${victim.pid})`);
+    await victim.strike();
+  };
+  return async () => {
+    asked += 1;
+    if (asked >= ((struck + 1) * CALLS) / (victims.length + 2) && struck < victims.length) {
+      const victim = victims[struck++];
+      striking = striking.then(() => strike(victim));
+    }
+    await striking;
+  };
 }
 
 function report({ state, collectedBy, rewardMean, outcome }, losses) {

@@ -4,14 +4,14 @@ import { realpathSync } from "node:fs";
 import { createServer } from "node:http";
 import { pathToFileURL } from "node:url";
 
-/** Resolves with the base URL and a way to stop. `script` may answer instead: (request) => text or undefined. */
+/** Resolves with the base URL and a way to stop. `script` may answer instead, or wait: (request) => text or undefined. */
 export function startUpstream({ port = 0, host = "127.0.0.1", script = () => undefined } = {}) {
   let asked = 0;
   const server = createServer(async (request, response) => {
     let text = "";
     for await (const chunk of request) text += chunk;
     const body = JSON.parse(text || "{}");
-    const content = script(body) ?? answer(body, ++asked);
+    const content = (await script(body)) ?? answer(body, ++asked);
     response.setHeader("content-type", "application/json");
     response.end(JSON.stringify(reply(body.model, content)));
   });
