@@ -45,7 +45,14 @@ export { collectGarbage, eraseBlobs, type GcReport, planErasure } from "./gc/ind
 export { readLastHead } from "./head/index.ts";
 export { AppendLog, type LogPlace, LogReader } from "./log/index.ts";
 export type { Recovery } from "./pack/index.ts";
-export { type Bucket, bucketEnvironment, checkOut, isBucketUrl, openS3Bucket } from "./remote/index.ts";
+export {
+  type Bucket,
+  bucketEnvironment,
+  checkOut,
+  isBucketUrl,
+  openS3Bucket,
+  requireConditions,
+} from "./remote/index.ts";
 export {
   attest,
   makeGroupSealer,

@@ -41,6 +41,7 @@ import {
   ScanBlock,
 } from "../pack/index.ts";
 import type { Bucket, BucketObject } from "./bucket.ts";
+import { unconditional } from "./conditions.ts";
 import {
   BOOK_KEY,
   LARGE,
@@ -173,7 +174,7 @@ export class RemoteBook {
   async settleBook(): Promise<void> {
     const own = readFileSync(this.#paths.bookJson);
     if (!(await this.bucket.putNew(BOOK_KEY, own))) this.#agreeOn(await this.bucket.get(BOOK_KEY));
-    else if (await this.bucket.putNew(BOOK_KEY, own)) throw unconditional(this.bucket.url);
+    else if (await this.bucket.putNew(BOOK_KEY, own)) throw unconditional(this.bucket.url, "If-None-Match");
   }
 
   /** Packs that the bucket lacks: a crash of this machine kept them from going up, or they were removed there. */
@@ -485,12 +486,4 @@ function sessionOf(pack: string): string {
 
 function sizeOf(path: string): number | undefined {
   return statSync(path, { throwIfNoEntry: false })?.size;
-}
-
-function unconditional(url: string): RollbookError {
-  return new RollbookError(
-    "unconditional-bucket",
-    { url },
-    `${url}: the server ignores the condition If-None-Match, so that writers would overwrite each other. Use a server that honours it.`,
-  );
 }
