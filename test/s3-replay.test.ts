@@ -4,11 +4,18 @@ import { spawnSync } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { GetObjectCommand, ListObjectsV2Command, PutObjectCommand, S3Client } from "@aws-sdk/client-s3";
+import {
+  DeleteObjectCommand,
+  GetObjectCommand,
+  ListObjectsV2Command,
+  PutObjectCommand,
+  S3Client,
+} from "@aws-sdk/client-s3";
 import { afterAll, beforeAll, expect, it, vi } from "vitest";
 import { python } from "../scripts/python.mjs";
 import * as obstore from "../scripts/setup/python-obstore.mjs";
 import * as s3Server from "../scripts/setup/s3-server.mjs";
+import { canonicalize } from "../src/base/index.ts";
 import { type BookOnDisk, openBook } from "../src/book/open/index.ts";
 import {
   compactReplay,
@@ -19,6 +26,7 @@ import {
   withReplay,
   writeReplay,
 } from "../src/book/replay/index.ts";
+import { segmentedRoot } from "../src/keep/replay/tables/index.ts";
 import { fillDemoBook } from "./support/demo-book.ts";
 import { allOf, describeNeeding } from "./support/needs.ts";
 import { type S3Server, startS3 } from "./support/s3-server.ts";
@@ -62,6 +70,12 @@ async function keysOf(url: string): Promise<string[]> {
   return keys;
 }
 
+const objectOf = (url: string, key: string) => ({ Bucket: server.bucket, Key: `${prefixOf(url)}/${key}` });
+const putText = (url: string, key: string, Body: string) =>
+  client.send(new PutObjectCommand({ ...objectOf(url, key), Body }));
+const textOf = async (url: string, key: string) =>
+  (await client.send(new GetObjectCommand(objectOf(url, key)))).Body!.transformToString();
+
 let book: BookOnDisk;
 const some = (root: string, ...artifacts: string[]) => ({
   ...{ root, families: ["router"], ...(artifacts.length === 0 ? {} : { artifacts }) },
@@ -104,8 +118,7 @@ await describeNeeding(s3Server, "a replay store in a bucket", () => {
     const url = newStore();
     moveTo("a");
     await writeReplay(book, some(url, "r-0001"));
-    const orphan = { Bucket: server.bucket, Key: `${prefixOf(url)}/segments/s000002/zarr.json` };
-    await client.send(new PutObjectCommand({ ...orphan, Body: "{}" }));
+    await putText(url, "segments/s000002/zarr.json", "{}");
     const late = withReplay(url, "write", async (root) => {
       const written = await extendReplay(book, some(root, "r-0002", "r-0003"));
       moveTo("b");
@@ -123,14 +136,52 @@ await describeNeeding(s3Server, "a replay store in a bucket", () => {
     expect(manifest.rows).toMatchObject({ chains: 4 });
   }, 60_000);
 
+  it("is begun beside what a dead first write left, and not among other objects", async () => {
+    const [begun, full] = [newStore(), newStore()];
+    moveTo("a");
+    await putText(begun, "segments/s000001/zarr.json", "{}");
+    const { manifest } = await writeReplay(book, some(begun, "r-0001"));
+    expect(manifest.segments.map(({ path }) => path)).toEqual(["segments/s000002"]);
+    await putText(full, "chains/zarr.json", "{}");
+    const refused = { code: "not-empty", fields: { key: "chains/zarr.json" } };
+    await expect(writeReplay(book, some(full, "r-0001"))).rejects.toMatchObject(refused);
+    const compact = (to: string) => compactReplay({ from: begun, to, clock: book.clock });
+    await expect(compact(full)).rejects.toMatchObject(refused);
+    await expect(compact(begun)).rejects.toMatchObject({ code: "replay-exists" });
+  }, 20_000);
+
+  it("opens with a root that dead writers left behind, and not with a manifest that is older than the root", async () => {
+    const url = newStore();
+    moveTo("a");
+    const { manifest: first } = await writeReplay(book, some(url, "r-0001"));
+    for (const id of ["r-0002", "r-0003"]) await extendReplay(book, some(url, id));
+    await putText(url, "zarr.json", Buffer.from(segmentedRoot(1)).toString());
+    expect(await validateReplay(url)).toMatchObject({ valid: true, rows: { chains: 3 } });
+    await extendReplay(book, some(url, "r-0004"));
+    expect(await textOf(url, "zarr.json")).toBe(Buffer.from(segmentedRoot(4)).toString());
+    await putText(url, "manifest.json", canonicalize(first));
+    await expect(describeReplay(url)).rejects.toMatchObject({ code: "replay-bad-root" });
+  }, 20_000);
+
+  it("is written while another process of the same machine reads it, which goes on with what it opened", async () => {
+    const url = newStore();
+    moveTo("a");
+    const { manifest: first } = await writeReplay(book, some(url, "r-0001"));
+    await withReplay(url, "read", async (root) => {
+      const { manifest } = await extendReplay(book, some(url, "r-0002"));
+      expect(await describeReplay(url)).toMatchObject({ manifest });
+      await client.send(new DeleteObjectCommand(objectOf(url, "manifest.json")));
+      await expect(describeReplay(url)).rejects.toMatchObject({ code: "no-replay-store" });
+      expect(await describeReplay(root)).toEqual({ manifest: first, orphans: [] });
+      expect(await validateReplay(root)).toMatchObject({ valid: true, rows: { chains: 1 } });
+    });
+  }, 20_000);
+
   it("refuses objects that are not what the manifest says", async () => {
     const url = newStore();
     moveTo("a");
     await writeReplay(book, some(url, "r-0001"));
-    const damaged = {
-      Bucket: server.bucket,
-      Key: `${prefixOf(url)}/segments/s000001/steps/gain/c/0`,
-    };
+    const damaged = objectOf(url, "segments/s000001/steps/gain/c/0");
     const { Body } = await client.send(new GetObjectCommand(damaged));
     const bytes = await Body!.transformToByteArray();
     bytes[0]! ^= 1;

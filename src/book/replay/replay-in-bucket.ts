@@ -1,17 +1,20 @@
-/** A replay store in a bucket, with its working copy on this machine: a directory that is a store itself.
+/** A replay store in a bucket. Every piece of work has a view of it on this machine: a directory that is a store itself.
  *  Down: the manifest, and the segments that it lists, each checked against its digests. Up: the objects of new segments, each
  *  put once; then the manifest, put only if it is still the one that was brought down; then the root. A reader of the bucket
  *  sees the store before or after. Of two writers at once one is refused, and what it wrote is in no manifest. */
-import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
-import { dirname, join } from "node:path";
-import { canonicalize, digestJson, type Json, RollbookError } from "../../base/index.ts";
+import { randomUUID } from "node:crypto";
+import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { RollbookError } from "../../base/index.ts";
 import type { ReplayManifest, ReplaySegment } from "../../contract/index.ts";
 import {
+  commitRoot,
   digestStoredArray,
   eachInFlight,
   MANIFEST_FILE,
   ROOT_FILE,
   readManifest,
+  rootGeneration,
   SEGMENTS,
 } from "../../keep/replay/index.ts";
 import {
@@ -19,176 +22,204 @@ import {
   isBucketUrl,
   makeDirectory,
   openS3Bucket,
-  withLock,
+  requireConditions,
   writeAtomically,
 } from "../../store/index.ts";
 import { copyOf } from "../open/index.ts";
+import { linkFiles, makeParents, SegmentCache, type SegmentFile } from "./segment-cache.ts";
 
-/** `read`: nothing goes up. `write`: what `work` added to the store goes up when it is done. */
-export type ReplayUse = "read" | "write";
+/** `read`: nothing goes up. `write`: what `work` added to the store goes up when it is done. `create`: the same, and the prefix
+ *  must be empty. */
+export type ReplayUse = "read" | "write" | "create";
 
-/** Another process of this machine may be bringing down a large store. */
-const LOCK_MS = 3_600_000;
 /** Objects that are under way at a time. */
 const AT_ONCE = 8;
-/** No server gives an object this version. */
-const NO_VERSION = '"00000000000000000000000000000000"';
+/** Objects that a writer puts and removes to learn whether the server honours conditions. */
+const PROBE = "probe-";
 
-/** Works on a store: on its directory, or on the working copy of a store at s3://bucket/prefix. */
+/** Works on a store: on its directory, or on a view of the store at s3://bucket/prefix. */
 export async function withReplay<T>(
   store: string,
   use: ReplayUse,
   work: (root: string) => Promise<T>,
 ): Promise<T> {
   if (!isBucketUrl(store)) return work(store);
-  const copy = new ReplayCopy(await openS3Bucket(store), join(copyOf(store), "replay"));
-  return copy.alone(async () => {
-    const version = await copy.pull();
-    const result = await work(copy.root);
-    if (use === "write") await copy.push(version);
-    return result;
-  });
+  const bucket = await openS3Bucket(store);
+  const cache = new SegmentCache(join(copyOf(store), "replay"));
+  const inView = () =>
+    cache.withView(async (root) => {
+      const view = new ReplayView({ bucket, cache, root });
+      const version = await cache.alone(() => view.pull(use));
+      const result = await work(root);
+      if (use !== "read") await view.push(version);
+      return result;
+    });
+  return use === "read" ? inView() : cache.asWriter(inView);
 }
 
-interface StoredObject {
-  readonly key: string;
-  readonly bytes: number;
-}
-
-/** The versions of the objects that change, as they were brought down; undefined where there is none. */
-interface Versions {
-  readonly manifest: string | undefined;
-  readonly root: string | undefined;
-}
-
-class ReplayCopy {
-  readonly root: string;
+class ReplayView {
   readonly #bucket: Bucket;
+  readonly #cache: SegmentCache;
+  readonly #root: string;
+  /** Paths of segments that the bucket has. */
+  readonly #there = new Set<string>();
 
-  constructor(bucket: Bucket, root: string) {
+  constructor({ bucket, cache, root }: { bucket: Bucket; cache: SegmentCache; root: string }) {
     this.#bucket = bucket;
-    this.root = root;
+    this.#cache = cache;
+    this.#root = root;
   }
 
-  /** Beside the store: a plain one holds nothing else. */
-  get #stateFile(): string {
-    return `${this.root}.remote.json`;
-  }
-
-  alone<T>(work: () => Promise<T>): Promise<T> {
-    makeDirectory(dirname(this.root));
-    return withLock(`${this.root}.lock`, work, LOCK_MS);
-  }
-
-  async pull(): Promise<Versions> {
+  /** Returns the version of the manifest; undefined where there is none. */
+  async pull(use: ReplayUse): Promise<string | undefined> {
+    // The root first: a commit puts the manifest before it, so a root that is newer than the manifest is a fault.
+    const root = await this.#bucket.get(ROOT_FILE);
     const manifest = await this.#bucket.getVersion(MANIFEST_FILE);
-    const root = await this.#bucket.getVersion(ROOT_FILE);
-    const versions = { manifest: manifest?.version, root: root?.version };
     if (manifest === undefined) {
-      for (const path of [this.root, this.#stateFile]) rmSync(path, { recursive: true, force: true });
-      return versions;
+      if (use !== "read") await this.#requireRoom(use);
+      return undefined;
     }
-    makeDirectory(join(this.root, SEGMENTS));
-    writeAtomically(join(this.root, MANIFEST_FILE), manifest.bytes, join(this.root, `${MANIFEST_FILE}.tmp`));
-    if (root !== undefined)
-      writeAtomically(join(this.root, ROOT_FILE), root.bytes, join(this.root, `${ROOT_FILE}.tmp`));
-    const { segments } = readManifest(this.root);
-    const there = await this.#objectsOf(segments);
-    const known = this.#state();
-    for (const [i, segment] of segments.entries()) {
-      const objects = there.get(segment.path)!;
-      if (known[segment.path] === stateOf(segment) && objects.every((each) => this.#holds(each))) continue;
-      await this.#fetch(segment, objects);
-      this.#remember(segments.slice(0, i + 1));
-    }
-    return versions;
+    if (use === "create") throw this.#exists();
+    makeDirectory(join(this.#root, SEGMENTS));
+    const path = join(this.#root, MANIFEST_FILE);
+    writeAtomically(path, manifest.bytes, `${path}.tmp`);
+    const { segments, layout, generation } = readManifest(this.#root);
+    // Writers that died leave the root of the bucket any number of commits behind. Only a newer one says something: an old
+    // manifest was put back, and whoever opens the view refuses it.
+    const newest = Math.max(generation, (root && rootGeneration(root)) ?? 0);
+    if (layout === "segmented") commitRoot(this.#root, newest);
+    await this.#bringDown(segments);
+    return manifest.version;
   }
 
-  async push({ manifest: version, root }: Versions): Promise<void> {
-    const manifest = readManifest(this.root);
-    const known = this.#state();
-    const added = manifest.segments.filter((segment) => known[segment.path] !== stateOf(segment));
+  async push(version: string | undefined): Promise<void> {
+    const manifest = readManifest(this.#root);
+    const added = manifest.segments.filter(({ path }) => !this.#there.has(path));
     if (added.length === 0) return;
-    if (version !== undefined) await this.#requireConditions();
+    await requireConditions(this.#bucket, `${PROBE}${randomUUID()}`);
     for (const { path } of added) await this.#upload(path);
-    const bytes = readFileSync(join(this.root, MANIFEST_FILE));
+    const bytes = readFileSync(join(this.#root, MANIFEST_FILE));
     if (!(await this.#bucket.putIf(MANIFEST_FILE, bytes, version))) await this.#requireOwn(MANIFEST_FILE);
-    // Refused if another writer has committed since: then its root is the newer one.
-    if (manifest.layout === "segmented")
-      await this.#bucket.putIf(ROOT_FILE, readFileSync(join(this.root, ROOT_FILE)), root);
-    this.#remember(manifest.segments);
+    if (manifest.layout === "segmented") await this.#putRoot(bytes);
+    await this.#cache.alone(async () => {
+      for (const segment of added) await this.#keep(segment);
+    });
+  }
+
+  /** Until it is ours, or another writer has committed: the root is then for that writer to put. */
+  async #putRoot(manifest: Uint8Array): Promise<void> {
+    const bytes = readFileSync(join(this.#root, ROOT_FILE));
+    for (;;) {
+      const there = await this.#bucket.getVersion(ROOT_FILE);
+      if (there !== undefined && Buffer.compare(there.bytes, bytes) === 0) return;
+      const current = await this.#bucket.get(MANIFEST_FILE);
+      if (current === undefined || Buffer.compare(current, manifest) !== 0) return;
+      if (await this.#bucket.putIf(ROOT_FILE, bytes, there?.version)) return;
+    }
+  }
+
+  async #bringDown(segments: ReplayManifest["segments"]): Promise<void> {
+    this.#cache.keepOnly(segments);
+    const files = await this.#filesOf(segments);
+    for (const segment of segments) {
+      const own = files.get(segment.path)!;
+      if (!this.#cache.holds(segment, own)) await this.#fetch(segment, own);
+      this.#cache.link(segment, own, join(this.#root, segment.path));
+      this.#there.add(segment.path);
+    }
+  }
+
+  /** The next command on this machine need not bring it down. */
+  #keep(segment: ReplaySegment): Promise<void> {
+    const from = join(this.#root, segment.path);
+    return this.#cache.add(segment, async (to) => linkFiles(this.#ownFiles(segment.path), { from, to }));
   }
 
   /** Every object of a segment, each new. The first one decides which of two writers has the name of the segment. */
   async #upload(path: string): Promise<void> {
-    const keys = filesBelow(join(this.root, path)).map((file) => (path === "" ? file : `${path}/${file}`));
-    const own = keys.filter((key) => path !== "" || !isOutside(key)).sort();
-    const [first, ...rest] = own;
-    const put = async (key: string) => {
-      if (!(await this.#bucket.putNewFile(key, join(this.root, key)))) await this.#requireOwn(key);
+    const put = async (file: string) => {
+      const key = keyOf(path, file);
+      if (!(await this.#bucket.putNewFile(key, join(this.#root, key)))) await this.#requireOwn(key);
     };
+    const [first, ...rest] = this.#ownFiles(path);
     if (first !== undefined) await put(first);
     await eachInFlight(rest.length, AT_ONCE, (i) => put(rest[i]!));
+  }
+
+  #ownFiles(path: string): string[] {
+    return filesBelow(join(this.#root, path))
+      .filter((file) => path !== "" || !isOutside(file))
+      .sort();
   }
 
   /** A retry of a request that had succeeded finds its own bytes. */
   async #requireOwn(key: string): Promise<void> {
     const there = await this.#bucket.get(key);
-    if (there === undefined || Buffer.compare(there, readFileSync(join(this.root, key))) !== 0)
+    if (there === undefined || Buffer.compare(there, readFileSync(join(this.#root, key))) !== 0)
       throw this.#changed();
   }
 
-  /** A copy that a power loss cut short is brought down again; damage inside a file is found by its digest. */
-  #holds({ key, bytes }: StoredObject): boolean {
-    return statSync(join(this.root, key), { throwIfNoEntry: false })?.size === bytes;
-  }
-
-  async #fetch(segment: ReplaySegment, objects: readonly StoredObject[]): Promise<void> {
-    const { path } = segment;
-    const folder = join(this.root, path);
-    if (path !== "") rmSync(folder, { recursive: true, force: true });
-    for (const directory of new Set(objects.map(({ key }) => dirname(join(this.root, key)))))
-      mkdirSync(directory, { recursive: true });
-    await eachInFlight(objects.length, AT_ONCE, async (i) => {
-      const { key } = objects[i]!;
-      await this.#bucket.getFile(key, join(this.root, key), { flush: false });
-    });
-    for (const [array, expected] of Object.entries(segment.arrays)) {
-      const { array: actual } = await digestStoredArray(folderStore(folder), array);
-      if (actual === expected) continue;
-      throw new RollbookError(
-        "digest-mismatch",
-        { url: this.#bucket.url, array, expected, actual },
-        `${this.#bucket.url}/${path}: ${array} is ${actual}, the manifest says ${expected}. Restore the objects from a copy.`,
+  #fetch(segment: ReplaySegment, files: readonly SegmentFile[]): Promise<void> {
+    const { path: place } = segment;
+    return this.#cache.add(segment, async (folder) => {
+      makeParents(
+        files.map(({ path }) => path),
+        folder,
       );
-    }
+      await eachInFlight(files.length, AT_ONCE, async (i) => {
+        const { path } = files[i]!;
+        await this.#bucket.getFile(keyOf(place, path), join(folder, path), { flush: false });
+      });
+      for (const [array, expected] of Object.entries(segment.arrays)) {
+        const { array: actual } = await digestStoredArray(folderStore(folder), array);
+        if (actual === expected) continue;
+        throw new RollbookError(
+          "digest-mismatch",
+          { url: this.#bucket.url, array, expected, actual },
+          `${this.#bucket.url}/${place}: ${array} is ${actual}, the manifest says ${expected}. Restore the objects from a copy.`,
+        );
+      }
+    });
   }
 
-  /** The objects of each segment. Names that writers began and no manifest lists become empty folders here: the next writer
-   *  takes another. Folders that only this machine has are left from a write that was refused. */
-  async #objectsOf(segments: readonly ReplaySegment[]): Promise<Map<string, StoredObject[]>> {
-    const there = new Map<string, StoredObject[]>(segments.map(({ path }) => [path, []]));
-    for (const name of readdirSync(join(this.root, SEGMENTS)))
-      if (!there.has(`${SEGMENTS}/${name}`))
-        rmSync(join(this.root, SEGMENTS, name), { recursive: true, force: true });
-    for await (const object of this.#bucket.list(there.has("") ? "" : `${SEGMENTS}/`)) {
-      const segment = object.key.split("/").slice(0, 2).join("/");
-      const objects = there.get("") ?? there.get(segment);
-      if (objects === undefined) makeDirectory(join(this.root, segment));
-      else if (segment.startsWith(`${SEGMENTS}/`) || !isOutside(object.key)) objects.push(object);
+  /** The files of each segment. Names that writers began and no manifest lists become empty folders of the view: the next
+   *  writer takes another. */
+  async #filesOf(segments: readonly ReplaySegment[]): Promise<Map<string, SegmentFile[]>> {
+    const files = new Map<string, SegmentFile[]>(segments.map(({ path }) => [path, []]));
+    const plain = files.get("");
+    for await (const { key, bytes } of this.#bucket.list(plain === undefined ? `${SEGMENTS}/` : "")) {
+      const segment = segmentOf(key);
+      const own = files.get(segment);
+      if (plain !== undefined) {
+        if (!isOutside(key)) plain.push({ path: key, bytes });
+      } else if (own === undefined) makeDirectory(join(this.#root, segment));
+      else own.push({ path: key.slice(segment.length + 1), bytes });
     }
-    return there;
+    return files;
   }
 
-  /** A server that ignores If-Match would let writers overwrite each other. */
-  async #requireConditions(): Promise<void> {
+  /** A first write that died leaves segments, whose names the next one passes over. The names in a plain tree are fixed: there
+   *  nothing may be left. */
+  async #requireRoom(use: "write" | "create"): Promise<void> {
     const { url } = this.#bucket;
-    const there = await this.#bucket.get(MANIFEST_FILE);
-    if (there === undefined || !(await this.#bucket.putIf(MANIFEST_FILE, there, NO_VERSION))) return;
-    throw new RollbookError(
-      "unconditional-bucket",
+    for await (const { key } of this.#bucket.list("")) {
+      if (key.startsWith(PROBE)) continue;
+      if (use === "write" && key.startsWith(`${SEGMENTS}/`)) makeDirectory(join(this.#root, segmentOf(key)));
+      else
+        throw new RollbookError(
+          "not-empty",
+          { url, key },
+          `${url} has no ${MANIFEST_FILE}, and holds objects such as ${key}. Name another prefix. If a writer that died left them, delete everything below ${url}/ and run the command again.`,
+        );
+    }
+  }
+
+  #exists(): RollbookError {
+    const { url } = this.#bucket;
+    return new RollbookError(
+      "replay-exists",
       { url },
-      `${url}: the server ignores the condition If-Match, so that writers would overwrite each other. Use a server that honours it.`,
+      `${url} is a replay store already. Name another prefix.`,
     );
   }
 
@@ -200,27 +231,21 @@ class ReplayCopy {
       `${url}: another writer changed the store meanwhile. It is as that writer left it, and nothing of this write is in it. Run the command again.`,
     );
   }
-
-  /** Segments that the working copy and the bucket both hold, by path. */
-  #state(): Readonly<Record<string, string>> {
-    return existsSync(this.#stateFile)
-      ? (JSON.parse(readFileSync(this.#stateFile, "utf8")) as Record<string, string>)
-      : {};
-  }
-
-  #remember(segments: ReplayManifest["segments"]): void {
-    const state = Object.fromEntries(segments.map((segment) => [segment.path, stateOf(segment)]));
-    writeFileSync(this.#stateFile, canonicalize(state));
-  }
 }
 
-function stateOf(segment: ReplaySegment): string {
-  return digestJson("rollbook.replay-copy.v1", segment as unknown as Json);
+function keyOf(segment: string, file: string): string {
+  return segment === "" ? file : `${segment}/${file}`;
 }
 
-/** Beside the tree of a plain store: the commit mark, and what only this machine has. */
+function segmentOf(key: string): string {
+  return key.split("/").slice(0, 2).join("/");
+}
+
+/** Beside the tree of a plain store: the commit mark, probes, and what only this machine has. */
 function isOutside(key: string): boolean {
-  return key === MANIFEST_FILE || key.startsWith("writer.lock") || key.endsWith(".tmp");
+  return (
+    key === MANIFEST_FILE || key.startsWith(PROBE) || key.startsWith("writer.lock") || key.endsWith(".tmp")
+  );
 }
 
 function filesBelow(folder: string): string[] {

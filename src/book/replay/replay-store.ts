@@ -32,6 +32,6 @@ export function validateReplay(root: string, options: ReplayCheckOptions = {}): 
 
 export function compactReplay({ from, to, ...options }: CompactOptions): Promise<ReplayManifest> {
   return withReplay(from, "read", (source) =>
-    withReplay(to, "write", (target) => compactStore({ ...options, from: source, to: target })),
+    withReplay(to, "create", (target) => compactStore({ ...options, from: source, to: target })),
   );
 }

@@ -18,8 +18,8 @@ import {
   openSegments,
   ROOT_FILE,
   readManifest,
+  rootGeneration,
   type SegmentReader,
-  segmentedRoot,
   TABLE_NAMES,
   type TableName,
 } from "../tables/index.ts";
@@ -167,11 +167,10 @@ export function rootFault(root: string, { layout, generation }: ReplayManifest):
     if (!isMissing(error)) throw error;
     return `the file is missing. Restore it from a copy.`;
   }
-  const is = (number: number) => Buffer.compare(bytes, segmentedRoot(number)) === 0;
+  const found = rootGeneration(bytes);
   // A writer that died between its two last renames leaves the root one commit behind.
-  if (is(generation) || is(generation - 1)) return undefined;
-  const found = /"generation":(\d+)/.exec(Buffer.from(bytes).toString("latin1"))?.[1];
-  return Number(found) > generation && is(Number(found))
+  if (found === generation || found === generation - 1) return undefined;
+  return found !== undefined && found > generation
     ? `the store was committed ${found} times, ${MANIFEST_FILE} is of commit ${generation}: it is stale. Restore the newest manifest.`
     : `the root group is not what the writer wrote. Restore it from a copy.`;
 }

@@ -76,6 +76,14 @@ export function segmentedRoot(generation: number): Uint8Array {
   return formatNode({ kind: "group", attributes, consolidated: undefined });
 }
 
+/** The commit that a root of a segmented store is of. Undefined: no writer wrote it. */
+export function rootGeneration(root: Uint8Array): number | undefined {
+  const found = /"generation":(\d+)/.exec(Buffer.from(root).toString("latin1"))?.[1];
+  return found !== undefined && Buffer.compare(root, segmentedRoot(Number(found))) === 0
+    ? Number(found)
+    : undefined;
+}
+
 export function commitRoot(root: string, generation: number): void {
   const path = join(root, ROOT_FILE);
   writeAtomically(path, segmentedRoot(generation), `${path}.tmp`);

@@ -1,0 +1,123 @@
+/** What this machine keeps of a replay store in a bucket: whole segments, and a view for each piece of work under way.
+ *  A segment is a folder named by the digest of its manifest entry; it never changes. A view is a directory of hard links to the
+ *  files of segments, so what leaves the cache stays readable in the views that have it. Knows nothing of buckets. */
+import { randomUUID } from "node:crypto";
+import { existsSync, linkSync, mkdirSync, readdirSync, renameSync, rmSync, statSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { digestJson, type Json } from "../../base/index.ts";
+import type { ReplaySegment } from "../../contract/index.ts";
+import { makeDirectory, tryLock, withLock } from "../../store/index.ts";
+
+/** Another process of this machine may be bringing down a large store, or writing one. */
+const LOCK_MS = 3_600_000;
+
+/** A file of a segment, by its path there. */
+export interface SegmentFile {
+  readonly path: string;
+  readonly bytes: number;
+}
+
+export class SegmentCache {
+  readonly #root: string;
+
+  constructor(root: string) {
+    this.#root = root;
+    for (const folder of [this.#segments, this.#views]) makeDirectory(folder);
+  }
+
+  /** Runs `work` while no other process of this machine changes the segments. Short: it does not last as long as a view. */
+  alone<T>(work: () => Promise<T>): Promise<T> {
+    return withLock(join(this.#root, "segments.lock"), work, LOCK_MS);
+  }
+
+  /** Runs `work` while no other process of this machine writes to the store. Readers do not wait for it. */
+  asWriter<T>(work: () => Promise<T>): Promise<T> {
+    return withLock(join(this.#root, "writer.lock"), work, LOCK_MS);
+  }
+
+  /** Runs `work` with a path at which nothing exists yet; what it makes there is removed afterwards. */
+  async withView<T>(work: (root: string) => Promise<T>): Promise<T> {
+    this.#removeDeadViews();
+    const view = join(this.#views, randomUUID());
+    // Held before the directory exists: a view whose lock is free belongs to a dead process.
+    const end = () => rmSync(view, { recursive: true, force: true });
+    return withLock(`${view}.lock`, async () => {
+      makeDirectory(view);
+      try {
+        return await work(join(view, "store"));
+      } finally {
+        end();
+      }
+    }).finally(() => rmSync(`${view}.lock`, { force: true }));
+  }
+
+  /** A copy that a power loss cut short is brought down again; damage inside a file is found by its digest. */
+  holds(segment: ReplaySegment, files: readonly SegmentFile[]): boolean {
+    const folder = this.#folderOf(segment);
+    return files.every(
+      ({ path, bytes }) => statSync(join(folder, path), { throwIfNoEntry: false })?.size === bytes,
+    );
+  }
+
+  /** Adds a segment that `fill` writes to a folder; it appears whole or not at all. */
+  async add(segment: ReplaySegment, fill: (folder: string) => Promise<void>): Promise<void> {
+    const folder = this.#folderOf(segment);
+    const partial = `${folder}.partial`;
+    rmSync(partial, { recursive: true, force: true });
+    makeDirectory(partial);
+    await fill(partial);
+    rmSync(folder, { recursive: true, force: true });
+    renameSync(partial, folder);
+  }
+
+  /** Puts the files of a segment into a folder of a view. */
+  link(segment: ReplaySegment, files: readonly SegmentFile[], to: string): void {
+    linkFiles(
+      files.map(({ path }) => path),
+      { from: this.#folderOf(segment), to },
+    );
+  }
+
+  /** Removes every other segment, and what a dead process began. */
+  keepOnly(segments: readonly ReplaySegment[]): void {
+    const kept = new Set(segments.map((segment) => this.#folderOf(segment)));
+    for (const name of readdirSync(this.#segments)) {
+      const folder = join(this.#segments, name);
+      if (!kept.has(folder)) rmSync(folder, { recursive: true, force: true });
+    }
+  }
+
+  get #segments(): string {
+    return join(this.#root, "segments");
+  }
+
+  get #views(): string {
+    return join(this.#root, "views");
+  }
+
+  #folderOf(segment: ReplaySegment): string {
+    const digest = digestJson("rollbook.replay-copy.v1", segment as unknown as Json);
+    return join(this.#segments, digest.replace(":", "-"));
+  }
+
+  #removeDeadViews(): void {
+    for (const entry of readdirSync(this.#views, { withFileTypes: true })) {
+      const view = join(this.#views, entry.name);
+      const lock = entry.isDirectory() && existsSync(view) ? tryLock(`${view}.lock`) : undefined;
+      if (lock === undefined) continue;
+      rmSync(view, { recursive: true, force: true });
+      lock.release();
+      rmSync(`${view}.lock`, { force: true });
+    }
+  }
+}
+
+export function linkFiles(paths: readonly string[], { from, to }: { from: string; to: string }): void {
+  makeParents(paths, to);
+  for (const path of paths) linkSync(join(from, path), join(to, path));
+}
+
+export function makeParents(paths: readonly string[], below: string): void {
+  for (const folder of new Set(paths.map((path) => dirname(join(below, path)))))
+    mkdirSync(folder, { recursive: true });
+}
