@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { rngFrom } from "../../src/base/rng.ts";
-import { type Choose, firstInList } from "../../src/collect/gateway/upstream/routes.ts";
+import type { Choose } from "../../src/collect/gateway/upstream/choose.ts";
+import { firstInList } from "../../src/collect/gateway/upstream/routes.ts";
 import { TestGateway, TOKEN } from "../support/gateway.ts";
 import { type Act, chatReply, chatStream, json, stream } from "../support/scripted-upstream.ts";
 

@@ -4,18 +4,46 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { systemClock } from "../../src/base/clock.ts";
+import { digestJson, RollbookError, rngFrom } from "../../src/base/index.ts";
+import { firstInList } from "../../src/collect/gateway/upstream/routes.ts";
 import { openRecord, RolloutEvent } from "../../src/contract/index.ts";
 import { verifyBook } from "../../src/keep/verify/index.ts";
 import { AppendLog, openBook } from "../../src/store/index.ts";
 import { readSegment } from "../../src/store/log/log-entry.ts";
 import { TestGateway } from "../support/gateway.ts";
+import { chatReply, json } from "../support/scripted-upstream.ts";
 
-const call = (test: TestGateway, id: string, content = "hi") =>
-  test.post(`/r/${id}/v1/chat/completions`, { model: "tiny", messages: [{ role: "user", content }] });
+const call = (test: TestGateway, id: string, content = "hi", model = "tiny") =>
+  test.post(`/r/${id}/v1/chat/completions`, { model, messages: [{ role: "user", content }] });
 const outcome = (test: TestGateway, rollout: string, idempotencyKey: string) =>
   test.post("/v1/feedback", { rollout, name: "reward", value: 1, idempotencyKey });
 
 describe("a start", () => {
+  it("goes on with a rollout whose named router cannot be read at first, once the book is back", async () => {
+    let isAway = false;
+    const test = await TestGateway.open(
+      { routes: { auto: ["tiny"] } },
+      {
+        async loadRouter() {
+          if (isAway) throw new RollbookError("bucket-failed", {}, "the bucket is away.");
+          return firstInList(rngFrom(1));
+        },
+      },
+    );
+    await test.openRollout({ id: "R", router: digestJson("router", 1), maxTurns: 1 });
+    isAway = true;
+    await test.restart();
+    const ask = () => call(test, "R", "hi", "auto");
+    const refused = await ask();
+    expect([refused.status, refused.headers.get("x-rollbook-refusal")]).toEqual([503, "router-not-ready"]);
+    expect(refused.headers.get("x-should-retry")).toBeNull();
+    isAway = false;
+    test.upstream.otherwise = json(chatReply({ role: "assistant", content: "ok" }));
+    // The first of these calls has the router read; refused calls use no turn.
+    await ask();
+    expect((await ask()).status).toBe(200);
+  });
+
   it.each(["content without its envelope", "whole artifact"])(
     "keeps the later calls of a rollout that went on after its sealing left a %s",
     async (left) => {

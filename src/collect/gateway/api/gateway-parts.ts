@@ -90,7 +90,9 @@ export function makeParts(
   const peers = new Peers({ config, token: tokens[0], knows, clock, metrics, log });
   const isOpen = (id: string) => rollouts.isOpen(id);
   const gatekeeper = new Gatekeeper(tokens, isOpen, peers.isAlone ? undefined : worker);
-  const routes = new Routes(config, options.choose ?? firstInList(rng.split("routes")), options.loadRouter);
+  const routes = new Routes(config, options.choose ?? firstInList(rng.split("routes")), {
+    ...{ load: options.loadRouter, inUse: () => rollouts.namedRouters, log },
+  });
   const upstreams = openUpstreams(options, keys, metrics);
   const calls: CallContext = {
     ...{ config, clock, rollouts, journal, metrics, record: config.record, routes, upstreams, log, returned },

@@ -80,13 +80,10 @@ export class GatewayServer {
     }, everyMs).unref();
   }
 
-  /** Of rollouts that an earlier run left open. One whose router is gone refuses its calls, and says why. */
+  /** Of rollouts that an earlier run left open. A router that cannot be read now is read again when a call needs it. */
   async #readyRouters(): Promise<void> {
-    const { routes, log } = this.#parts.calls;
-    const named = this.#found.open.flatMap(({ opening: { router } }) =>
-      router === undefined ? [] : [router],
-    );
-    for (const router of new Set(named))
+    const { routes, rollouts, log } = this.#parts.calls;
+    for (const router of rollouts.namedRouters)
       await routes.ready(router).catch((error) => log(`the router ${router}: ${reasonOf(error)}`));
   }
 

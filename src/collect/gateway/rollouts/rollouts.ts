@@ -1,7 +1,7 @@
 /** The rollouts of a gateway: opened, called, graded, closed; by a client, by a cap, or by silence.
  *  In: requests about rollouts. Out: events in the journal and transitions of their states; close-coordinator.ts has
  *  them sealed. Does not speak HTTP. */
-import { given, type Id, parseId } from "../../../base/index.ts";
+import { type Digest, given, type Id, parseId } from "../../../base/index.ts";
 import { sealFinalState } from "../../../contract/index.ts";
 import type { GatewayConfig } from "../config.ts";
 import { type OpenedEvent, OpenRollout } from "../journal/index.ts";
@@ -93,6 +93,12 @@ export class Rollouts {
     return [...this.#states.allLive()]
       .filter(({ kind }) => kind !== "closing")
       .map(({ rollout }) => rollout.id);
+  }
+
+  /** The routers that open rollouts name. */
+  get namedRouters(): ReadonlySet<Digest> {
+    const named = [...this.#states.allLive()].map(({ rollout }) => rollout.opening.router);
+    return new Set(named.filter((router) => router !== undefined));
   }
 
   /** What is open now, for people. */

@@ -7,7 +7,8 @@ import { decide, parseStaticTable, policyOf, sealCheckpoint, stepOf } from "../.
 import { reservationUsd } from "../call/prices.ts";
 import { parseGatewayConfig } from "../config.ts";
 import { type DialectName, dialectNamed } from "../dialects/index.ts";
-import { type RouteQuestion, Routes } from "./routes.ts";
+import type { RouteQuestion } from "./choose.ts";
+import { Routes } from "./routes.ts";
 
 const CONFIG = `
 upstreams:

@@ -1,17 +1,9 @@
 /** Which model answers. In: the name a client asked for. Out: a target, and for an alias the choice that led to it.
  *  The router is a parameter (`choose`): the gateway logs what it decided, with its probabilities, and asks again
  *  among what remains when a target fails. */
-import {
-  type Digest,
-  type Id,
-  isRollbookError,
-  parseId,
-  type Rng,
-  RollbookError,
-} from "../../../base/index.ts";
+import { type Digest, type Id, parseId, type Rng, RollbookError } from "../../../base/index.ts";
 import type { RevisionKey } from "../../../contract/index.ts";
 import {
-  type Decision,
   type DecisionCandidate,
   type DecisionContext,
   type DecisionToLog,
@@ -24,30 +16,9 @@ import {
 } from "../../../policy/index.ts";
 import type { GatewayConfig } from "../config.ts";
 import { mixedRoute, openAiChat, type RequestFacts } from "../dialects/index.ts";
-import { HttpRefusal } from "../wire/index.ts";
+import type { Choose } from "./choose.ts";
+import { NamedRouters, type NamedRoutersOptions } from "./named-routers.ts";
 import { dearestOf, type Target, type TargetFacts, targetOf } from "./targets.ts";
-
-export interface RouteQuestion {
-  readonly alias: string;
-  readonly context: DecisionContext;
-  readonly candidates: readonly DecisionCandidate[];
-  /** `<rollout>.<number>`, where there is a call: a router that draws by it can draw the same again. */
-  readonly call?: string;
-  /** The seed the client sent, where it sent one: a router that draws by it is reproducible, whatever comes first. */
-  readonly seed?: number;
-}
-
-/** What a router answers: a decision, and the revision it is logged under. */
-export interface RouteAnswer {
-  readonly decision: Decision;
-  readonly family: string;
-  readonly revision: RevisionKey;
-}
-
-export type Choose = (question: RouteQuestion) => RouteAnswer;
-
-/** Finds the router that a rollout names, by the digest of its record. Rejects if the book does not hold it. */
-export type LoadRouter = (router: Digest) => Promise<Choose>;
 
 export interface Choice {
   readonly target: Target;
@@ -60,8 +31,6 @@ export interface Choice {
 }
 
 const MAX_OTHERS = 1000;
-/** Routers that rollouts named. A window of a loop has one, so open rollouts name few. */
-const MAX_NAMED = 256;
 
 export class Routes {
   readonly #config: GatewayConfig;
@@ -69,20 +38,19 @@ export class Routes {
   /** Models that are not configured, as clients name them. */
   readonly #others = new Map<string, Target>();
   readonly #choose: Choose;
-  readonly #load: LoadRouter | undefined;
-  readonly #loaded = new Map<Digest, Promise<Choose> | Choose>();
+  readonly #namedRouters: NamedRouters;
   /** Of every alias while nothing fails or rests: one list, so that what is known of it is known again. */
   readonly #allOpen = new Map<string, readonly DecisionCandidate[]>();
   #family: { readonly name: string; readonly id: Id } | undefined;
 
-  constructor(config: GatewayConfig, choose: Choose, load?: LoadRouter) {
+  constructor(config: GatewayConfig, choose: Choose, named: NamedRoutersOptions = {}) {
     // The aliases of a router are added after the file was checked.
     const mixed = mixedRoute(config);
     if (mixed !== undefined)
       throw new RollbookError("bad-config", {}, `the gateway's configuration: ${mixed}.`);
     this.#config = config;
     this.#choose = choose;
-    this.#load = load;
+    this.#namedRouters = new NamedRouters(named);
     for (const [name, model] of Object.entries(config.models)) this.#targets.set(name, targetOf(name, model));
   }
 
@@ -129,39 +97,8 @@ export class Routes {
   }
 
   /** Makes a named router ready: calls do not wait for the book. */
-  async ready(router: Digest): Promise<void> {
-    const known = this.#loaded.get(router);
-    if (known === undefined && this.#load === undefined)
-      throw new HttpRefusal(422, "no-named-routers", "this gateway has no book to read a named router from.");
-    const choose = known ?? this.#load!(router);
-    // Again at the end: the oldest is the one that was not named for longest.
-    this.#loaded.delete(router);
-    this.#loaded.set(router, choose);
-    try {
-      const found = await choose;
-      if (this.#loaded.has(router)) this.#loaded.set(router, found);
-    } catch (error) {
-      this.#loaded.delete(router);
-      if (!isRollbookError(error)) throw error;
-      // Another gateway may hold it already, or this one at the next attempt.
-      const said = `the router ${router} cannot be served: ${error.message}`;
-      throw new HttpRefusal(503, error.code, said, { retry: true, cause: error });
-    }
-    for (const oldest of this.#loaded.keys()) {
-      if (this.#loaded.size <= MAX_NAMED) break;
-      this.#loaded.delete(oldest);
-    }
-  }
-
-  #chooserOf(router: Digest | undefined): Choose {
-    if (router === undefined) return this.#choose;
-    const choose = this.#loaded.get(router);
-    if (typeof choose === "function") return choose;
-    throw new HttpRefusal(
-      503,
-      "router-not-ready",
-      `the router ${router} that the rollout names could not be read from the book. Open the rollout again.`,
-    );
+  ready(router: Digest): Promise<void> {
+    return this.#namedRouters.ready(router);
   }
 
   /** Undefined once every candidate has failed. `resting` upstreams are not asked, unless all of them rest. */
@@ -188,7 +125,8 @@ export class Routes {
     const context = at.fields === undefined ? own : { ...own, fields: { ...at.fields, ...own.fields } };
     const { seed } = request.parameters;
     const question = { alias, context, candidates, call: `${at.rollout}.${at.call}` };
-    const { decision, family, revision } = this.#chooserOf(at.router)(
+    const choose = at.router === undefined ? this.#choose : this.#namedRouters.chooserOf(at.router);
+    const { decision, family, revision } = choose(
       Number.isFinite(seed) ? { ...question, seed: seed as number } : question,
     );
     const candidate = candidates[decision.chosen]!.id;

@@ -81,8 +81,8 @@ interface ReplyError {
   readonly lastError?: unknown;
 }
 
-/** A gateway that cannot record, or one that cannot reach the gateway that owns the rollout. */
-const AWAY: readonly string[] = ["cannot-record", "owner-away"];
+/** A gateway that cannot record, cannot reach the gateway that owns the rollout, or has not read the router it names. */
+const AWAY: readonly string[] = ["cannot-record", "owner-away", "router-not-ready"];
 
 /** A reply that came through our gateway and that the agent did not handle: its caps are limits, a failed upstream is
  *  the provider's. Replies of other servers are the agent's own business. */
