@@ -36,10 +36,14 @@ export class RouteDecider {
   readonly #told = new Set<string>();
   readonly counts = { decisions: 0, fallbacks: 0, shadowed: 0, disagreed: 0 };
 
-  constructor(config: RouterConfig, log: (line: string) => void) {
+  /** `seed`: instead of the configuration's, which ends at 2^53. */
+  constructor(
+    config: RouterConfig,
+    { seed = config.seed, log }: { seed?: bigint | number | undefined; log: (line: string) => void },
+  ) {
     this.#config = config;
     this.#declare = declareWith(config);
-    this.#rng = rngFrom(config.seed);
+    this.#rng = rngFrom(seed);
     this.#shadowRng = this.#rng.split("shadow");
     this.#holdbackRng = this.#rng.split("holdback");
     this.#log = log;

@@ -61,14 +61,14 @@ export function serveRouter(
   { family, seed, model, why, ...place }: FixedRouter & Pick<RouterPlace, "clock" | "log">,
 ): ServedRouter {
   const served = serve(router, { why, ...(model === undefined ? {} : { model }) });
-  const config = checkRouterConfig({ family, seed });
-  return new ServedRouter(config, place, { loaded: { served, previous: undefined }, signature: "" });
+  const config = checkRouterConfig({ family });
+  return new ServedRouter(config, place, { loaded: { served, previous: undefined }, signature: "", seed });
 }
 
 interface FixedRouter {
   readonly family: string;
   /** Draws follow from it and from the call. */
-  readonly seed: number;
+  readonly seed: bigint;
   /** Of the learned policy, where there is one. */
   readonly model?: PolicyModel | undefined;
   readonly why: string;
@@ -91,11 +91,11 @@ export class ServedRouter {
   constructor(
     config: RouterConfig,
     place: RouterPlace,
-    { loaded, signature }: { loaded: Loaded; signature: string },
+    { loaded, signature, seed }: { loaded: Loaded; signature: string; seed?: bigint },
   ) {
     this.config = config;
     this.#place = { ...place, takenBack: this.#takenBack };
-    this.#decider = new RouteDecider(config, (line) => this.#log(line));
+    this.#decider = new RouteDecider(config, { seed, log: (line) => this.#log(line) });
     this.#served = loaded.served;
     this.#previous = loaded.previous;
     this.#signature = signature;

@@ -13,6 +13,8 @@ import {
   openServedRouter,
   routeCandidates,
   routerConfigOf,
+  type Trusts,
+  trustsOf,
   withAliases,
 } from "../serve/index.ts";
 import { openPlace, type PlaceRequest } from "./place.ts";
@@ -62,16 +64,17 @@ export async function openGateway(request: GatewayRequest): Promise<OpenGateway>
   };
   try {
     telemetry = openTelemetry(env, { book: book.store.id, worker: config.worker, log });
+    const trustsKey: Trusts = (key) => key === signer.publicKey || trusts(key);
     if (routing !== undefined)
       served = await openServedRouter(book, routing, {
-        ...{ candidates: routeCandidates(config, routing), log },
-        trusts: (key) => key === signer.publicKey || trusts(key),
+        ...{ candidates: routeCandidates(config, routing), log, trusts: trustsKey },
       });
+    const named = { log, trusts: routing === undefined ? undefined : trustsOf(routing, trustsKey) };
     const router = served?.router;
     const gateway = await module.openGateway({
       ...{ config, book: book.store, clock, signer, admit, rng, newId, env, local, redact, log },
       choose: request.choose ?? router?.choose,
-      loadRouter: (digest) => openNamedRouter(book, digest, log),
+      loadRouter: (digest) => openNamedRouter(book, digest, named),
       embed:
         routing === undefined || router === undefined
           ? undefined

@@ -8,6 +8,7 @@ import { digestJson } from "../../base/index.ts";
 import { behaviourRouter } from "../../collect/sim/index.ts";
 import { NamedRouter, newKeyPem, seal, signerFromPem } from "../../contract/index.ts";
 import { CHECKPOINT_KIND, parseStaticTable, policyOf, type Router } from "../../policy/index.ts";
+import { makeSealer } from "../../store/index.ts";
 import { openGateway } from "../collect/index.ts";
 import { openBook } from "../open/index.ts";
 import { openNamedRouter, sealNamedRouter } from "./named-router.ts";
@@ -16,9 +17,9 @@ const table = parseStaticTable("schema: rollbook.static-table.v1\ndefault: [smal
 const clock = manualClock(10_000);
 const signer = signerFromPem(newKeyPem());
 
-async function makeBook() {
+async function makeBook(required?: ReadonlySet<string>) {
   const root = mkdtempSync(join(tmpdir(), "rollbook-named-"));
-  const book = await openBook(root, { create: true, clock, signer: () => signer });
+  const book = await openBook(root, { create: true, clock, signer: () => signer, required });
   onTestFinished(() => book.close());
   const learned = makePolicy("learned");
   book.store.put(CHECKPOINT_KIND, learned.bytes);
@@ -26,7 +27,7 @@ async function makeBook() {
   await book.store.flush();
   const { family } = learned.revision.record;
   const name = (router: Router) => sealNamedRouter(book, router, { family, seed: 5n, signer });
-  return { book, name, family, policy: policyOf(learned) };
+  return { book, name, family, policy: policyOf(learned), revision: learned.revision };
 }
 
 test("a router read from its record chooses as the router that was sealed, and logs the same revision", async () => {
@@ -39,8 +40,8 @@ test("a router read from its record chooses as the router that was sealed, and l
   for (const router of routers) {
     const sealed = await name(router);
     expect((await name(router)).digest).toBe(sealed.digest);
-    const choose = await openNamedRouter(book, sealed.digest, undefined);
-    const again = await openNamedRouter(book, sealed.digest, undefined);
+    const choose = await openNamedRouter(book, sealed.digest);
+    const again = await openNamedRouter(book, sealed.digest);
     for (let i = 0; i < 20; i++) {
       const question = {
         ...{ alias: "auto", call: `r.${i}`, candidates: asked() },
@@ -59,7 +60,67 @@ test("a record whose parts give another router is refused", async () => {
   const forged = seal(NamedRouter, { ...record, exploration: 0 });
   book.store.put(forged.kind, forged.bytes);
   await book.store.flush();
-  await expect(openNamedRouter(book, forged.digest, undefined)).rejects.toThrow("its parts give");
+  await expect(openNamedRouter(book, forged.digest)).rejects.toThrow("its parts give");
+});
+
+test("every seed that a record may hold is served, and no two give the same draws", async () => {
+  const { book, family } = await makeBook();
+  const router = { table, floor: 0, exploration: 1 };
+  const draws = async (seed: bigint) => {
+    const { digest } = await sealNamedRouter(book, router, { family, seed, signer });
+    const choose = await openNamedRouter(book, digest);
+    const context = { prompt: "", fields: {} };
+    return Array.from({ length: 64 }, (_, i) => {
+      const { decision } = choose({ alias: "auto", call: `r.${i}`, candidates: asked(), context });
+      return decision.chosen;
+    });
+  };
+  const last = 2n ** 64n - 1n;
+  // As doubles the two are one number.
+  expect(await draws(last)).not.toEqual(await draws(last - 1n));
+});
+
+test("where trust is required, a router needs a trusted signature, and so does the revision of its policy", async () => {
+  const { book, family, policy, revision } = await makeBook(new Set([signer.publicKey]));
+  const stranger = signerFromPem(newKeyPem());
+  const plain = { table, floor: 0, exploration: 1 };
+  const sealBy = (by: typeof signer, router: Router) =>
+    sealNamedRouter(book, router, { family, seed: 5n, signer: by });
+  const { digest } = await sealBy(stranger, plain);
+  await expect(openNamedRouter(book, digest)).rejects.toMatchObject({ code: "not-trusted" });
+  await openNamedRouter(book, digest, { trusts: (key) => key === stranger.publicKey });
+  // The same record, which the book holds already.
+  expect((await sealBy(signer, plain)).digest).toBe(digest);
+  await openNamedRouter(book, digest);
+
+  const learned = await sealBy(signer, { ...plain, policy });
+  await expect(openNamedRouter(book, learned.digest)).rejects.toThrow(revision.digest);
+  await makeSealer(book.store, signer).add({ envelope: revision, blobs: [revision] });
+  await openNamedRouter(book, learned.digest);
+});
+
+test("a gateway with trust: signed refuses a rollout whose router a stranger signed", async () => {
+  const { book, family } = await makeBook();
+  const stranger = signerFromPem(newKeyPem());
+  const router = { table, floor: 0, exploration: 0 };
+  const { digest } = await sealNamedRouter(book, router, { family, seed: 5n, signer: stranger });
+  const opened = async (trust: "any" | "signed") => {
+    const gateway = await openGateway({
+      ...{ book, port: 0, identity: () => ({ signer, trusts: () => false }) },
+      config: {
+        upstreams: { own: { baseUrl: "http://127.0.0.1:1/v1" } },
+        models: { small: { upstream: "own" }, large: { upstream: "own" } },
+        router: { trust },
+      },
+    });
+    const headers = { "content-type": "application/json" };
+    const body = JSON.stringify({ id: trust, router: digest });
+    const response = await fetch(`${gateway.url}/v1/rollouts`, { method: "POST", headers, body });
+    await gateway.close();
+    return [response.status, response.headers.get("x-rollbook-refusal")];
+  };
+  expect(await opened("any")).toEqual([201, null]);
+  expect(await opened("signed")).toEqual([422, "not-trusted"]);
 });
 
 test("a rollout that names a router is routed by it, before and after a restart of the gateway", async () => {

@@ -1,10 +1,19 @@
 /** Routers that rollouts name: sealed by whoever collects, read by the gateway that records.
  *  In: a router, a book. Out: its record; and from the record the chooser of a gateway. The router that is read must have
- *  the digest that the record says: choices are logged under it. */
+ *  the digest that the record says: choices are logged under it. Where the reader requires trust, a trusted key must have
+ *  signed the record and the revision of its policy. */
 import { type Digest, parseId, RollbookError } from "../../base/index.ts";
 import type { Choose } from "../../collect/gateway/index.ts";
 import { priceByLength } from "../../collect/sim/index.ts";
-import { NamedRouter, type Sealed, type Signer, seal } from "../../contract/index.ts";
+import {
+  NamedRouter,
+  PolicyRevision,
+  type PublicKey,
+  type RevisionKey,
+  type Sealed,
+  type Signer,
+  seal,
+} from "../../contract/index.ts";
 import {
   type Checkpoint,
   type Constraints,
@@ -16,11 +25,11 @@ import {
 } from "../../policy/index.ts";
 import { serveRouter } from "../../serve/index.ts";
 import { makeSealer, readRecord } from "../../store/index.ts";
-import type { OpenBook } from "../open/index.ts";
-import { checkpointOf } from "./policy-releases.ts";
+import { type OpenBook, requireTrusted, splitByTrust, type TrustingBook } from "../open/index.ts";
+import { checkpointOf, type Trusts } from "./policy-releases.ts";
 
 export async function sealNamedRouter(
-  { store }: OpenBook,
+  book: OpenBook,
   router: Router,
   { family, seed, signer }: { family: string; seed: bigint; signer: Signer },
 ): Promise<Sealed<NamedRouter>> {
@@ -37,20 +46,24 @@ export async function sealNamedRouter(
     ...(policy === undefined ? {} : { policy: namedPolicy(policy) }),
     ...(constraints === undefined ? {} : { constraints }),
   });
-  if (!(await store.has(record.digest)))
-    await makeSealer(store, signer).add({ envelope: record, blobs: [record] });
+  if (!(await isSignedBy(book, record, signer.publicKey)))
+    await makeSealer(book.store, signer).add({ envelope: record, blobs: [record] });
   return record;
 }
 
-/** `loadRouter` of a gateway. */
+/** `loadRouter` of a gateway. `trusts`: whose signatures count (default: as the book requires). */
 export async function openNamedRouter(
   book: OpenBook,
   digest: Digest,
-  log: ((line: string) => void) | undefined,
+  { trusts, log }: { trusts?: Trusts | undefined; log?: ((line: string) => void) | undefined } = {},
 ): Promise<Choose> {
-  const record = await readRecord(book.store, NamedRouter, digest);
+  const { store } = book;
+  const required = trusts === undefined ? book.required : { has: (key: string) => trusts(key as PublicKey) };
+  const record = await readRecord(store, NamedRouter, digest);
+  if (required !== undefined)
+    await requireTrusted({ store, required }, await book.index(), [{ digest, kind: NamedRouter.kind }]);
   const { family, table, floor, exploration, constraints, seed } = record;
-  const checkpoint = await checkpointIn(book, record);
+  const checkpoint = await checkpointIn(book, record, required);
   const policy = checkpoint === undefined ? declaredPolicy(record) : policyOf(checkpoint);
   const router: Router = {
     ...{ table: parseStaticTable(JSON.stringify(table), `named router ${digest}`), floor, exploration },
@@ -59,12 +72,7 @@ export async function openNamedRouter(
   };
   requireSame(record, digestRouter(router), digest);
   const served = serveRouter(router, {
-    ...{
-      family,
-      seed: Number(seed),
-      model: checkpoint?.model,
-      why: `the router ${digest}, named by rollouts`,
-    },
+    ...{ family, seed, model: checkpoint?.model, why: `the router ${digest}, named by rollouts` },
     ...{ clock: book.clock, log },
   });
   return served.choose;
@@ -80,9 +88,23 @@ function declaredPolicy({ policy }: NamedRouter): DecisionPolicy | undefined {
   return policy?.kind === "price-by-length" ? priceByLength(policy.temperature) : undefined;
 }
 
-async function checkpointIn(book: OpenBook, { policy }: NamedRouter): Promise<Checkpoint | undefined> {
+/** Not by its presence: the same record may have come from elsewhere, with the signature of another or with none. */
+async function isSignedBy(book: OpenBook, record: Sealed<NamedRouter>, signer: PublicKey): Promise<boolean> {
+  const { store } = book;
+  if (!(await store.has(record.digest))) return false;
+  const required = { has: (key: string) => key === signer };
+  const { trusted } = await splitByTrust({ store, required }, await book.index(), [record]);
+  return trusted.length > 0;
+}
+
+async function checkpointIn(
+  book: OpenBook,
+  { policy }: NamedRouter,
+  required: TrustingBook["required"],
+): Promise<Checkpoint | undefined> {
   if (policy?.kind !== "checkpoint") return undefined;
-  const found = await checkpointOf(book, policy.revision);
+  if (required !== undefined) await requireTrustedRevision(book, policy.revision, required);
+  const found = await checkpointOf(book, policy.revision, { required });
   if (found !== undefined) return found;
   const { id, digest } = policy.revision;
   throw new RollbookError(
@@ -90,6 +112,19 @@ async function checkpointIn(book: OpenBook, { policy }: NamedRouter): Promise<Ch
     { revision: id, digest },
     `the book holds no checkpoint of revision ${id} (${digest}). Train it from this book.`,
   );
+}
+
+/** One signature is enough: the same weights may stand under several names. */
+async function requireTrustedRevision(
+  book: OpenBook,
+  revision: RevisionKey,
+  required: TrustingBook["required"],
+): Promise<void> {
+  const { store } = book;
+  const index = await book.index();
+  const named = index.ofKind(PolicyRevision.kind).filter(({ fields }) => fields.digest === revision.digest);
+  const { trusted } = await splitByTrust({ store, required }, index, named);
+  if (trusted.length === 0) await requireTrusted({ store, required }, index, named);
 }
 
 function requireSame({ router }: NamedRouter, actual: Digest, record: Digest): void {

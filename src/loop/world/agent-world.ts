@@ -81,7 +81,7 @@ async function placeOf(
   if (gateways !== undefined)
     return { place: { url: gateways.join(), ...tokenIn(gatewayTokenEnv) }, close: async () => {} };
   // Instead of the router of the file, if it has one.
-  const choose = await openNamedRouter(request.book, router, undefined);
+  const choose = await openNamedRouter(request.book, router);
   const { url, desk, close } = await openGateway({ ...request, choose });
   return { place: { url, desk }, close: () => close() };
 }
