@@ -58,6 +58,10 @@ const agent = z.strictObject({
     .describe("The environment that rollouts name, with its version."),
 });
 
+const MOST_WORKERS = 1024;
+const DEFAULT_WORKERS = 4;
+const EVERY_NUMBER: readonly number[] = Array.from({ length: MOST_WORKERS + 1 }, (_, n) => n);
+
 export const configSchema = z.strictObject({
   run: z
     .string()
@@ -78,8 +82,8 @@ export const configSchema = z.strictObject({
     .number()
     .int()
     .min(0)
-    .max(1024)
-    .default(4)
+    .max(MOST_WORKERS)
+    .default(DEFAULT_WORKERS)
     .describe("Rollouts at a time in this process. 0 with `queue`: only workers elsewhere run them."),
   queue: z
     .optional(z.string().regex(/^(nats|tls):\/\//, "is not a nats:// or tls:// URL"))
@@ -210,8 +214,11 @@ export type LoopConfig = Omit<z.output<typeof configSchema>, "learner" | "learne
   readonly learners: readonly LearnerConfig[];
   /** Of a world of kind tokens. */
   readonly tokenLearner?: TokenLearnerConfig;
-  /** Of everything but where the run takes place and how many windows there are: it may move, and may be continued. */
+  /** Of everything but where the run takes place, by how many workers, and how many windows there are: a run may move, and
+   *  may be continued. */
   readonly digest: Digest;
+  /** Whether a run with that digest is one of this configuration. The digests of earlier versions bound `workers`. */
+  readonly isDigest: (digest: Digest) => boolean;
 };
 
 export function parseLoopConfig(text: string, where: string, folder: string): LoopConfig {
@@ -223,7 +230,16 @@ export function parseLoopConfig(text: string, where: string, folder: string): Lo
   const problem = idleIn(config, value) ?? contradictionIn(config);
   if (problem !== undefined) throw bad(where, problem);
   const { book: _, windows: __, queue, gateways, gatewayTokenEnv, ...rest } = config;
-  return { ...withPaths(config, folder), digest: digestJson("rollbook.loop-config.v1", rest) };
+  const digestWith = (workers: number) => digestJson("rollbook.loop-config.v1", { ...rest, workers });
+  // The default stands for every number, so configurations that name none have the digest that they always had.
+  const digest = digestWith(DEFAULT_WORKERS);
+  let earlier: ReadonlySet<Digest> | undefined;
+  const isDigest = (other: Digest) => {
+    if (other === digest) return true;
+    earlier ??= new Set(EVERY_NUMBER.map(digestWith));
+    return earlier.has(other);
+  };
+  return { ...withPaths(config, folder), digest, isDigest };
 }
 
 /** Settings of windows that choose among candidates; a token window has neither candidates nor a split of its log. */
@@ -303,7 +319,7 @@ function contradictionIn({
 function withPaths(
   { learner, learners, ...config }: z.output<typeof configSchema>,
   folder: string,
-): Omit<LoopConfig, "digest"> {
+): Omit<LoopConfig, "digest" | "isDigest"> {
   const at = (name: string) => (isAbsolute(name) || /^(https?|s3):/.test(name) ? name : join(folder, name));
   const { book, table, world, replay } = config;
   return {

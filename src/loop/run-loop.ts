@@ -63,7 +63,8 @@ export async function runLoop(request: RunRequest): Promise<RanLoop> {
 }
 
 async function runWindows(request: RunRequest): Promise<RanLoop> {
-  const { config, log = () => {} } = request;
+  const { log = () => {} } = request;
+  const { run } = request.config;
   const identity = request.identity?.() ?? identityOf();
   const book = await openBook(request.book, {
     ...{ create: true, signer: () => identity.signer },
@@ -71,11 +72,11 @@ async function runWindows(request: RunRequest): Promise<RanLoop> {
   });
   try {
     const { root } = book;
-    return await holdRun({ root, run: config.run, signal: request.signal }, async (signal, tell) => {
-      const state = await readRun(book, config.run);
-      checkBegun(state, request);
+    return await holdRun({ root, run, signal: request.signal }, async (signal, tell) => {
+      const state = await readRun(book, run);
+      const config = { ...request.config, digest: checkBegun(state, request) };
       const context: RunContext = {
-        ...{ book, config, identity, signal, log, folder: loopFolder(root, config.run) },
+        ...{ book, config, identity, signal, log, folder: loopFolder(root, run) },
         onProgress(window, progress) {
           tell({ window, state: "collecting", done: progress.done, total: progress.total });
           request.onProgress?.(window, progress);
@@ -124,7 +125,8 @@ async function openStages(context: RunContext): Promise<WindowStages> {
   }
 }
 
-function checkBegun({ run, windows }: RunState, { how, config, book }: RunRequest): void {
+/** The digest of the configuration that the run began with, and goes on with. */
+function checkBegun({ run, windows }: RunState, { how, config, book }: RunRequest): Digest {
   const [first] = windows;
   if (how === "start" && first !== undefined)
     throw new RollbookError(
@@ -132,13 +134,14 @@ function checkBegun({ run, windows }: RunState, { how, config, book }: RunReques
       { run, windows: windows.length },
       `${run} has begun in ${book} (window ${windows.length} is ${windows.at(-1)!.state}). Continue it with \`rollbook run resume\`, or give the new run another name under run:.`,
     );
-  const began = first?.at("planned")?.step.config;
-  if (began !== undefined && began !== config.digest)
+  const began = first?.at("planned")?.step.config ?? config.digest;
+  if (!config.isDigest(began))
     throw new RollbookError(
       "loop-changed",
       { run, expected: began, actual: config.digest },
       `the configuration of ${run} has changed since it began. Restore the file, or start another run under another name.`,
     );
+  return began;
 }
 
 /** The agent may be corrected in the middle of a run: the run goes on, and its user is told what that means. */

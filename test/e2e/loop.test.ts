@@ -37,6 +37,8 @@ describe("rollbook run on the simulator", () => {
       err: expect.stringContaining("[run-exists]"),
     });
     expect(await statusOf(cli, `resume --config ${config}`)).toEqual(done);
+    writeConfig(cli.folder, { ...SMALL, workers: 2 });
+    expect(await statusOf(cli, `resume --config ${config}`)).toEqual(done);
     const other = writeConfig(cli.folder, { ...SMALL, seed: 1 }, "other.yaml");
     const changed = await cli.run(`run resume --config ${other}`);
     expect([changed.code, changed.err]).toEqual([1, expect.stringContaining("[loop-changed]")]);

@@ -3,7 +3,14 @@
  *  Suites, and synchronous loops on the simulator, are functions of their inputs: they must give the same digests. */
 import { cpSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import { canonicalize, isObject, type Json, parseJson, RollbookError } from "../../base/index.ts";
+import {
+  canonicalize,
+  type Digest,
+  isObject,
+  type Json,
+  parseJson,
+  RollbookError,
+} from "../../base/index.ts";
 import type { RunPack } from "../../contract/index.ts";
 import { readPack } from "../../keep/pack/index.ts";
 import { makeDirectory } from "../../store/index.ts";
@@ -29,7 +36,7 @@ export async function rerunPack(
   const { record } = readPack(folder);
   const again = await (record.run.kind === "bench"
     ? rerunBench(folder, work, log)
-    : rerunLoop(folder, work, log));
+    : rerunLoop(folder, { work, log, digest: record.run.digest }));
   const file = record.run.kind === "bench" ? RESULT_FILE : LOOP_RESULT;
   const before = parseJson(readFileSync(join(folder, file), "utf8"));
   return { record, elsewhere: elsewhere(record), differences: differing(before, again, "").slice(0, 20) };
@@ -44,11 +51,16 @@ async function rerunBench(folder: string, work: string, log: (line: string) => v
   return parseJson(canonicalize(result));
 }
 
-async function rerunLoop(folder: string, work: string, log: (line: string) => void): Promise<Json> {
+async function rerunLoop(
+  folder: string,
+  { work, log, digest: began }: { work: string; log: (line: string) => void; digest: Digest },
+): Promise<Json> {
   const inputs = join(work, "inputs");
   makeDirectory(inputs);
   cpSync(folder, inputs, { recursive: true, filter: (path) => path !== join(folder, BOOK_FOLDER) });
-  const config = parseLoopConfig(readFileSync(join(inputs, LOOP_FILE), "utf8"), LOOP_FILE, inputs);
+  const parsed = parseLoopConfig(readFileSync(join(inputs, LOOP_FILE), "utf8"), LOOP_FILE, inputs);
+  // An earlier version wrote another digest of the same configuration, and everything that is sealed follows from it.
+  const config = parsed.isDigest(began) ? { ...parsed, digest: began } : parsed;
   if (config.mode === "asynchronous")
     throw new RollbookError(
       "not-repeatable",

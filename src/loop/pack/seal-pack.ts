@@ -3,12 +3,14 @@
 import { cpSync, existsSync, writeFileSync } from "node:fs";
 import { dirname, isAbsolute, join, relative, sep } from "node:path";
 import { type Clock, canonicalize, parseId, RollbookError, systemClock } from "../../base/index.ts";
+import { useBook } from "../../book/open/index.ts";
 import type { RunPack, Sealed, Signer } from "../../contract/index.ts";
 import { sealPackFolder } from "../../keep/pack/index.ts";
 import { makeDirectory } from "../../store/index.ts";
 import type { Suite } from "../bench/index.ts";
 import { type LoopConfig, parseLoopConfig } from "../config.ts";
 import { readText } from "../read-text.ts";
+import { readRun } from "../run-loop.ts";
 import { loopStatus } from "../status.ts";
 import { thisCode, thisMachine } from "./this-code.ts";
 
@@ -50,6 +52,7 @@ export async function sealLoopPack(
       { run: config.run, ended: status.ended, windows: config.windows },
       `${config.run} has ended ${status.ended} of ${config.windows} windows. Finish it with \`rollbook run resume --config ${file}\`.`,
     );
+  const state = await useBook(book, { mode: "read" }, (open) => readRun(open, config.run));
   if (existsSync(out))
     throw new RollbookError("exists", { out }, `${out} exists already. Choose another path.`);
   makeDirectory(out);
@@ -73,7 +76,7 @@ export async function sealLoopPack(
     `${canonicalize({ schema: "rollbook.loop-result.v1", run, windows, digest })}\n`,
   );
   return sealWith(out, options, {
-    run: { kind: "loop", name: parseId(config.run), digest: config.digest },
+    run: { kind: "loop", name: parseId(config.run), digest: state.windows[0]!.need("planned").step.config },
     command: ["run", "start", "--config", LOOP_FILE],
   });
 }

@@ -136,7 +136,8 @@ function repetitionLink(
 function loopLinks(folder: string, { run }: RunPack): Promise<PackLink> {
   return link("results", async () => {
     const config = parseLoopConfig(readFileSync(join(folder, LOOP_FILE), "utf8"), LOOP_FILE, folder);
-    same("the configuration of the pack", run.digest, config.digest);
+    const stated = config.isDigest(run.digest) ? run.digest : config.digest;
+    same("the configuration of the pack", run.digest, stated);
     if (config.world.kind !== "simulator") throw broken("the loop is not on the simulator");
     const world = simWorld(config.world);
     // A copy: opening a book writes its catalog, and a pack is not written to.
@@ -154,7 +155,7 @@ function loopLinks(folder: string, { run }: RunPack): Promise<PackLink> {
         const below = state.windows.map((window): PackLink => {
           const { step } = window.need("planned");
           const wrong =
-            step.config !== config.digest
+            step.config !== run.digest
               ? "it was planned with another configuration"
               : step.world !== world.digest
                 ? "it was planned with other tasks or models"

@@ -1,0 +1,34 @@
+import { expect, test } from "vitest";
+import type { Digest } from "../base/index.ts";
+import { parseLoopConfig } from "./config.ts";
+
+const AGENT = {
+  world: { kind: "agent", agent: "agent.mjs", tasks: "tasks.jsonl", gateway: "gateway.yaml" },
+  ...{ windows: 2, rollouts: 8, learner: { kind: "ucb" } },
+};
+const CLUSTER = {
+  ...{ book: "s3://runs/book", queue: "nats://nats-0/sums", gateways: ["http://gateway-0:8790"] },
+  ...{ gatewayTokenEnv: "ROLLBOOK_TOKEN", workers: 0 },
+};
+const parse = (config: object) => parseLoopConfig(JSON.stringify(config), "loop.yaml", "/runs");
+
+test("a run keeps its digest when it moves to a cluster, and not when its settings change", () => {
+  const { digest, isDigest } = parse({ ...AGENT, workers: 3 });
+  expect(parse({ ...AGENT, ...CLUSTER }).digest).toBe(digest);
+  expect(parse(AGENT).digest).toBe(digest);
+  expect(isDigest(parse({ ...AGENT, seed: 1 }).digest)).toBe(false);
+});
+
+test("the digests of earlier versions, which bound the workers, are still those of the configuration", () => {
+  // Written by the version before this one, for AGENT with this number of workers.
+  const earlier: Readonly<Record<number, string>> = {
+    2: "sha256:2d916e5dbb5f9fd61d4411530f199f0ccb4d1d62f3a51604fea53c7584e9d212",
+    4: "sha256:b174758f29642d74af58499689a483f2597e836dc96e5dcfa4e61dd2d1abcdc8",
+    1024: "sha256:b79462c33c18877832c52cd826e34cb38c1e3d5de8299a81d3f64ee99a3ee085",
+  };
+  for (const [workers, digest] of Object.entries(earlier)) {
+    expect(parse({ ...AGENT, workers: Number(workers) }).isDigest(digest as Digest)).toBe(true);
+    expect(parse({ ...AGENT, ...CLUSTER }).isDigest(digest as Digest)).toBe(true);
+  }
+  expect(parse(AGENT).digest).toBe(earlier[4]);
+});
