@@ -95,7 +95,7 @@ describe("a router in the gateway's configuration", () => {
     const judged = toJudgedRows(labelled, "task");
     expect(judged.callCosts).toBe(true);
     expect(judged.rows.map(({ measures }) => measures.cost)).toEqual(logged.map(({ costUsd }) => costUsd));
-    // One row with a cost of its own: dollars and terms do not mix. The digest is that of rows before costs were carried.
+    // One row with a cost of its own: dollars and terms do not mix. Trainers read no costs: their digest leaves them out.
     const terms = { cost: { value: 3, weight: -1 } };
     const mixed = toJudgedRows([{ ...labelled[0]!, terms }, ...labelled.slice(1)], "task");
     expect([mixed.callCosts, mixed.rows[1]!.measures.cost]).toEqual([false, null]);
@@ -124,6 +124,27 @@ describe("a router in the gateway's configuration", () => {
     );
     expect((await rejectionOf(explainCall(book, "r-1.1"))).message).toMatch(
       /call 1 was not routed.*Routed: r-1\.0\./,
+    );
+  });
+
+  test("lists the first 8 calls of a long rollout, and counts the rest", async () => {
+    const { post, close, openAgain } = await routedGateway({ exploration: 0, table: { default: ["small"] } });
+    const { body } = await post("/v1/rollouts", { id: "r-1", task: { id: "t" } });
+    const ask = (model: string) =>
+      post(
+        "/v1/chat/completions",
+        { model, messages: [{ role: "user", content: "hello" }] },
+        { authorization: `Bearer ${body.apiKey}` },
+      );
+    for (let i = 0; i < 11; i++) await ask(i === 10 ? "large" : "auto");
+    await post("/v1/rollouts/r-1/close", {});
+    await close();
+    const book = await openAgain();
+    expect((await rejectionOf(explainCall(book, "r-1"))).message).toMatch(
+      /^r-1 has 11 calls: r-1\.0 \(small\), .*r-1\.7 \(small\) and 3 more\. Name/,
+    );
+    expect((await rejectionOf(explainCall(book, "r-1.10"))).message).toMatch(
+      /Routed: r-1\.0, .*r-1\.7 and 2 more\.$/,
     );
   });
 

@@ -36,7 +36,7 @@ export async function explainCall(book: OpenBook, name: string): Promise<Explain
     throw new RollbookError(
       "no-decision",
       { rollout, call, routed: others },
-      `${rollout}: call ${call} was not routed: no step of the rollout belongs to it. The agent named its model itself. ${others.length === 0 ? "No call of this rollout was routed." : `Routed: ${listed(others)}.`}`,
+      `${rollout}: call ${call} was not routed: no step of the rollout belongs to it. The agent named its model itself. ${others.length === 0 ? "No call of this rollout was routed." : `Routed: ${listed(others, others.length)}.`}`,
     );
   }
   const steps: ExplainedStep[] = [];
@@ -63,20 +63,21 @@ async function findCall(book: OpenBook, name: string) {
       return `${found.id}.${i} (${model})`;
     }),
   );
-  const names = [...shown, ...Array<string>(calls - shown.length).fill(`${found.id}.0`)];
   throw new RollbookError(
     "unknown-call",
     { rollout: found.id, call, calls },
-    `${found.id} has ${plural(calls, "call")}${call < calls ? "" : `, and no call ${call}`}: ${listed(names)}. Name one of them, for example \`rollbook route explain ${found.id}.0\`.`,
+    `${found.id} has ${plural(calls, "call")}${call < calls ? "" : `, and no call ${call}`}: ${listed(shown, calls)}. Name one of them, for example \`rollbook route explain ${found.id}.0\`.`,
   );
 }
 
 /** Calls that an error lists. */
 const MOST_LISTED = 8;
 
-function listed(names: readonly string[]): string {
-  const more = names.length - MOST_LISTED;
-  return `${names.slice(0, MOST_LISTED).join(", ")}${more > 0 ? ` and ${more} more` : ""}`;
+/** The first of the names, and how many of `total` are not among them. */
+function listed(names: readonly string[], total: number): string {
+  const first = names.slice(0, MOST_LISTED);
+  const more = total - first.length;
+  return `${first.join(", ")}${more > 0 ? ` and ${more} more` : ""}`;
 }
 
 async function explainStep(
