@@ -89,6 +89,7 @@ function gateOne(
       judgePolicy(withTarget(columns, log.ordered, router), {
         // As `evaluateChains` splits it: both commands give the same estimate.
         rng: options.rng.split("panel"),
+        judgeShare: options.judgeShare,
       }),
     ]);
   const mine = panelsOf(routerOf(setup));

@@ -1,6 +1,6 @@
 /** How a gate's verdict looks on a terminal. */
 import type { GateVerdict, Sealed } from "../contract/index.ts";
-import { smallLogRemedy } from "../judge/ope/index.ts";
+import { judgeShareOf, smallLogRemedy } from "../judge/ope/index.ts";
 import { plural, short, table, thousands } from "./format.ts";
 
 export function renderVerdict(
@@ -41,13 +41,14 @@ export function renderVerdict(
 export const CALL_COSTS = "cost is that of the recorded calls, in US dollars";
 
 /** Why no candidate passes. A reason that several share is said once. */
-export function refusalText({ candidates, data }: GateVerdict): string {
+export function refusalText({ candidates, data, split }: GateVerdict): string {
   const sharedBy = new Map<string, string[]>();
   for (const { revision, reasons } of candidates)
     for (const reason of reasons) sharedBy.set(reason, [...(sharedBy.get(reason) ?? []), revision.id]);
   const told = [...sharedBy].map(([reason, ids]) => `${ids.join(", ")}: ${reason.replace(/\.$/, "")}`);
   const units = Math.min(...candidates.map(({ checks }) => unitsToProve(checks, data.units)));
-  const unproven = `The difference is within its margin, but ${plural(data.units, "unit")} are too few to prove it. ${smallLogRemedy(units)}, or allow a larger margin.`;
+  const share = judgeShareOf(split.shares, { isCalibrated: data.leftOut.calibration > 0 });
+  const unproven = `The difference is within its margin, but ${plural(data.units, "unit")} are too few to prove it. ${smallLogRemedy(units, share)}, or allow a larger margin.`;
   return `${told.join("; ")}.${units > MOST_UNITS ? "" : ` ${unproven}`}`;
 }
 

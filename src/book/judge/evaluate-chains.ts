@@ -38,7 +38,10 @@ export async function evaluateOnChains(source: DecisionSource, request: ChainReq
   const setup = setupOf(loaded, { ...request, exploration: request.exploration ?? 0 });
   const evaluation = evaluateChains(
     whole.filter(({ id }) => fresh.has(id)),
-    { setup, single: setup.single, discount, unit: loaded.rule.unit, rng: rngFrom(seed) },
+    {
+      ...{ setup, single: setup.single, discount, unit: loaded.rule.unit, rng: rngFrom(seed) },
+      judgeShare: judged.judgeShare,
+    },
   );
   const { panel } = evaluation.contenders[0]!;
   return {

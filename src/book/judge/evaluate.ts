@@ -94,6 +94,7 @@ export async function evaluateCheckpoint(
     setup,
     single: setup.single,
     rng: rngFrom(request.seed ?? 0n),
+    judgeShare: judged.judgeShare,
     ranges: given({ quality: request.qualityRange }),
     estimatePropensities,
   });

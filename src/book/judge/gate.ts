@@ -86,7 +86,10 @@ export async function gateCheckpoints(source: DecisionSource, request: GateReque
   const rule = ruleOf(request);
   const seed = request.seed ?? 0n;
   const judging = request.total === undefined ? judged.rows : totalRewardRows(judged.rows, request.total);
-  const options = { rule, candidates: setups, baseline: setup ?? ("behaviour" as const), rng: rngFrom(seed) };
+  const options = {
+    ...{ rule, candidates: setups, baseline: setup ?? ("behaviour" as const), rng: rngFrom(seed) },
+    judgeShare: judged.judgeShare,
+  };
   const gated =
     rule.discount === undefined
       ? (isFullyKnown(judged.rows) ? gateExactly : gatePolicies)(judging, options)

@@ -2,7 +2,7 @@
  *  In: rows of a dataset or book, policies. Out: labelled rows in the order asked for, and what was left out. */
 import { compareUtf8, type Digest, RollbookError } from "../../base/index.ts";
 import { type JudgedRow, toJudgedRows } from "../../judge/index.ts";
-import { smallLogRemedy } from "../../judge/ope/index.ts";
+import { judgeShareOf, smallLogRemedy } from "../../judge/ope/index.ts";
 import {
   digestRows,
   hasSeen,
@@ -15,12 +15,15 @@ import type { LoadedPolicy } from "./load-policy.ts";
 
 export interface JudgeRows {
   readonly rows: readonly JudgedRow[];
+  /** Of the rows with everything that is judged of them. */
   readonly digest: Digest;
   readonly unlabelled: number;
-  /** Costs are those that the gateway recorded of the calls, in US dollars. */
+  /** The cost of every row is that which the gateway recorded of its call, in US dollars. */
   readonly callCosts: boolean;
   readonly leftOut: { readonly train: number; readonly calibration: number };
   readonly rule: SplitRule;
+  /** The share of a log that the split leaves for judging. */
+  readonly judgeShare: number;
 }
 
 /** `logged`: by the time of the decision; `id`: by its id, which no clock can change. */
@@ -46,7 +49,8 @@ export function judgeRowsOf(
   if (judged.rows.length === 0) throw nothingLeft(rows.length, leftOut, judged.unlabelled);
   requireUnits(judged.rows, rule);
   requireKnown(judged.rows, policies);
-  return { ...judged, digest: digestRows(ordered), leftOut, rule };
+  const judgeShare = judgeShareOf(rule.shares, { isCalibrated: leftOut.calibration > 0 });
+  return { ...judged, digest: digestRows(ordered, judged), leftOut, rule, judgeShare };
 }
 
 /** What a unit is to one policy. */

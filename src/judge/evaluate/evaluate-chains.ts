@@ -56,9 +56,10 @@ export function evaluateChains(
     readonly unit: SplitUnit;
     readonly rng: Rng;
     readonly level?: number;
+    readonly judgeShare?: number;
   },
 ): ChainEvaluation {
-  const { setup, single, discount, unit, rng, level = 0.95 } = options;
+  const { setup, single, discount, unit, rng, level = 0.95, judgeShare } = options;
   const ordered = inEpisodes(rows);
   const log = chainColumns(ordered, { discount, unit });
   const { table, exploration } = setup;
@@ -74,7 +75,7 @@ export function evaluateChains(
     ]);
   const contenders = routers.map(([name, about, router]): ChainContender => {
     const judged = withTarget(log, ordered, router);
-    return { name, about, panel: judgePolicy(judged, { rng: rng.split("panel"), level }) };
+    return { name, about, panel: judgePolicy(judged, { rng: rng.split("panel"), level, judgeShare }) };
   });
   const returns = loggedReturns(log);
   return {

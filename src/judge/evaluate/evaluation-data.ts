@@ -41,6 +41,8 @@ export interface EvaluationOptions {
   readonly level?: number;
   readonly replicates?: number;
   readonly limits?: SupportLimits;
+  /** The share of the log that the rows are; a refusal of a small log says how large the whole log must be. */
+  readonly judgeShare?: number | undefined;
   /** Where outcomes lie, stated before the data. Absent: as observed. */
   readonly ranges?: Readonly<Partial<Record<"quality" | "cost", Range>>> | undefined;
   /** For logs without propensities: estimate them, and never certify. Otherwise such a log is an error. */
@@ -192,8 +194,9 @@ export class EvaluationData {
 
   #faults(log: LoggedDecisions) {
     const diagnostics = diagnose(log);
-    const faults = supportFaults(diagnostics, this.options.limits);
-    return { diagnostics, faults, reasons: explainFaults(faults, this.candidates) };
+    const { limits, judgeShare } = this.options;
+    const faults = supportFaults(diagnostics, limits);
+    return { diagnostics, faults, reasons: explainFaults(faults, { names: this.candidates, judgeShare }) };
   }
 
   #logOf(target: Float64Array, measure: Measure): LoggedDecisions {

@@ -64,14 +64,14 @@ function ofCandidates(data: EvaluationData, { values }: TargetProbabilities) {
 }
 
 function ofChosen(data: EvaluationData, { values }: TargetProbabilities) {
-  const { rng, level, replicates, limits } = data.options;
+  const { rng, level, replicates, limits, judgeShare } = data.options;
   const logOf = (measure: Measure): LoggedDecisions => {
     const { candidates: _, context: __, ...log } = data.log(measure);
     return { ...log, target: Float64Array.from(values, ([p]) => p!) };
   };
   return (measure: Measure) => ({
     panel: judgePolicy(logOf(measure), {
-      rng: rng.split("panel"),
+      ...{ rng: rng.split("panel"), judgeShare },
       ...(level === undefined ? {} : { level }),
       ...(replicates === undefined ? {} : { replicates }),
       ...(limits === undefined ? {} : { limits }),

@@ -1,8 +1,28 @@
 import { expect, test } from "vitest";
-import { smallLogRemedy } from "./log-size.ts";
+import { judgeShareOf, smallLogRemedy } from "./log-size.ts";
+import { explainFaults, type SupportFault } from "./support.ts";
 
 test("the figure of a small log is 1000, and grows only where the log shows that this is too few", () => {
   for (const judging of [null, 12, 399]) expect(smallLogRemedy(judging)).toMatch(/^Log about 1000 different/);
   // 2 610 units to judge by are two fifths of the log: 6 525, to two digits.
   expect(smallLogRemedy(2610)).toMatch(/^Log about 6600 different/);
+});
+
+test("a log whose floor is calibrated needs twice as many tasks: a fifth of it judges", () => {
+  const shares = [0.6, 0.2, 0.2] as const;
+  const [plain, calibrated] = [false, true].map((isCalibrated) => judgeShareOf(shares, { isCalibrated }));
+  expect([plain, calibrated]).toEqual([0.4, 0.2]);
+  expect(smallLogRemedy(2610, calibrated)).toMatch(/^Log about 14000 different/);
+  // Of 1000 units 200 judge, and 300 are needed: more of the same is no longer within the 1000.
+  const fault: SupportFault = {
+    ...{ kind: "thin-support", effectiveSize: 25, units: 150, needed: 50, enough: 300 },
+  };
+  expect(explainFaults([fault], { judgeShare: plain })[0]).toMatch(/^the log is too small/);
+  expect(explainFaults([fault], { judgeShare: calibrated })[0]).toMatch(
+    /^effective sample size 25\.0 of 150 .* Log about 1500 different/,
+  );
+});
+
+test("a split without a judge part says nothing of the log that judges", () => {
+  expect(judgeShareOf([1, 0, 0], { isCalibrated: false })).toBe(0.4);
 });

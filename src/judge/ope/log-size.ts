@@ -1,20 +1,31 @@
 /** How large a log must be: the one figure that every warning and refusal of a small log names. */
 
-/** Units of the whole log, all parts of its split. With fewer a learned router can hardly be judged: a fifth of them judge, and
- *  where a quarter of those speak of the policy, the effective sample size is the 50 that an estimate needs. Rows of one unit are
- *  no independent evidence. */
+/** Units of the whole log, all parts of its split. With fewer a learned router can hardly be judged. Split 60/20/20 with a floor
+ *  calibrated, a fifth of them judge. Where a quarter of those speak of the policy, the effective sample size is the 50 that an
+ *  estimate needs. Rows of one unit are no independent evidence. */
 export const ENOUGH_UNITS = 1000;
 
-/** Of a log that no floor is calibrated on, the share that judges. */
+/** Of a log split 60/20/20 that no floor is calibrated on, the share that judges. */
 const JUDGE_SHARE = 0.4;
 
+/** The share of a log that judges. Units of the calibration part judge, too, unless a floor was calibrated on them. A split
+ *  without a judge part says nothing of the log that judges: the default stands for it. */
+export function judgeShareOf(
+  [, calibration, judge]: readonly [number, number, number],
+  { isCalibrated }: { readonly isCalibrated: boolean },
+): number {
+  return (isCalibrated ? judge : calibration + judge) || JUDGE_SHARE;
+}
+
 /** Units to judge by that a log of enough units has. */
-export const ENOUGH_TO_JUDGE = JUDGE_SHARE * ENOUGH_UNITS;
+export function enoughToJudge(judgeShare = JUDGE_SHARE): number {
+  return judgeShare * ENOUGH_UNITS;
+}
 
 /** The next step for a log that is too small, without a full stop. `judging`: units to judge by that would do, where the log shows
  *  how many. */
-export function smallLogRemedy(judging: number | null = null): string {
-  const units = Math.max(ENOUGH_UNITS, judging === null ? 0 : roundUp(judging / JUDGE_SHARE));
+export function smallLogRemedy(judging: number | null = null, judgeShare = JUDGE_SHARE): string {
+  const units = Math.max(ENOUGH_UNITS, judging === null ? 0 : roundUp(judging / judgeShare));
   return `Log about ${units} different tasks in all, to train a router and judge it; rows of one task count once`;
 }
 

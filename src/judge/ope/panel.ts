@@ -40,6 +40,8 @@ interface PanelOptions {
   /** Range of one w·r, known before the data; adds the finite-sample and any-time bounds for IPS. */
   readonly range?: Range;
   readonly limits?: SupportLimits;
+  /** The share of the log that these decisions are; a refusal of a small log says how large the whole log must be. */
+  readonly judgeShare?: number | undefined;
   /** Predictions of a model that has not seen these rows; otherwise a ridge model is cross-fitted. */
   readonly predictions?: RewardPredictions;
   /** For logs without propensities: estimate them and label the result. Otherwise such logs are an error. */
@@ -86,7 +88,8 @@ export function judgePolicy(log: LoggedDecisions, options: PanelOptions): PanelR
   checkDecisions(judged);
   const diagnostics = diagnose(judged);
   const faults = supportFaults(diagnostics, options.limits);
-  if (faults.length > 0) return { kind: "refused", diagnostics, faults, reasons: explainFaults(faults) };
+  if (faults.length > 0)
+    return { kind: "refused", diagnostics, faults, reasons: explainFaults(faults, options) };
   const level = options.level ?? 0.95;
   const entries = panelEntries(judged, predictionsOf(judged, options));
   return {

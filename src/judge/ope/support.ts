@@ -2,7 +2,7 @@
  *  remedy; no fault means that an estimate may be made. */
 import { plural } from "../../base/index.ts";
 import type { Diagnostics } from "./diagnostics.ts";
-import { ENOUGH_TO_JUDGE, smallLogRemedy } from "./log-size.ts";
+import { enoughToJudge, smallLogRemedy } from "./log-size.ts";
 
 export interface SupportLimits {
   readonly effectiveSize: number;
@@ -79,24 +79,31 @@ function thinSupport(facts: { effectiveSize: number; units: number; needed: numb
 }
 
 /** Whether the log is too small for an estimate: more of the same would do. */
-export function isSmallLog(fault: SupportFault): boolean {
+export function isSmallLog(fault: SupportFault, judgeShare?: number): boolean {
   if (fault.kind !== "thin-support") return false;
-  return fault.units < fault.needed || (fault.enough !== null && fault.enough <= ENOUGH_TO_JUDGE);
+  return fault.units < fault.needed || (fault.enough !== null && fault.enough <= enoughToJudge(judgeShare));
 }
 
 /** The explanations of all faults. Of a small log one unit holds much of the weight by its size alone: that is left out. */
-export function explainFaults(faults: readonly SupportFault[], names?: readonly string[]): string[] {
-  const told = faults.some(isSmallLog) ? faults.filter(({ kind }) => kind !== "dominant-weight") : faults;
-  return told.map((fault) => explainFault(fault, names));
+export function explainFaults(faults: readonly SupportFault[], about: FaultContext = {}): string[] {
+  const isSmall = faults.some((fault) => isSmallLog(fault, about.judgeShare));
+  const told = isSmall ? faults.filter(({ kind }) => kind !== "dominant-weight") : faults;
+  return told.map((fault) => explainFault(fault, about));
 }
 
-/** `names` of the candidates, where they have any. */
-export function explainFault(fault: SupportFault, names?: readonly string[]): string {
+interface FaultContext {
+  /** Of the candidates, where they have any. */
+  readonly names?: readonly string[];
+  /** The share of the log that judges (default: that of the default split without a calibrated floor). */
+  readonly judgeShare?: number | undefined;
+}
+
+export function explainFault(fault: SupportFault, { names, judgeShare }: FaultContext = {}): string {
   switch (fault.kind) {
     case "thin-support":
-      return isSmallLog(fault)
+      return isSmallLog(fault, judgeShare)
         ? `the log is too small: ${plural(fault.units, "unit")} left to judge by. ${smallLogRemedy()}.`
-        : `effective sample size ${fault.effectiveSize.toFixed(1)} of ${fault.units} units, ${fault.needed} needed: the target rarely does what was logged. ${smallLogRemedy(fault.enough)}. Or explore more, or judge a policy closer to the logging one.`;
+        : `effective sample size ${fault.effectiveSize.toFixed(1)} of ${fault.units} units, ${fault.needed} needed: the target rarely does what was logged. ${smallLogRemedy(fault.enough, judgeShare)}. Or explore more, or judge a policy closer to the logging one.`;
     case "dominant-weight":
       return `one unit holds ${percent(fault.share)} of all weight (the largest weight of a row is ${fault.largestWeight.toPrecision(4)}), at most ${percent(fault.allowed)} allowed: the estimate would be that unit's reward. Raise the propensity floor of the logging policy.`;
     case "unsupported-actions":
