@@ -1,4 +1,5 @@
 import { describe, expect, test } from "vitest";
+import { refusalOf } from "../../test/support/refusal-of.ts";
 import { digestJson, rngFrom } from "../base/index.ts";
 import { type DecisionPolicy, parseStaticTable } from "../policy/index.ts";
 import type { JudgedRow, RouterSetup } from "./evaluate/index.ts";
@@ -71,6 +72,16 @@ describe("full information", () => {
       expect(gate(thrifty)).toMatchObject({ outcome: "pass", reasons: [] });
       expect(gate(setup(() => 0))).toMatchObject({ outcome: "refuse" });
     }
+  });
+
+  test("refuses to gate the cost of rows that have none, with their number and the first of them", () => {
+    const free = rows(10).map((row, i) =>
+      i < 4 ? row : { ...row, measures: { ...row.measures, cost: null } },
+    );
+    const options = { rule, candidates: [thrifty], baseline: thrifty, rng: rngFrom(1) };
+    expect(refusalOf(() => gateExactly(free, options))).toMatchObject({
+      ...{ code: "no-cost", fields: { rows: 10, lacking: 6, id: "d4" } },
+    });
   });
 
   test("has no policy behind the log to gate against", () => {

@@ -21,6 +21,7 @@ import {
   type GateRule,
   gateCheck,
   levelOf,
+  noCost,
 } from "./gate.ts";
 import {
   bernsteinInterval,
@@ -58,7 +59,7 @@ export function gateExactly(rows: readonly JudgedRow[], options: GateOptions): G
   const data = new EvaluationData(rows.map(asIfChosen), options);
   const quality = qualityOf(data.measures);
   const asked: Measure[] = [quality, ...(rule.epsilonCost === null ? [] : ["cost" as const])];
-  if (!asked.every((measure) => data.measures.includes(measure))) throw noCost();
+  if (!asked.every((measure) => data.measures.includes(measure))) throw noCost(rows);
   const against = data.target(routed(routerOf(baseline)));
   return candidates.map((setup) => {
     const target = data.target(routed(routerOf(setup)));
@@ -118,12 +119,4 @@ function explain({ measure, difference: gap, bound, epsilon }: GateCheck): strin
   return isBurden(measure as Measure)
     ? `${measure}: the difference is ${gap.toPrecision(3)} and may be as large as ${show}; it must not exceed ${epsilon}`
     : `${measure}: the difference is ${gap.toPrecision(3)} and may be as low as ${show}; it must not fall below ${-epsilon}`;
-}
-
-function noCost(): RollbookError {
-  return new RollbookError(
-    "no-cost",
-    {},
-    "no cost is known for every row. Import costs with costs=…, or gate quality alone with --quality-only.",
-  );
 }

@@ -59,7 +59,9 @@ describe("the gate on chains", () => {
     expect(gate(priced(walks), 0.75, { epsilonCost: 5 }).outcome).toBe("pass");
     const refused = refusalOf(() => gate(walks, 0.75, { epsilonCost: 0 }));
     expect(refused.code).toBe("no-cost");
-    expect(refused.message).toMatch(/no cost is known of [\d ]+ decisions, first \S+: .*features\.price/);
+    expect(refused.message).toMatch(
+      /no cost is known of [\d ]+ decisions of \d+, first \S+: .*features\.price/,
+    );
   });
 
   it("takes copies of a walk in one task for one walk: the same bound, the same support", () => {

@@ -56,6 +56,7 @@ export {
   digestRows,
   everyFieldOf,
   fieldsOf,
+  hasOwnCost,
   hasSeen,
   isFullInformation,
   type LoggedCandidate,

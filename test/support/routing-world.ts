@@ -1,7 +1,8 @@
 /** A routing world whose every value is known: sums are safe with "cheap", proofs need "strong", and "strong" costs.
  *  In: how many rows, a seed. Out: a routing log with its propensities, cost terms and, if asked, every outcome. */
 import { type Rng, rngFrom } from "../../src/base/rng.ts";
-import { modelsOf, type RoutingRow } from "../../src/convert/routing-jsonl.ts";
+import { modelsOf, type RoutingRow, toLoggedRow } from "../../src/convert/routing-jsonl.ts";
+import type { LoggedRow } from "../../src/learn/index.ts";
 
 export const CANDIDATES = ["cheap", "strong"] as const;
 export type Name = (typeof CANDIDATES)[number];
@@ -31,6 +32,14 @@ export function routingWorld(
 ): RoutingRow[] {
   const rng = rngFrom(seed);
   return Array.from({ length: count }, (_, i) => drawRow(i, rng, { full, perTask }));
+}
+
+/** The same world as a gateway logs it: the cost is no term of the reward, but the bill of the call. */
+export function billed(count: number, seed: number): LoggedRow[] {
+  return routingWorld(count, seed).map((line) => {
+    const { cost, ...terms } = line.state.terms;
+    return { ...toLoggedRow(line), terms, reward: terms.verification!.value, costUsd: cost!.value };
+  });
 }
 
 function drawRow(i: number, rng: Rng, { full, perTask }: { full: boolean; perTask: number }): RoutingRow {

@@ -1,5 +1,5 @@
 /** Faults of a decision log that no interval knows of: repeated rows, constant rewards, outliers, propensities that do not
- *  match the choices, rewards that drift.
+ *  match the choices, rewards that drift, costs that only some rows have.
  *  In: labelled rows in logging order. Out: findings, the most serious first. Pure. A finding of severity `refuse` makes
  *  intervals too narrow: the gate refuses such a log, and an evaluation certifies nothing. Others are warnings. */
 import { armsOf } from "../../learn/index.ts";
@@ -7,7 +7,7 @@ import { CERTAIN_LOG, quantile } from "../ope/index.ts";
 import type { JudgedRow } from "./judged-row.ts";
 
 export interface DataFinding {
-  readonly kind: "duplicates" | "constant-reward" | "propensities" | "outliers" | "drift";
+  readonly kind: "duplicates" | "constant-reward" | "propensities" | "outliers" | "drift" | "costs";
   readonly severity: "refuse" | "warn";
   readonly message: string;
 }
@@ -22,6 +22,7 @@ export function checkData(rows: readonly JudgedRow[]): DataFinding[] {
     ...propensities(rows),
     ...outliers(rows),
     ...drift(rows),
+    ...costs(rows),
   ];
 }
 
@@ -188,6 +189,19 @@ function drift(rows: readonly JudgedRow[]): DataFinding[] {
       ),
     ];
   });
+}
+
+/** Cost is judged only where every row has one. */
+function costs(rows: readonly JudgedRow[]): DataFinding[] {
+  const lacking = rows.filter(({ measures }) => measures.cost === null);
+  if (lacking.length === 0 || lacking.length === rows.length) return [];
+  return [
+    found(
+      "costs",
+      "warn",
+      `no cost is known of ${lacking.length} of ${rows.length} decisions, first ${lacking[0]!.id}: cost is not judged. Record the cost of every call, or leave these decisions out.`,
+    ),
+  ];
 }
 
 function meanOf(values: readonly number[]): { mean: number; error: number } {

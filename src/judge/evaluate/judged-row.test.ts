@@ -1,5 +1,11 @@
 import { describe, expect, it } from "vitest";
-import { measuresOf } from "./judged-row.ts";
+import { refusalOf } from "../../../test/support/refusal-of.ts";
+import { billed } from "../../../test/support/routing-world.ts";
+import { rngFrom } from "../../base/index.ts";
+import { parseStaticTable } from "../../policy/index.ts";
+import { gatePolicies } from "../gate.ts";
+import { checkData } from "./data-check.ts";
+import { measuresIn, measuresOf, toJudgedRows } from "./judged-row.ts";
 
 describe("the parts of a reward", () => {
   it("are the same whichever sign says what cost means", () => {
@@ -26,5 +32,43 @@ describe("the parts of a reward", () => {
     expect(measuresOf(1, { terms: {}, price: 3 }).cost).toBe(3);
     expect(measuresOf(1, { terms: { cost: { value: -2, weight: 0 } }, price: 3 }).cost).toBe(2);
     expect(measuresOf(1, { terms: {} }).cost).toBeNull();
+  });
+});
+
+describe("recorded costs of calls", () => {
+  const rows = billed(400, 3);
+
+  it("are judged though an unlabelled row has none", () => {
+    const { costUsd: _, ...bare } = rows[7]!;
+    const judged = toJudgedRows(
+      rows.map((row, i) => (i === 7 ? { ...bare, reward: null } : row)),
+      "task",
+    );
+    expect([judged.callCosts, judged.unlabelled]).toEqual([true, 1]);
+    expect(measuresIn(judged.rows)).toContain("cost");
+  });
+
+  it("that some labelled rows lack are missed by name, in a finding and in the gate's refusal", () => {
+    const lacking = rows.map(({ costUsd, ...row }, i) =>
+      i === 7 || i === 90 ? row : { ...row, costUsd: costUsd! },
+    );
+    const judged = toJudgedRows(lacking, "task");
+    expect(judged.callCosts).toBe(false);
+    expect(measuresIn(judged.rows)).not.toContain("cost");
+    const [finding] = checkData(judged.rows).filter(({ kind }) => kind === "costs");
+    expect(finding).toMatchObject({ severity: "warn" });
+    expect(finding!.message).toMatch(
+      /^no cost is known of 2 of 400 decisions, first d-7: cost is not judged/,
+    );
+    const table = parseStaticTable("schema: rollbook.static-table.v1\ndefault: strong", "t");
+    const setup = { policy: undefined, table, floor: 0, exploration: 0 };
+    const refused = refusalOf(() =>
+      gatePolicies(judged.rows, {
+        ...{ rng: rngFrom(1), candidates: [setup], baseline: setup },
+        rule: { method: "student-t", alpha: 0.05, tried: 1, epsilonQuality: 0, epsilonCost: 0 },
+      }),
+    );
+    expect(refused).toMatchObject({ code: "no-cost", fields: { rows: 400, lacking: 2, id: "d-7" } });
+    expect(refused.message).toMatch(/no cost is known of 2 decisions of 400, first d-7: /);
   });
 });

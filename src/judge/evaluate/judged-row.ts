@@ -3,6 +3,7 @@
 import { RollbookError } from "../../base/index.ts";
 import {
   type DecisionRow,
+  hasOwnCost,
   type LoggedRow,
   type RewardTerms,
   type SplitUnit,
@@ -32,33 +33,30 @@ export interface JudgedRow extends DecisionRow {
 export interface JudgedRows {
   readonly rows: readonly JudgedRow[];
   readonly unlabelled: number;
-  /** Costs are those that the gateway recorded of the calls, in US dollars. */
+  /** The cost of every row is that which the gateway recorded of its call, in US dollars. */
   readonly callCosts: boolean;
 }
 
 /** Unlabelled rows are left out and counted, never taken as 0. */
 export function toJudgedRows(rows: readonly LoggedRow[], unit: SplitUnit): JudgedRows {
-  // One log has one kind of cost: a term of the reward and a bill in dollars do not add up.
-  const callCosts = rows.length > 0 && rows.every((row) => row.costUsd !== undefined && !hasOwnCost(row));
-  const judged = rows.flatMap((row) => {
-    return row.reward === null ? [] : [toJudged(row, row.reward, { unit, callCosts })];
-  });
+  const labelled = rows.filter(({ reward }) => reward !== null);
+  // One log has one kind of cost: a term of the reward and a bill in dollars do not add up. A row without a bill has no cost;
+  // the others keep theirs, so that an error can name the rows that lack one.
+  const bills = !labelled.some(hasOwnCost);
+  const judged = labelled.map((row) => toJudged(row, row.reward!, { unit, bills }));
+  const callCosts = bills && labelled.length > 0 && labelled.every(({ costUsd }) => costUsd !== undefined);
   return { rows: judged, unlabelled: rows.length - judged.length, callCosts };
-}
-
-function hasOwnCost({ terms, candidates }: LoggedRow): boolean {
-  return terms.cost !== undefined || candidates.every((one) => one.features.price !== undefined);
 }
 
 function toJudged(
   row: LoggedRow,
   reward: number,
-  { unit, callCosts }: { unit: SplitUnit; callCosts: boolean },
+  { unit, bills }: { unit: SplitUnit; bills: boolean },
 ): JudgedRow {
   const { candidates, terms } = row;
   const prices = candidates.map((one) => one.features.price);
   const priced = terms.cost === undefined && prices.every((price) => price !== undefined);
-  const cost = callCosts ? row.costUsd : priced ? prices[row.chosen] : undefined;
+  const cost = bills ? row.costUsd : priced ? prices[row.chosen] : undefined;
   const logged = candidates.every((one) => one.probability !== null || !one.selectable);
   const known = candidates.flatMap((one, c): Measures[] =>
     one.outcome === undefined

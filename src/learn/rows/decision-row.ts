@@ -65,13 +65,18 @@ export function unitOf(row: Pick<LoggedRow, "task" | "session" | "chain">, unit:
   }
 }
 
-/** The digest of rows, whatever file or book they came from and in whatever order. */
-export function digestRows(rows: readonly LoggedRow[]): Digest {
-  // Embeddings follow from the prompts, and endpoints do not repeat their last bits. Costs follow from the recorded calls;
-  // digests of rows are older than they are.
+/** Whether a decision has a cost without the bill of its call: a term of its reward, or a price of every candidate. */
+export function hasOwnCost({ terms, candidates }: Pick<LoggedRow, "terms" | "candidates">): boolean {
+  return terms.cost !== undefined || candidates.every((one) => one.features.price !== undefined);
+}
+
+/** The digest of rows, whatever file or book they came from and in whatever order. `callCosts`: it covers the recorded costs of
+ *  the calls. Trainers read none, so a digest of training rows leaves them out. */
+export function digestRows(rows: readonly LoggedRow[], { callCosts = false } = {}): Digest {
+  // Embeddings follow from the prompts, and endpoints do not repeat their last bits.
   const lines = rows
-    .map(({ context: { embedding: _, ...context }, costUsd: __, ...row }) =>
-      canonicalize({ ...row, context }),
+    .map(({ context: { embedding: _, ...context }, costUsd, ...row }) =>
+      canonicalize({ ...row, context, ...(callCosts && costUsd !== undefined ? { costUsd } : {}) }),
     )
     .sort();
   // Line by line: the lines of a large log joined would not fit into one string.
