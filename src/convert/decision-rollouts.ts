@@ -1,7 +1,8 @@
 /** Logged decisions as sealed rollouts, and back: one decision, one rollout; what the policy saw is its task.
  *  In: a row. Out: task, content and envelope with their blobs, a pure function of the row: importing a file twice adds
  *  nothing. Valid ids are kept; others become their valid characters and a hash.
- *  A propensity without the whole distribution is kept as the step's propensity. A missing outcome stays missing. */
+ *  A propensity without the whole distribution is kept as the step's propensity. A missing outcome stays missing. A recorded
+ *  cost becomes a term of weight 0: there is no call to hold it. */
 import { digestJson, type Id, idFault, parseId, RollbookError } from "../base/index.ts";
 import {
   DECISION_LOG,
@@ -13,7 +14,7 @@ import {
   sealRecorded,
   Task,
 } from "../contract/index.ts";
-import type { LoggedRow } from "../learn/index.ts";
+import { hasOwnCost, type LoggedRow, type RewardTerms } from "../learn/index.ts";
 import type { DecisionContext } from "../policy/index.ts";
 
 interface SealedDecision extends SealedRollout {
@@ -81,10 +82,16 @@ function draftOf(
     sampling: {},
     calls: [],
     streams: [{ level: "step", family, steps: [stepOf(row, family)] }],
-    scores: Object.entries(row.terms).map(([name, term]) => ({ name: safeId(name), ...term })),
+    scores: Object.entries(termsOf(row)).map(([name, term]) => ({ name: safeId(name), ...term })),
     ending: row.terminal ? { kind: "terminal" } : { kind: "truncated", limit: "turns" },
     envelope: { worker: parseId("import"), startedAtMs: atMs, endedAtMs: atMs },
   };
+}
+
+function termsOf(row: LoggedRow): RewardTerms {
+  // A row's own cost is the one that is judged, with and without a book.
+  if (row.costUsd === undefined || hasOwnCost(row)) return row.terms;
+  return { ...row.terms, cost: { value: row.costUsd, weight: 0 } };
 }
 
 function stepOf(row: LoggedRow, family: Id): Step {

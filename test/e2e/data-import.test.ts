@@ -173,6 +173,38 @@ describe("a dry run", () => {
   });
 });
 
+describe("a recorded cost of a decision log", () => {
+  it("is kept by the book as a cost term that does not count for the reward", async () => {
+    const cli = new Cli();
+    await cli.ok("init");
+    const log = cli.file("log.jsonl", lines(decisionLine("d1", { costUsd: 0.004 }), decisionLine("d2")));
+    const { out } = await cli.run(`data import ${log} --json`);
+    expect(JSON.parse(out).warnings).toEqual([]);
+    const exported = join(cli.folder, "out.jsonl");
+    await cli.ok(`data export --out ${exported}`);
+    const rows = readFileSync(exported, "utf8")
+      .trim()
+      .split("\n")
+      .map((line): RoutingRow => JSON.parse(line));
+    const terms = Object.fromEntries(rows.map(({ task_id: task, state }) => [task, state.terms]));
+    expect(terms).toEqual({ "t-d1": { cost: { value: 0.004, weight: 0 } }, "t-d2": {} });
+    expect(rows.map(({ reward }) => reward)).toEqual([1, 1]);
+  });
+
+  it("gives way to a cost term of the row, and beside costs of other rows it is a warning", async () => {
+    const cli = new Cli();
+    await cli.ok("init");
+    const terms = { cost: { value: 3, weight: 0 } };
+    const both = decisionLine("d1", { costUsd: 0.004, terms });
+    const log = cli.file("log.jsonl", lines(both, decisionLine("d2", { costUsd: 0.005 })));
+    const { out } = await cli.run(`data import ${log} --json`);
+    expect(JSON.parse(out).warnings).toMatchObject([
+      { code: "cost-not-kept", fields: { count: 1, first: "d1" } },
+      { code: "mixed-costs", fields: { count: 1, first: "d2", others: 1 } },
+    ]);
+  });
+});
+
 describe("a decision log under ids that the book has", () => {
   async function bookOf(...rows: object[]): Promise<Cli> {
     const cli = new Cli();

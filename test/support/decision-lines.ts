@@ -5,6 +5,8 @@ export interface DecisionLine {
   readonly task?: string;
   readonly prompt?: string;
   readonly reward?: number;
+  readonly costUsd?: number;
+  readonly terms?: object;
   readonly timestamp?: string | number;
 }
 
@@ -14,6 +16,8 @@ export function decisionLine(
     task = `t-${id}`,
     prompt = "a question",
     reward = 1,
+    costUsd,
+    terms = {},
     timestamp = "2026-01-01T00:00:00Z",
   }: DecisionLine = {},
 ): object {
@@ -29,9 +33,11 @@ export function decisionLine(
     reward,
     terminal: true,
     data_source: "synthetic",
+    ...(costUsd === undefined ? {} : { cost_usd: costUsd }),
     state: {
       prompt,
       fields: {},
+      terms,
       candidates: ["large", "small"].map((model) => ({
         ...{ id: model, features: {}, selectable: true, reasons: [], probability: 0.5 },
       })),

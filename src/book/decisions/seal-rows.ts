@@ -12,6 +12,7 @@ import {
   requireWritable,
   useBook,
 } from "../open/index.ts";
+import { CostWatch } from "./cost-watch.ts";
 
 /** Rollouts that share a signature and an fsync. */
 const ROWS_PER_COMMIT = 256;
@@ -46,6 +47,7 @@ async function sealAll(
 ): Promise<SealedDecisions> {
   const tally = new MetaTally();
   const conflicts = new IdConflicts(index);
+  const costs = new CostWatch();
   const groups = inGroups(rows, ROWS_PER_COMMIT);
   let known = 0;
   let left = true;
@@ -65,12 +67,16 @@ async function sealAll(
         // What the book has without a signature gets one.
         const unsigned = signer === undefined ? lacking : sealed.filter((each) => !isSigned(index, each));
         await Promise.all([...new Set([...lacking, ...unsigned])].map((each) => sealer.add(each)));
-        for (const row of group.value) tally.add(row);
+        for (const row of group.value) {
+          tally.add(row);
+          costs.see(row);
+        }
       }
     });
   }
   const { filters: _, recommended: __, schema: ___, ...counts } = tally.meta({});
-  return { ...counts, sealed: counts.rows - known, known, warnings: conflicts.warnings() };
+  const warnings = [...conflicts.warnings(), ...costs.warnings()];
+  return { ...counts, sealed: counts.rows - known, known, warnings };
 }
 
 function isThere(index: BookIndex, { content, envelope }: SealedRollout): boolean {

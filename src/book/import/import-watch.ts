@@ -6,7 +6,7 @@ import type { BookIndex } from "../open/index.ts";
 import type { Prepared } from "./prepare.ts";
 
 export interface ImportWarning {
-  readonly code: "unrecorded-revision" | "two-contents";
+  readonly code: "unrecorded-revision" | "two-contents" | "cost-not-kept" | "mixed-costs";
   readonly fields: Readonly<Record<string, unknown>>;
   readonly message: string;
 }
