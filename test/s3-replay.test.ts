@@ -1,7 +1,10 @@
 /** Replay stores in a bucket: written and read from any machine, and opened by zarr-python as they are. A cache of its own
  *  stands for a machine. */
 import { spawnSync } from "node:child_process";
+import { once } from "node:events";
 import { mkdtempSync, rmSync } from "node:fs";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import {
@@ -104,7 +107,10 @@ await describeNeeding(s3Server, "a replay store in a bucket", () => {
     await writeReplay(book, some(url, "r-0001"));
     const { chains, skipped, manifest } = await growReplay(book, some(url));
     expect([chains, skipped, manifest.generation]).toEqual([26, 1, 2]);
-    await expect(writeReplay(book, some(url))).rejects.toMatchObject({ code: "replay-exists" });
+    await expect(writeReplay(book, some(url))).rejects.toMatchObject({
+      code: "replay-exists",
+      message: expect.stringMatching(`^${url} is a replay store already`),
+    });
     moveTo("b");
     expect(await validateReplay(url)).toMatchObject({ valid: true, rows: { chains: 27 } });
     expect(await describeReplay(url)).toEqual({ manifest, orphans: [] });
@@ -175,6 +181,33 @@ await describeNeeding(s3Server, "a replay store in a bucket", () => {
       expect(await describeReplay(root)).toEqual({ manifest: first, orphans: [] });
       expect(await validateReplay(root)).toMatchObject({ valid: true, rows: { chains: 1 } });
     });
+  }, 20_000);
+
+  it("is not begun on a server that ignores conditions: only the probe goes up", async () => {
+    const put: string[] = [];
+    const careless = createServer((request, response) => {
+      request.resume();
+      const { pathname } = new URL(request.url!, "http://localhost");
+      if (request.method === "PUT") put.push(pathname);
+      const isList = request.url!.includes("list-type=2");
+      response.statusCode = request.method === "GET" && !isList ? 404 : 200;
+      response.setHeader("etag", '"1"').setHeader("content-type", "application/xml");
+      response.end(request.method === "POST" ? "<DeleteResult/>" : isList ? "<ListBucketResult/>" : "");
+    });
+    careless.listen(0, "127.0.0.1");
+    await once(careless, "listening");
+    moveTo("a");
+    vi.stubEnv("AWS_ENDPOINT_URL_S3", `http://127.0.0.1:${(careless.address() as AddressInfo).port}`);
+    try {
+      const written = writeReplay(book, some(newStore(), "r-0001"));
+      await expect(written).rejects.toMatchObject({ code: "unconditional-bucket" });
+    } finally {
+      vi.stubEnv("AWS_ENDPOINT_URL_S3", server.endpoint);
+      careless.closeAllConnections();
+      careless.close();
+    }
+    expect(new Set(put).size).toBe(1);
+    expect(put[0]).toMatch(/\/probe-[0-9a-f-]+$/);
   }, 20_000);
 
   it("refuses objects that are not what the manifest says", async () => {

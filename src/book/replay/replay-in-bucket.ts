@@ -5,7 +5,7 @@
 import { randomUUID } from "node:crypto";
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import { RollbookError } from "../../base/index.ts";
+import { isRollbookError, RollbookError } from "../../base/index.ts";
 import type { ReplayManifest, ReplaySegment } from "../../contract/index.ts";
 import {
   commitRoot,
@@ -49,10 +49,14 @@ export async function withReplay<T>(
   const inView = () =>
     cache.withView(async (root) => {
       const view = new ReplayView({ bucket, cache, root });
-      const version = await cache.alone(() => view.pull(use));
-      const result = await work(root);
-      if (use !== "read") await view.push(version);
-      return result;
+      try {
+        const version = await cache.alone(() => view.pull(use));
+        const result = await work(root);
+        if (use !== "read") await view.push(version);
+        return result;
+      } catch (error) {
+        throw isRollbookError(error) ? renamed(error, { from: root, to: store }) : error;
+      }
     });
   return use === "read" ? inView() : cache.asWriter(inView);
 }
@@ -231,6 +235,17 @@ class ReplayView {
       `${url}: another writer changed the store meanwhile. It is as that writer left it, and nothing of this write is in it. Run the command again.`,
     );
   }
+}
+
+/** Names the store as the caller does: the view is gone when the error is read. */
+function renamed(error: RollbookError, { from, to }: { from: string; to: string }): RollbookError {
+  if (!error.message.includes(from)) return error;
+  const fields = Object.entries(error.fields).map(([name, value]) => [
+    name,
+    typeof value === "string" ? value.replaceAll(from, to) : value,
+  ]);
+  const message = error.message.replaceAll(from, to);
+  return new RollbookError(error.code, Object.fromEntries(fields), message, { cause: error });
 }
 
 function keyOf(segment: string, file: string): string {

@@ -3,7 +3,7 @@
  *  files of segments, so what leaves the cache stays readable in the views that have it. Knows nothing of buckets. */
 import { randomUUID } from "node:crypto";
 import { existsSync, linkSync, mkdirSync, readdirSync, renameSync, rmSync, statSync } from "node:fs";
-import { dirname, join } from "node:path";
+import { dirname, join, resolve } from "node:path";
 import { digestJson, type Json } from "../../base/index.ts";
 import type { ReplaySegment } from "../../contract/index.ts";
 import { makeDirectory, tryLock, withLock } from "../../store/index.ts";
@@ -21,7 +21,7 @@ export class SegmentCache {
   readonly #root: string;
 
   constructor(root: string) {
-    this.#root = root;
+    this.#root = resolve(root);
     for (const folder of [this.#segments, this.#views]) makeDirectory(folder);
   }
 
@@ -40,13 +40,12 @@ export class SegmentCache {
     this.#removeDeadViews();
     const view = join(this.#views, randomUUID());
     // Held before the directory exists: a view whose lock is free belongs to a dead process.
-    const end = () => rmSync(view, { recursive: true, force: true });
     return withLock(`${view}.lock`, async () => {
       makeDirectory(view);
       try {
         return await work(join(view, "store"));
       } finally {
-        end();
+        rmSync(view, { recursive: true, force: true });
       }
     }).finally(() => rmSync(`${view}.lock`, { force: true }));
   }
