@@ -2,6 +2,7 @@
 import { generateKeyPairSync } from "node:crypto";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
+import type { Digest } from "../../src/base/index.ts";
 import { writeTasks } from "../../src/collect/sim/prove/task-files.ts";
 import { signerFromPem } from "../../src/contract/index.ts";
 import { parseSuite, runSuite } from "../../src/loop/bench/index.ts";
@@ -39,15 +40,19 @@ export async function benchPack(folder: string): Promise<string> {
   return pack;
 }
 
-export async function loopPack(folder: string): Promise<string> {
+/** `more`: lines of the configuration. `digest`: the one that the run says of it, as an earlier version may have. */
+export async function loopPack(
+  folder: string,
+  { more = "", digest }: { more?: string; digest?: Digest } = {},
+): Promise<string> {
   makeDirectory(folder);
   writeTasks(join(folder, "tasks"), handTasks(8));
   const file = join(folder, "loop.yaml");
-  writeFileSync(file, LOOP);
+  writeFileSync(file, LOOP + more);
   const signer = newSigner();
-  const config = parseLoopConfig(LOOP, file, folder);
+  const config = parseLoopConfig(LOOP + more, file, folder);
   await runLoop({
-    config,
+    config: digest === undefined ? config : { ...config, digest },
     book: config.book!,
     how: "start",
     identity: () => ({ signer, trusts: () => true }),

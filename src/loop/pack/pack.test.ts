@@ -3,7 +3,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { benchPack, loopPack } from "../../../bench/support/small-packs.ts";
-import { packPaths, readTar, writeTar } from "../../keep/pack/index.ts";
+import type { Digest } from "../../base/index.ts";
+import { packPaths, readPack, readTar, writeTar } from "../../keep/pack/index.ts";
 import { readLastHead } from "../../store/index.ts";
 import { brokenLinks, rerunPack, verifyPack } from "./index.ts";
 
@@ -41,6 +42,15 @@ describe.each(["bench", "loop"] as const)("a pack of a %s", (kind) => {
     expect(brokenLinks((await verifyPack(unpacked)).chain)).toEqual([]);
   });
 });
+
+it("a loop of an earlier version, whose digest bound the workers, is packed, verified and run again", async () => {
+  // Written by the last version that did.
+  const digest = "sha256:f629f51fb4e5d00ed12bf81f4e90e7abbca5351132bf5307e792551ecd2010a4" as Digest;
+  const pack = await loopPack(join(folder, "earlier"), { more: "workers: 3\n", digest });
+  expect(readPack(pack).record.run.digest).toBe(digest);
+  expect(brokenLinks((await verifyPack(pack)).chain)).toEqual([]);
+  expect((await rerun(pack)).differences).toEqual([]);
+}, 60_000);
 
 it("the book in a pack of a loop knows its last head, as the loop left it", () => {
   const last = readLastHead(join(folder, "loop", "work"));
