@@ -61,7 +61,9 @@ export const routerSchema = z.strictObject({
   trust: z
     .enum(["any", "signed"])
     .default("any")
-    .describe("`signed`: only verdicts of the book that a trusted key signed release a checkpoint."),
+    .describe(
+      "`signed`: a trusted key must have signed the verdicts that release a checkpoint, and the routers that rollouts name.",
+    ),
   features: z.optional(path).describe("A feature spec: a checkpoint trained on another is refused."),
   table: z
     .optional(table)
