@@ -4,19 +4,34 @@
 const PRICES = { small: 0.2e-6, large: 5e-6 };
 
 export default async function solve(task, { baseUrl, apiKey, rolloutConfig, signal }) {
-  const response = await fetch(`${baseUrl}/chat/completions`, {
-    method: "POST",
-    headers: { "content-type": "application/json", authorization: `Bearer ${apiKey}` },
-    body: JSON.stringify({
-      model: rolloutConfig.model_id ?? "auto",
-      messages: [{ role: "user", content: task.question }],
-    }),
-    signal,
-  });
-  if (!response.ok) throw new Error(`the model answered ${response.status}: ${await response.text()}`);
+  let response;
+  try {
+    response = await fetch(`${baseUrl}/chat/completions`, {
+      method: "POST",
+      headers: { "content-type": "application/json", authorization: `Bearer ${apiKey}` },
+      body: JSON.stringify({
+        model: rolloutConfig.model_id ?? "auto",
+        messages: [{ role: "user", content: task.question }],
+      }),
+      signal,
+    });
+  } catch (error) {
+    if (signal.aborted) throw error;
+    return failedByProvider(`${baseUrl} cannot be reached: ${error.cause?.message || error.message}`);
+  }
+  if (!response.ok) {
+    const message = `the model answered ${response.status}: ${await response.text()}`;
+    if (response.status >= 500 || response.status === 429) return failedByProvider(message);
+    throw new Error(message);
+  }
   const { choices, usage } = await response.json();
   const right = Number(choices[0].message.content) === task.answer;
   const costUsd = usage.total_tokens * (PRICES[response.headers.get("x-rollbook-model")] ?? 0);
   // A right answer is worth 1; every thousandth of a dollar costs 0.5 of that.
   return { reward: { quality: right ? 1 : 0, cost: { value: costUsd, weight: -500 } } };
+}
+
+/** No failure of the agent: the rollout is tried again. `failedBy` of `rollbook/rollout` throws the same. */
+function failedByProvider(message) {
+  return { error: { owner: "provider", message } };
 }

@@ -1,5 +1,5 @@
 /** Runs one command line to its exit code: 0 done, 1 failed or refused, 2 wrong usage. */
-import { CommanderError } from "commander";
+import { type Command, CommanderError } from "commander";
 import { RollbookError } from "../base/index.ts";
 import { renderError } from "../view/format.ts";
 import type { Io } from "./io.ts";
@@ -10,7 +10,7 @@ export async function run(words: readonly string[], io: Io): Promise<number> {
   const debug = io.env.ROLLBOOK_DEBUG === "1";
   try {
     const program = await buildProgram(io, words);
-    await program.parseAsync([...words], { from: "user" });
+    await program.parseAsync(unknownCommand(program, words) ?? [...words], { from: "user" });
     return 0;
   } catch (error) {
     if (!(error instanceof CommanderError)) {
@@ -21,6 +21,23 @@ export async function run(words: readonly string[], io: Io): Promise<number> {
     io.err(renderError(usageError(error), { json, debug }));
     return 2;
   }
+}
+
+/** The words up to a command that does not exist, without the request for help: commander would print the help of the
+ *  group for `route why --help`, as if `why` were one of its commands. Undefined if there is none. */
+function unknownCommand(program: Command, words: readonly string[]): string[] | undefined {
+  const path: string[] = [];
+  let group = program;
+  for (const word of words) {
+    if (group.commands.length === 0 || group.registeredArguments.length > 0 || word.startsWith("-"))
+      return undefined;
+    if (word === "help") continue;
+    path.push(word);
+    const next = group.commands.find((each) => each.name() === word || each.aliases().includes(word));
+    if (next === undefined) return path;
+    group = next;
+  }
+  return undefined;
 }
 
 /** Commander's own complaint, with the nearest name where it knows one. */

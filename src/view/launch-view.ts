@@ -117,7 +117,7 @@ function taskTable({ tasks }: LaunchReport): string {
     { title: "FAILED", align: "right", cell: ({ failed }) => thousands(failed) },
   ]);
   const rest = tasks.length - shown.length;
-  return `\n${lines}${rest === 0 ? "" : `and ${plural(rest, "task")} with higher rewards: --json lists all\n`}`;
+  return `\n${lines}${rest === 0 ? "" : `and ${plural(rest, "more task")}: --json lists all\n`}`;
 }
 
 function failureTable({ failures }: LaunchReport): string {

@@ -234,6 +234,17 @@ describe("usage", () => {
       code: 2,
       err: expect.stringContaining("Did you mean verify?"),
     });
+    for (const words of ["explian", "explian r-1.0", "explian --help", "help explian"])
+      expect(await cli.run(`route ${words}`)).toMatchObject({
+        ...{ code: 2, out: "" },
+        err: expect.stringContaining("unknown command 'explian'. Did you mean explain?"),
+      });
+    for (const words of ["route why --help", "help route why", "why --help"])
+      expect(await cli.run(words)).toMatchObject({
+        ...{ code: 2, out: "" },
+        err: expect.stringContaining("unknown command 'why'"),
+      });
+    expect(await cli.run("route help explain")).toMatchObject({ code: 0, err: "" });
     expect(await cli.run("verify --requir-trusted")).toMatchObject({
       code: 2,
       err: expect.stringContaining("--require-trusted"),

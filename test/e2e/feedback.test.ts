@@ -69,7 +69,52 @@ describe("rollbook feedback", () => {
     expect((await tell("--name good --value 7 --call 0")).err).toContain("409");
   });
 
+  it("takes the name of a call, in the book and at a gateway, and refuses another --call", async () => {
+    const cli = new Cli();
+    await cli.ok("init");
+    await cli.ok("artifact import examples/rollouts.jsonl");
+    const [first] = await cli.json("feedback r-0036.0 --name good --value 1");
+    expect(first.added).toBe(true);
+    for (const words of ["r-0036 --call 0", "r-0036.0 --call 0"])
+      expect(await cli.json(`feedback ${words} --name good --value 1`)).toEqual([
+        { added: false, feedback: first.feedback },
+      ]);
+
+    const test = await TestGateway.open();
+    test.upstream.otherwise = json(chatReply({ content: "ok" }));
+    // A rollout's own name may end like a call's, and goes first.
+    for (const id of ["run-1", "run-1.1"]) {
+      const { apiKey } = await test.openRollout({ id });
+      const ask = { model: "tiny", messages: [{ role: "user", content: "Hi" }] };
+      await test.post("/v1/chat/completions", ask, { authorization: `Bearer ${apiKey}` });
+    }
+    const tell = (words: string) =>
+      cli.run(`feedback ${words} --value 1 --gateway ${test.gateway.url} --gateway-token-env T`, "", {
+        T: TOKEN,
+      });
+    expect(await tell("run-1.0 --name good")).toMatchObject({ code: 0, out: "added\n" });
+    expect((await tell("run-1 --call 0 --name good")).out).toBe("there already\n");
+    expect((await tell("run-1.1 --name whole")).out).toBe("added\n");
+    expect(await tell("run-1.0 --call 1 --name good")).toMatchObject({
+      code: 2,
+      err: expect.stringContaining("run-1.0 names call 0, and --call names call 1"),
+    });
+    expect((await tell("run-1.7 --name good")).err).toContain("unknown-call");
+    expect((await tell("run-9.0 --name good")).err).toContain("unknown-rollout");
+    for (const id of ["run-1", "run-1.1"]) await test.closed(id);
+    const added = (await test.feedback()).map(({ name, call }) => ({ name, call }));
+    expect(added).toHaveLength(2);
+    expect(added).toEqual(
+      expect.arrayContaining([
+        { name: "good", call: 0 },
+        { name: "whole", call: undefined },
+      ]),
+    );
+  });
+
   it.each([
+    ["feedback r-1.0 --name n --value 1 --call 1", 2, "r-1.0 names call 0, and --call names call 1"],
+    ["feedback r-1.3 --name n --value 1", 1, "unknown-call"],
     ["feedback none --name n --value 1", 1, "not-found"],
     ["feedback r-1 --name n --value 1 --call 3", 1, "unknown-call"],
     ["feedback r-1 --name n --value many", 2, "number"],

@@ -1,7 +1,11 @@
 import { readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
 import { join } from "node:path";
-import { describe, expect, it } from "vitest";
+import { pathToFileURL } from "node:url";
+import { describe, expect, it, onTestFinished } from "vitest";
 import { parseGatewayConfig } from "../../src/collect/gateway/config.ts";
+import { readOutput } from "../../src/collect/rollout/agent/output.ts";
 import { Cli } from "../support/cli.ts";
 
 const FILES = ["agent.mjs", "gateway.yaml", "loop.yaml", "model.mjs", "tasks.jsonl"];
@@ -23,6 +27,7 @@ describe("rollbook init", () => {
     expect(code).toBe(0);
     for (const file of FILES) expect(out).toContain(`${join(dir, file)}: written`);
     expect(err).toContain("node model.mjs & rollbook run start --config loop.yaml");
+    expect(err).toContain("docs/tutorial.md");
     const byNpx = await cli.run(["init", "--example", join(cli.folder, "second")], "", {
       npm_command: "exec",
     });
@@ -31,6 +36,38 @@ describe("rollbook init", () => {
     const { upstreams, routes } = parseGatewayConfig(readFileSync(join(dir, "gateway.yaml"), "utf8"));
     expect(upstreams.models!.baseUrl).toBe("http://127.0.0.1:8791/v1");
     expect(routes.auto).toEqual(["small", "large"]);
+  });
+
+  it("--example writes an agent that is not to blame for a model that fails or cannot be reached", async () => {
+    const cli = new Cli();
+    await cli.ok(["init", "--example", cli.folder]);
+    const { default: solve } = await import(pathToFileURL(join(cli.folder, "agent.mjs")).href);
+    const replies = [503, 429, 400];
+    const server = createServer((_, response) => response.writeHead(replies.shift()!).end("no"));
+    onTestFinished(() => void server.close());
+    await new Promise<void>((listening) => server.listen(0, "127.0.0.1", listening));
+    const ask = (port: number) =>
+      solve(
+        { question: "1 + 1", answer: 2 },
+        {
+          baseUrl: `http://127.0.0.1:${port}/v1`,
+          rolloutConfig: {},
+          signal: new AbortController().signal,
+        },
+      );
+    const { port } = server.address() as AddressInfo;
+    for (const status of [503, 429])
+      expect(readOutput(await ask(port)).ending).toEqual({
+        ...{ kind: "failed", owner: "provider" },
+        message: `the model answered ${status}: no`,
+      });
+    await expect(ask(port)).rejects.toThrow("the model answered 400: no");
+    server.closeAllConnections();
+    await new Promise((closed) => server.close(closed));
+    expect(readOutput(await ask(port)).ending).toMatchObject({
+      ...{ kind: "failed", owner: "provider" },
+      message: expect.stringContaining("cannot be reached"),
+    });
   });
 
   it("--upstream puts another URL into the gateway's file, and is refused if it is none", async () => {

@@ -35,6 +35,7 @@ export { rebuildCatalog } from "./rebuild-catalog.ts";
 export {
   artifactsOf,
   artifactsWith,
+  callIn,
   everyArtifact,
   type IndexedArtifact,
   knownRevisions,
@@ -42,6 +43,7 @@ export {
   resolveArtifact,
   resolveBatch,
   resolveBlob,
+  resolveCall,
   resolveErasable,
   resolveRecord,
   resolveRevision,

@@ -90,6 +90,25 @@ export function resolveArtifact(
   return one(found, { what: "artifact", name, hint: seeArtifacts, show: ({ content }) => nameOf(content) });
 }
 
+/** `<rollout>.<number>` names a call, as the header x-rollbook-call does; any other name means all of a rollout. */
+export function callIn(name: string): { rollout: string; call: number } | undefined {
+  const [, rollout, digits] = /^(.+)\.(\d{1,9})$/.exec(name) ?? [];
+  return rollout === undefined ? undefined : { rollout, call: Number(digits) };
+}
+
+/** A rollout, or one of its calls. A rollout's own name may end like a call's, and goes first; an erased one's too. */
+export function resolveCall(
+  index: BookIndex,
+  name: string,
+): { readonly artifact: IndexedArtifact; readonly call: number | undefined } {
+  const named = callIn(name);
+  const isWhole =
+    index.named(name).some(({ kind }) => kind === RolloutContent.kind) || erasedAs(index, name).length > 0;
+  return named === undefined || isWhole
+    ? { artifact: resolveArtifact(index, name), call: undefined }
+    : { artifact: resolveArtifact(index, named.rollout), call: named.call };
+}
+
 /** What `artifact erase` may be told: an artifact, or one whose erasure was cut short. */
 export function resolveErasable(index: BookIndex, name: string): { rollout: Id; content: Digest } {
   const [erased] = erasedAs(index, name);

@@ -5,10 +5,10 @@ import { type Digest, parseId, RollbookError, reasonOf } from "../../base/index.
 import type { GatewayPlace } from "../../collect/rollout/index.ts";
 import { Feedback, RolloutContent, seal } from "../../contract/index.ts";
 import { makeSealer, readRecord } from "../../store/index.ts";
-import { type OpenBook, resolveArtifact } from "../open/index.ts";
+import { callIn, type OpenBook, resolveCall } from "../open/index.ts";
 
 export interface FeedbackRequest {
-  /** A rollout id; in a book also a digest, or the first digits of one. */
+  /** A rollout id, or `<rollout>.<number>` for one of its calls; in a book also a digest, or the first digits of one. */
   readonly rollout: string;
   readonly name: string;
   readonly value: number;
@@ -28,10 +28,12 @@ export interface FeedbackAdded {
 }
 
 export async function addFeedback(book: OpenBook, request: FeedbackRequest): Promise<FeedbackAdded> {
-  const { name, value, call, key, source } = outcomeOf(request);
+  const { name, value, key, source } = outcomeOf(request);
   const { store, clock, signer } = book;
   const index = await book.index();
-  const { content } = resolveArtifact(index, request.rollout);
+  const { artifact, call: named } = resolveCall(index, request.rollout);
+  const { content } = artifact;
+  const call = named === undefined ? request.call : agreedCall(request, named);
   const { calls } = await readRecord(store, RolloutContent, content.digest);
   if (call !== undefined && call >= calls.length)
     throw new RollbookError(
@@ -66,8 +68,30 @@ export async function addFeedback(book: OpenBook, request: FeedbackRequest): Pro
 
 /** The rollout may still be open at the gateway. */
 export async function sendFeedback(place: GatewayPlace, request: FeedbackRequest): Promise<FeedbackAdded> {
-  const { name, value, call, key: idempotencyKey, source } = outcomeOf(request);
-  const { rollout } = request;
+  const { rollout, call } = request;
+  const answer = await post(place, request, { rollout, call });
+  const named = callIn(rollout);
+  // Only the gateway knows whether a rollout has this very name: the name of a call is the second reading.
+  return resultOf(
+    named !== undefined && answer.refusal === "unknown-rollout"
+      ? await post(place, request, { rollout: named.rollout, call: agreedCall(request, named.call) })
+      : answer,
+  );
+}
+
+interface GatewayAnswer {
+  readonly url: string;
+  readonly status: number;
+  readonly text: string;
+  readonly refusal: string | null;
+}
+
+async function post(
+  place: GatewayPlace,
+  request: FeedbackRequest,
+  { rollout, call }: { rollout: string; call: number | undefined },
+): Promise<GatewayAnswer> {
+  const { name, value, key: idempotencyKey, source } = outcomeOf(request);
   const url = `${place.url.replace(/\/+(v1\/?)?$/, "")}/v1/feedback`;
   const subject = call === undefined ? { rollout } : { call: `${encodeURIComponent(rollout)}.${call}` };
   const response = await fetch(url, {
@@ -85,15 +109,29 @@ export async function sendFeedback(place: GatewayPlace, request: FeedbackRequest
       { cause },
     );
   });
-  const text = await response.text();
-  if (response.ok) return JSON.parse(text) as FeedbackAdded;
+  const { status, headers } = response;
+  return { url, status, text: await response.text(), refusal: headers.get("x-rollbook-refusal") };
+}
+
+function resultOf({ url, status, text }: GatewayAnswer): FeedbackAdded {
+  if (status >= 200 && status < 300) return JSON.parse(text) as FeedbackAdded;
   throw new RollbookError(
     "gateway-refused",
-    { url, status: response.status },
-    `the gateway refused the outcome: ${response.status} ${text.slice(0, 500)}`,
+    { url, status },
+    `the gateway refused the outcome: ${status} ${text.slice(0, 500)}`,
   );
 }
 
-function outcomeOf({ name, value, call, key = name, source = "feedback" }: FeedbackRequest) {
-  return { name: parseId(name, "--name"), value, call, key, source };
+/** The call that the name says, unless --call says another. */
+function agreedCall({ rollout, call }: FeedbackRequest, named: number): number {
+  if (call === undefined || call === named) return named;
+  throw new RollbookError(
+    "wrong-usage",
+    { rollout, call },
+    `${rollout} names call ${named}, and --call names call ${call}. Remove one of them.`,
+  );
+}
+
+function outcomeOf({ name, value, key = name, source = "feedback" }: FeedbackRequest) {
+  return { name: parseId(name, "--name"), value, key, source };
 }

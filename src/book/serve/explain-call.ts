@@ -6,7 +6,7 @@ import { Call, RolloutContent, type Step, type StepStream } from "../../contract
 import type { DecisionReason } from "../../policy/index.ts";
 import { type Explanation, explainDecision } from "../../serve/index.ts";
 import { readRecord } from "../../store/index.ts";
-import { type OpenBook, resolveArtifact } from "../open/index.ts";
+import { type OpenBook, resolveCall } from "../open/index.ts";
 import { seenBy } from "../rollouts/index.ts";
 import { checkpointOf, judgedAs } from "./policy-releases.ts";
 
@@ -49,14 +49,12 @@ export async function explainCall(book: OpenBook, name: string): Promise<Explain
 
 async function findCall(book: OpenBook, name: string) {
   const index = await book.index();
-  const [, numbered = name, digits] = /^(.+)\.(\d+)$/.exec(name) ?? [];
-  // A rollout's own name may end like a call's.
-  const isWhole = index.named(name).some(({ kind }) => kind === RolloutContent.kind);
-  const { content: found } = resolveArtifact(index, isWhole ? name : numbered);
+  const { artifact, call: named } = resolveCall(index, name);
+  const { content: found } = artifact;
   const content = await readRecord(book.store, RolloutContent, found.digest);
-  const call = isWhole || digits === undefined ? 0 : Number(digits);
+  const call = named ?? 0;
   const calls = Math.max(content.calls.length, 1);
-  if (call < calls && (digits !== undefined || calls === 1)) return { rollout: found.id!, content, call };
+  if (call < calls && (named !== undefined || calls === 1)) return { rollout: found.id!, content, call };
   const shown = await Promise.all(
     content.calls.slice(0, MOST_LISTED).map(async (digest, i) => {
       const { model } = await readRecord(book.store, Call, digest);

@@ -2,7 +2,7 @@
  *  In: a router, a book. Out: its record; and from the record the chooser of a gateway. The router that is read must have
  *  the digest that the record says: choices are logged under it. Where the reader requires trust, a trusted key must have
  *  signed the record and the revision of its policy. */
-import { type Digest, parseId, RollbookError } from "../../base/index.ts";
+import { type Digest, parseId, RollbookError, short } from "../../base/index.ts";
 import type { Choose } from "../../collect/gateway/index.ts";
 import { priceByLength } from "../../collect/sim/index.ts";
 import {
@@ -72,8 +72,8 @@ export async function openNamedRouter(
   };
   requireSame(record, digestRouter(router), digest);
   const served = serveRouter(router, {
-    ...{ family, seed, model: checkpoint?.model, why: `the router ${digest}, named by rollouts` },
-    ...{ clock: book.clock, log },
+    ...{ family, seed, model: checkpoint?.model, clock: book.clock, log },
+    why: `${short(digest)}, for rollouts that ask for this router, such as those of a run`,
   });
   return served.choose;
 }

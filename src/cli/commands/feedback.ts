@@ -26,10 +26,13 @@ artifact stays as it is, and \`batch assemble --feedback NAME\` reads it. The sa
 --gateway the rollout may still be open there.`,
     examples: [
       "rollbook feedback r-0001 --name solved --value 1",
-      "rollbook feedback r-0001 --call 0 --name helpful --value 0.5 --key ticket-17",
+      "rollbook feedback r-0001.0 --name helpful --value 0.5 --key ticket-17",
     ],
   })
-    .argument("<rollout>", "rollout id; in a book also a digest, or the first digits of one")
+    .argument(
+      "<rollout>",
+      "rollout id, or <rollout>.<number> for a call; in a book also a digest, or the first digits of one",
+    )
     .requiredOption("--name <name>", "what was found out")
     .requiredOption("--value <number>", "how good it was", finite)
     .option("--call <n>", "of this call of the rollout, from 0 (default: of all of it)", wholeNumber)

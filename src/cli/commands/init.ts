@@ -45,7 +45,7 @@ async function init(io: Io, dir: string | undefined, flags: InitFlags): Promise<
   }
   if (example !== undefined)
     io.err(
-      `next: ${dir === undefined ? "" : `cd ${shellWord(dir)}; `}${upstream === undefined ? "node model.mjs & " : ""}${calledAs(io)} run start --config loop.yaml\n`,
+      `next: ${dir === undefined ? "" : `cd ${shellWord(dir)}; `}${upstream === undefined ? "node model.mjs & " : ""}${calledAs(io)} run start --config loop.yaml\nthe tutorial walks through it, with the gateway: docs/tutorial.md in the package\n`,
     );
   if (loadSigner(keyringOf(io)) === undefined)
     io.err("there is no key to sign with yet: `rollbook keys new` makes one\n");
