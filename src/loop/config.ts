@@ -153,7 +153,7 @@ export const configSchema = z.strictObject({
         .enum(["released", "static", "behaviour"])
         .default("released")
         .describe(
-          "The policy that a new one must not be worse than: the served one, the table, or the one behind the log.",
+          "The policy that a new one must not be worse than: the last release of this run (before one: its behaviour), the table, or the one behind the log.",
         ),
       method: z
         .enum(["student-t", "empirical-bernstein"])

@@ -25,11 +25,13 @@ export async function cutOrExplain<T>(context: RunContext, at: WindowAt, cut: ()
     const named = failures
       .slice(0, NAMED)
       .map(({ owner, count, message }) => `${count} (${owner}): ${message.split("\n")[0]}`);
+    // The family of a loop's decisions is not a name that its user gave.
+    const what = error.code === "not-found" ? "no rollout came as far as a decision." : error.message;
     const more = failures.length > NAMED ? `; ${failures.length - NAMED} more reasons` : "";
     throw new RollbookError(
       "window-empty",
       { ...error.fields, window: at.window.number, failures },
-      `window ${at.window.number}: ${error.message} Failed rollouts: ${named.join("; ")}${more}. The window is sealed, so \`rollbook run resume\` finds the same. Correct the cause, and start the run under another name under run:.`,
+      `window ${at.window.number}: ${what} Failed rollouts: ${named.join("; ")}${more}. The window is sealed, so \`rollbook run resume\` finds the same. Correct the cause, and start the run under another name under run:.`,
       { cause: error },
     );
   }

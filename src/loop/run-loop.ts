@@ -12,10 +12,11 @@ import type { LoopConfig } from "./config.ts";
 import { holdRun, loopFolder, type Tell } from "./control.ts";
 import { foldRun, LoopWindow, type RunState, servedAfter } from "./fold.ts";
 import { LoopMetrics } from "./loop-metrics.ts";
+import { warnOfEarlierRelease } from "./run-warnings.ts";
 import type { RunContext, StageEnd, WindowStages } from "./stage-parts.ts";
 import { routerStages } from "./stages.ts";
 import { tokenStages } from "./tokens/index.ts";
-import { agentWorld, ensureTasks, simWorld } from "./world/index.ts";
+import { agentWorld, ensureTasks, requireTasks, simWorld } from "./world/index.ts";
 
 export interface RunRequest {
   readonly config: LoopConfig;
@@ -86,6 +87,7 @@ async function runWindows(request: RunRequest): Promise<RanLoop> {
       const stages = await openStages(context);
       tellChangedWorld(state, stages.world, log);
       try {
+        if (state.windows.length === 0) await checkBeginning(context, stages);
         return await new RunningLoop(context, { state, request, tell, follow, stages }).run();
       } finally {
         await stages.close();
@@ -142,6 +144,13 @@ function checkBegun({ run, windows }: RunState, { how, config, book }: RunReques
       `the configuration of ${run} has changed since it began. Restore the file, or start another run under another name.`,
     );
   return began;
+}
+
+/** What must hold, and what its user must know, before the first record of a run. */
+async function checkBeginning(context: RunContext, stages: WindowStages): Promise<void> {
+  const { rollouts, samples } = context.config;
+  requireTasks(stages, rollouts / samples, false);
+  await warnOfEarlierRelease(context);
 }
 
 /** The agent may be corrected in the middle of a run: the run goes on, and its user is told what that means. */

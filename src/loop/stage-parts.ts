@@ -55,6 +55,8 @@ export interface WindowStages
   plan(at: { state: RunState; policy: LoopPolicy; releases: number }): Promise<StageEnd>;
   /** Of the world that windows are planned in now. */
   readonly world: Digest;
+  /** Tasks of that world. */
+  readonly rows: number;
   /** Ends what was started for the run. */
   close(): Promise<void>;
 }
@@ -86,6 +88,7 @@ export function stagesOf<
     trained: (at) => judge(context, at),
     judged: (at) => conclude(context, at),
     world: context.world.digest,
+    rows: context.world.rows,
     close,
   };
 }

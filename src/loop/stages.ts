@@ -13,6 +13,7 @@ import { cutOrExplain } from "./empty-window.ts";
 import { type RunState, servedAfter } from "./fold.ts";
 import { learnerOf } from "./learner.ts";
 import { checkpointOf, routerFor, routerKey, routerRevision } from "./routers.ts";
+import { POLICY_FAMILY, warnOfChains } from "./run-warnings.ts";
 import {
   assignedTo,
   contentsOf,
@@ -92,7 +93,7 @@ async function score(context: StageContext, at: WindowAt): Promise<StageEnd> {
   const { router } = at.window.need("planned").envelope;
   const { drift } = config.freshness ?? {};
   const contents = await contentsOf(context, at);
-  const { batch, ...facts } = await cutOrExplain(context, at, () =>
+  const { batch, chains, ...facts } = await cutOrExplain(context, at, () =>
     cutWindow(book, {
       ...{ contents, family: world.family, target: router! },
       freshness:
@@ -102,6 +103,8 @@ async function score(context: StageContext, at: WindowAt): Promise<StageEnd> {
       ...{ rule: config.split, seed: BigInt(config.seed) },
     }),
   );
+  // Once a run: an agent calls in every window as it did in the first.
+  if (at.window.number === 1) warnOfChains(context, chains);
   if (config.replay !== undefined)
     await growReplay(book, {
       ...{ root: config.replay, families: [world.family], contents },
@@ -116,7 +119,7 @@ async function train(context: StageContext, at: WindowAt): Promise<StageEnd> {
   const parent = await checkpointOf(servedAfter(state, window.number - 1), { ...context, state });
   const { table, floor, split } = config;
   const request = {
-    ...{ policy: "router", parent, split, seed: BigInt(config.seed), family: world.family },
+    ...{ policy: POLICY_FAMILY, parent, split, seed: BigInt(config.seed), family: world.family },
     ...{ batch: window.need("scored").envelope.batch, contents: await contentsOf(context, at) },
     ...(typeof floor === "object" ? { floorRisk: floor.risk, promise: { table } } : {}),
   };

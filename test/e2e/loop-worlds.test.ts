@@ -4,7 +4,7 @@ import { describe, expect, it } from "vitest";
 import { systemClock } from "../../src/base/clock.ts";
 import { Cli } from "../support/cli.ts";
 import { statusOf, withLoop } from "../support/loop-runs.ts";
-import { LOOP, UNEQUAL, writeConfig } from "../support/loop-world.ts";
+import { LOOP, SMALL, UNEQUAL, writeConfig } from "../support/loop-world.ts";
 import { json, ScriptedUpstream } from "../support/scripted-upstream.ts";
 
 describe("asynchronous windows", () => {
@@ -41,14 +41,17 @@ describe("a configuration", () => {
     expect(await cli.run(`run status --config ${config}`)).toMatchObject({ code: 1 });
   });
 
-  it("that asks for more tasks than there are says how many there are", async () => {
-    const { cli, config } = withLoop({ ...LOOP, samples: 1 });
+  it("that asks for more tasks than there are is refused before the run is recorded, and its name stays free", async () => {
+    const { cli, config } = withLoop({ ...SMALL, windows: 1, rollouts: 40 });
     const { code, err } = await cli.run(`run start --config ${config}`);
     expect([code, err]).toEqual([
       1,
-      expect.stringContaining("a window needs 144 tasks and the world has 36"),
+      expect.stringContaining("a window needs 40 tasks (rollouts / samples) and the world has 36. Lower"),
     ]);
-  });
+    expect(err).not.toContain("run resume");
+    writeConfig(cli.folder, { ...SMALL, windows: 1, rollouts: 40, samples: 4 });
+    expect(await statusOf(cli, `start --config ${config}`)).toMatchObject({ ended: 1 });
+  }, 60_000);
 });
 
 const AGENT = `export default async ({ question }, { baseUrl, apiKey }) => {
@@ -118,6 +121,53 @@ describe("rollbook run with an agent of the user's", () => {
 
   it.each([
     [
+      "a learner without a discount is warned of",
+      { kind: "ucb" },
+      /warning: 12 rollouts with more than one decision.*ucb/,
+    ],
+    ["a learner with a discount learns from", { kind: "cql", discount: 1, steps: 20 }, /^(?!.*warning)/s],
+  ])(
+    "several calls of one rollout %s",
+    async (_, learner, told) => {
+      const upstream = await ScriptedUpstream.open();
+      upstream.otherwise = json({
+        choices: [{ message: { role: "assistant", content: "strong" }, finish_reason: "stop" }],
+      });
+      try {
+        const cli = new Cli({ clock: systemClock });
+        cli.file(
+          "gateway.yaml",
+          JSON.stringify({
+            ...{ listen: { port: 0 }, upstreams: { up: { baseUrl: upstream.url } } },
+            models: { weak: { upstream: "up" }, strong: { upstream: "up" } },
+            routes: { auto: ["weak", "strong"] },
+          }),
+        );
+        cli.file(
+          "agent.mjs",
+          AGENT.replace(
+            "async (",
+            "async (...all) => (await once(...all), once(...all));\nconst once = async (",
+          ),
+        );
+        cli.file(
+          "tasks.jsonl",
+          Array.from({ length: 12 }, (_, i) => `{"question":"What is ${i}?"}`).join("\n"),
+        );
+        const world = { kind: "agent", agent: "agent.mjs", tasks: "tasks.jsonl", gateway: "gateway.yaml" };
+        const split = { unit: "task", shares: [0.5, 0, 0.5] };
+        const config = writeConfig(cli.folder, { ...SMALL, windows: 1, world, learner, split });
+        const { code, err } = await cli.run(`run start --config ${config}`);
+        expect([code, err]).toEqual([0, expect.stringMatching(told)]);
+      } finally {
+        await upstream.close();
+      }
+    },
+    60_000,
+  );
+
+  it.each([
+    [
       72,
       /the first 20 rollouts failed for one reason \(agent\): .*no model weak.* continue with `rollbook run resume`/,
     ],
@@ -146,6 +196,7 @@ describe("rollbook run with an agent of the user's", () => {
       const config = writeConfig(cli.folder, { ...LOOP, windows: 1, rollouts, samples: 2, world });
       const { code, err } = await cli.run(`run start --config ${config}`);
       expect([code, err]).toEqual([1, expect.stringMatching(told)]);
+      expect(err).not.toContain("sim.router");
       const sealed = (await cli.json("artifact ls")).length;
       expect(sealed).toBeGreaterThanOrEqual(Math.min(rollouts, 20));
       expect(sealed).toBeLessThan(60);

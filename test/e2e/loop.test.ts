@@ -11,6 +11,7 @@ describe("rollbook run on the simulator", () => {
     const { cli, config } = withLoop({ ...LOOP, windows: 2 });
     const { code, out, err } = await cli.run(`run start --config ${config}`);
     expect([code, err]).toEqual([0, expect.stringContaining("window 2 of 2: ")]);
+    expect(err).not.toContain("warning");
     expect(out).toMatch(/WINDOW +STATE +ROLLOUTS .* OPTIMUM/);
     const { windows, digest, ended, running } = await statusOf(cli, `status --config ${config}`);
     expect([ended, running, digest?.startsWith("sha256:")]).toEqual([2, false, true]);
@@ -70,10 +71,15 @@ describe("rollbook run on the simulator", () => {
     expect((await statusOf(cli, `resume --config ${config}`)).digest).toBe(expected.digest);
   }, 60_000);
 
-  it("goes on when more windows are asked for, from the book alone if the run's folder is gone", async () => {
+  it("warns another run of its release, and goes on from the book alone when more windows are asked for", async () => {
     const { cli, config } = withLoop({ ...UNEQUAL, windows: 1 });
     const { windows: before } = await statusOf(cli, `start --config ${config}`);
     expect(before[0]).toMatchObject({ state: "released", serves: "loop-w1" });
+    const second = writeConfig(cli.folder, { ...SMALL, run: "second", windows: 1 }, "second.yaml");
+    const { err } = await cli.run(`run start --config ${second}`);
+    expect(err).toContain(
+      "warning: this book already has a released policy, loop-w1. second does not compare",
+    );
     rmSync(join(cli.book, "loop"), { recursive: true });
     const longer = writeConfig(cli.folder, { ...UNEQUAL, windows: 2 });
     const { windows } = await statusOf(cli, `resume --config ${longer}`);

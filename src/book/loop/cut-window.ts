@@ -23,6 +23,8 @@ export interface CutWindowRequest {
 export interface WindowBatch {
   readonly batch: Sealed<TrainerBatch>;
   readonly considered: number;
+  /** Admitted rollouts with more than one decision. */
+  readonly chains: number;
   readonly excluded: LossLedger["reasons"];
 }
 
@@ -48,5 +50,6 @@ export async function cutWindow(book: OpenBook, request: CutWindowRequest): Prom
     feedback: () => false,
     revisions: [own, ...sources.filter(({ digest }) => digest !== target)],
   });
-  return { batch, considered: ledger.considered.artifacts, excluded: ledger.reasons() };
+  const chains = admitted.rows.filter(({ samples }) => samples > 1).length;
+  return { batch, chains, considered: ledger.considered.artifacts, excluded: ledger.reasons() };
 }

@@ -124,8 +124,8 @@ export function requireAdmitted({ rows, ledger, family, level }: AdmittedRollout
   const { artifacts } = ledger.considered;
   throw new RollbookError(
     "empty-split",
-    { considered: artifacts, reasons: ledger.reasons() },
-    `none of ${artifacts} rollouts has ${level === "step" ? "decisions" : "tokens"} of ${family} that may be used. ${ledger.summary()}`,
+    { considered: artifacts, family, reasons: ledger.reasons() },
+    `none of ${artifacts} rollouts has ${level === "step" ? "decisions" : "tokens"} that may be used. ${ledger.summary()}`,
   );
 }
 

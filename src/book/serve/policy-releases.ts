@@ -14,7 +14,7 @@ import {
   seal,
 } from "../../contract/index.ts";
 import { type Checkpoint, openCheckpoint } from "../../policy/index.ts";
-import type { PolicyReleases, RouterConfig } from "../../serve/index.ts";
+import { type PolicyReleases, type RouterConfig, releasedRevisionsOf } from "../../serve/index.ts";
 import { readRecord } from "../../store/index.ts";
 import {
   type BookIndex,
@@ -62,6 +62,15 @@ export function policyReleasesOf(
     },
     checkpoint: (revision, family) => checkpointOf(book, revision, { family, required }),
   };
+}
+
+/** The policy that a router of this family takes from the book now, if there is one. */
+export async function newestRelease(book: OpenBook, family: string): Promise<RevisionKey | undefined> {
+  const index = await book.index();
+  const ofFamily = index.ofKind(PolicyRevision.kind).filter((each) => each.family === family);
+  const known = new Set(ofFamily.map(({ fields }) => fields.digest));
+  const released = releasedRevisionsOf(await policyReleasesOf(book).standing());
+  return released.find(({ revision }) => known.has(revision.digest))?.revision;
 }
 
 /** What a configuration asks for: undefined where every verdict counts. */

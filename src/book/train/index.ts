@@ -1,4 +1,4 @@
-export type { Learner } from "./learners.ts";
+export { type Learner, readsChains } from "./learners.ts";
 export { readAnySpec, readSpec, readValueSpec } from "./read-spec.ts";
 export { type SealWeightsRequest, sealWeights } from "./seal-weights.ts";
 export { type TrainedPolicy, type TrainRequest, trainPolicy } from "./train.ts";

@@ -100,7 +100,10 @@ export function isBandit(learner: Learner): learner is BanditLearner {
 }
 
 /** Whether it learns a row together with those that follow it in its chain. */
-export function readsChains(learner: Learner): boolean {
+export function readsChains(learner: {
+  readonly kind: string;
+  readonly discount?: number | undefined;
+}): boolean {
   return learner.kind === "cql" && (learner.discount ?? 0) > 0;
 }
 

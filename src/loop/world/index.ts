@@ -1,3 +1,10 @@
 export { agentWorld, readRows } from "./agent-world.ts";
 export { ensureTasks, simWorld } from "./sim-world.ts";
-export { type Assigned, assignedOf, type CollectOptions, drawRows, type LoopWorld } from "./world.ts";
+export {
+  type Assigned,
+  assignedOf,
+  type CollectOptions,
+  drawRows,
+  type LoopWorld,
+  requireTasks,
+} from "./world.ts";

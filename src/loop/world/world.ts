@@ -49,17 +49,25 @@ export interface LoopWorld {
   readonly exact: { value(router: Router): number; readonly best: number } | undefined;
 }
 
+/** Refuses a world with fewer tasks than a window needs. `begun`: the run has a record, so its settings are fixed. */
+export function requireTasks({ rows }: Pick<LoopWorld, "rows">, count: number, begun: boolean): void {
+  if (count <= rows) return;
+  const remedy = begun
+    ? "Add tasks and continue with `rollbook run resume`, or start a run under another name under run:."
+    : "Lower rollouts, raise samples, or add tasks, and start the run again: nothing of it is recorded yet.";
+  throw new RollbookError(
+    "too-few-tasks",
+    { tasks: rows, needed: count },
+    `a window needs ${count} tasks (rollouts / samples) and the world has ${rows}. ${remedy}`,
+  );
+}
+
 /** Which rows a window gets: drawn without replacement, from the seed and the number of the window alone. */
 export function drawRows(
   world: Pick<LoopWorld, "rows">,
   { count, rng }: { count: number; rng: Rng },
 ): number[] {
-  if (count > world.rows)
-    throw new RollbookError(
-      "too-few-tasks",
-      { tasks: world.rows, needed: count },
-      `a window needs ${count} tasks and the world has ${world.rows}. Lower rollouts, raise samples, or add tasks.`,
-    );
+  requireTasks(world, count, true);
   return rng
     .shuffle(Array.from({ length: world.rows }, (_, i) => i))
     .slice(0, count)
