@@ -75,9 +75,11 @@ async function collect(context: StageContext, at: WindowAt): Promise<StageEnd> {
   const own = join(folder, `queue-${window.number}.db`);
   const gateway = `loop-${config.run}`;
   if (existsSync(own)) forget(context, { queue: own, gateway });
+  // A stop lets rollouts that run end. As `signal` it would cancel them, and they would run again under a second name.
+  const { signal: drain, ...place } = context;
   const options: CollectOptions = {
-    ...context,
-    ...{ router, assigned, experiment, seed, gateway, workers: config.workers, drain: context.signal },
+    ...place,
+    ...{ router, assigned, experiment, seed, gateway, workers: config.workers, drain },
     // One on a server stays: other machines follow it, and claims of a loop that was killed expire.
     queue: config.queue ?? own,
     onProgress: (progress) => onProgress(window.number, progress),
