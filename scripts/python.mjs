@@ -2,6 +2,10 @@
 import { spawnSync } from "node:child_process";
 import { existsSync } from "node:fs";
 import { fileURLToPath } from "node:url";
+import { goProgram, serverPath } from "./servers.mjs";
+
+/** An S3 server, for machines that neither have versitygw nor can build it. */
+const MOTO = ["moto[s3]==5.2.5", "flask==3.1.3", "flask-cors==6.0.5"];
 
 export const PINNED = [
   "zarr==3.1.6",
@@ -16,9 +20,7 @@ export const PINNED = [
   "duckdb==2.0.0",
   "polars==2.1.0",
   "datasets==5.2.0",
-  "moto[s3]==5.2.5",
-  "flask==3.1.3",
-  "flask-cors==6.0.5",
+  ...(serverPath("versitygw") === undefined && goProgram() === undefined ? MOTO : []),
 ];
 export const venvPython = fileURLToPath(new URL("../.cache/python/bin/python", import.meta.url));
 export const python = process.env.ROLLBOOK_PYTHON ?? venvPython;

@@ -5,6 +5,8 @@ import { spawnSync } from "node:child_process";
 import { fileURLToPath } from "node:url";
 import { hasPinned, PINNED, venvPython } from "./python.mjs";
 
+const PIP = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-compile"];
+
 if (hasPinned(venvPython)) {
   process.stderr.write(`${venvPython} has ${PINNED.join(", ")} already.\n`);
 } else {
@@ -12,7 +14,8 @@ if (hasPinned(venvPython)) {
   process.exitCode =
     // One that is there keeps what others use of it meanwhile: pip adds what is missing.
     run("python3", ["-m", "venv", folder]) ||
-    run(venvPython, ["-m", "pip", "install", "--quiet", "--disable-pip-version-check", ...PINNED]) ||
+    // Python compiles the modules that it imports; most are never imported.
+    run(venvPython, [...PIP, ...PINNED]) ||
     (hasPinned(venvPython) ? 0 : 1);
 }
 

@@ -5,7 +5,8 @@
  *  Out: as root on Debian, what is missing installed; elsewhere, which suites are skipped and how to enable them.
  *  Exit 1 if something is missing where nothing may be skipped (CI=true or ROLLBOOK_REQUIRE_ALL=1).
  *  ROLLBOOK_NO_SETUP=1 forbids installing. The demo needs nothing. */
-import { spawnSync } from "node:child_process";
+import { spawn, spawnSync } from "node:child_process";
+import { once } from "node:events";
 import { existsSync, readdirSync } from "node:fs";
 import { planSetUp } from "./setup-plan.mjs";
 
@@ -32,7 +33,8 @@ async function setUpTests() {
   plan.lines.forEach(say);
   if (plan.packages.length + plan.commands.length > 0) {
     if (plan.packages.length > 0) aptInstall(plan.packages);
-    plan.commands.forEach(runCommand);
+    // Side by side: one waits for the network while another compiles.
+    await Promise.all(plan.commands.map(runCommand));
     plan = planSetUp(await missingOf(requirements), { ...machine, mayInstall: false });
     plan.lines.forEach(say);
   }
@@ -62,7 +64,8 @@ function aptInstall(packages) {
   if (!apt("update", "-qq") || !install()) say("apt-get failed; its messages stand above.");
 }
 
-function runCommand([program, ...args]) {
-  const { status } = spawnSync(program, args, { cwd: ROOT, stdio: ["ignore", "inherit", "inherit"] });
+async function runCommand([program, ...args]) {
+  const child = spawn(program, args, { cwd: ROOT, stdio: ["ignore", "inherit", "inherit"] });
+  const [status] = await once(child, "exit").catch(({ message }) => [message]);
   if (status !== 0) say(`${program} ${args.join(" ")} failed; its messages stand above.`);
 }

@@ -1,7 +1,14 @@
 import { hasMoto } from "../python.mjs";
+import { goProgram, serverPath } from "../servers.mjs";
 
-export const name = "S3 server (moto)";
-export const packages = ["python3-venv"];
-export const command = ["node", "scripts/setup-python.mjs"];
-export const remedy = "run: node scripts/setup-python.mjs (or set ROLLBOOK_PYTHON)";
-export const check = hasMoto;
+const canBuild = goProgram() !== undefined;
+
+/** moto stands in where versitygw cannot be built. */
+export const name = "S3 server (versitygw, or moto without Go)";
+export const packages = canBuild ? [] : ["python3-venv"];
+export const command = [
+  "node",
+  ...(canBuild ? ["scripts/setup-server.mjs", "versitygw"] : ["scripts/setup-python.mjs"]),
+];
+export const remedy = `run: ${command.join(" ")}`;
+export const check = () => serverPath("versitygw") !== undefined || hasMoto();
