@@ -82,7 +82,7 @@ export async function openRoutedRun(options: RoutedRunOptions): Promise<RoutedRu
     launched = launch(options.rows, {
       ...options,
       form: "slime",
-      recorder: gatewayRecorder({ url: gateway.url }, bookRecorder()),
+      recorder: gatewayRecorder({ url: gateway.url, desk: gateway.desk }, bookRecorder()),
       environment: environment.record.key,
       modelId,
       extra: identityOf(options),
