@@ -1,38 +1,38 @@
+import { totalmem } from "node:os";
 import { defineConfig } from "vitest/config";
 import { BaseSequencer, type TestSpecification } from "vitest/node";
 
 /** Files with a process of their own: they measure its memory and time or look at its children, descriptors, variables and
  *  uncaught errors, or hardly use it. The longest come first, so that none is left for one worker at the end. */
 const APART = [
-  ...["test/e2e/pages", "test/e2e/examples", "test/package", "test/campaigns/kills", "test/campaigns/damage"],
-  ...["src/collect/sandbox/docker/engine", "src/collect/rollout/agent/pool/pool", "test/campaigns/promises"],
-  ...["test/campaigns/cluster", "src/collect/queue/nats/nats-queue", "test/e2e/agent-cheats"],
-  ...["test/e2e/cluster-example", "src/collect/sandbox/bubblewrap/engine", "src/collect/sim/play/run"],
-  ...["src/collect/sandbox/quickjs/engine", "test/gateway/secrets", "test/gateway/hostile", "test/s3-book"],
-  ...["src/loop/tokens/token-loop", "test/s3-faults", "test/e2e/cluster", "test/gateway/full-disk"],
+  ...["test/e2e/pages", "test/e2e/examples", "test/campaigns/kills", "test/campaigns/damage"],
+  ...["src/collect/sandbox/docker/engine", "test/campaigns/promises", "test/package"],
+  ...["src/collect/rollout/agent/pool/pool", "test/campaigns/cluster", "test/e2e/cluster-example"],
+  ...["src/collect/sim/play/run", "src/collect/queue/nats/nats-queue", "test/e2e/agent-cheats"],
+  ...["src/collect/sandbox/quickjs/engine", "test/gateway/secrets", "src/loop/tokens/token-loop"],
+  ...["src/collect/sandbox/bubblewrap/engine", "test/s3-book", "test/e2e/cluster", "test/gateway/full-disk"],
+  ...["test/gateway/hostile", "src/collect/gateway/redact/redact-call", "test/s3-faults"],
   ...[
-    "src/book/decisions/read-log",
-    "src/collect/gateway/redact/redact-call",
+    "src/collect/queue/nats/queue-view",
     "src/collect/gateway/wire/sse",
+    "src/collect/rollout/agent/program",
   ],
-  ...["src/collect/sandbox/orphans", "src/collect/sandbox/descriptors", "src/collect/queue/nats/queue-view"],
-  ...["src/collect/rollout/agent/program", "src/keep/replay/zarr/file-store", "src/store/log/append-log"],
-  ...["src/collect/gateway/journal/journal", "src/collect/gateway/call/end-of-tick"],
+  ...["src/collect/sandbox/descriptors", "src/collect/sandbox/orphans", "src/keep/replay/zarr/file-store"],
+  ...["src/store/log/append-log", "src/book/decisions/read-log", "src/collect/gateway/journal/journal"],
+  "src/collect/gateway/call/end-of-tick",
 ].map((name) => `${name}.test.ts`);
 
 /** The rest keeps nothing in its process: the start of one and the loading of modules are shared. Again the longest first. */
 const TOGETHER = "together";
 const LONGEST_TOGETHER = [
-  ...[
-    "test/e2e/demo",
-    "test/e2e/loop",
-    "test/e2e/loop-worlds",
-    "test/e2e/judge",
-    "test/e2e/report",
-    "test/e2e/sim",
-  ],
-  ...["src/collect/sim/prove/prove", "src/judge/gate", "test/e2e/neural", "test/python-package"],
-  ...["test/e2e/launch", "test/e2e/route", "test/old-books", "src/collect/rollout/record/gateway-recorder"],
+  ...["test/e2e/loop", "test/s3-replay", "test/e2e/loop-worlds", "test/e2e/demo", "test/e2e/sim"],
+  ...["test/e2e/judge", "src/collect/sim/prove/prove", "test/e2e/neural", "src/judge/gate"],
+  ...["src/book/train/learn-from-store", "test/python-package", "test/e2e/report", "test/gateway/sealing"],
+  ...["src/loop/pack/pack", "test/old-books", "test/e2e/launch", "test/e2e/viewer"],
+  ...["test/e2e/launch-gateway", "src/convert/batch/export-batch", "test/e2e/slime", "test/e2e/route"],
+  ...["src/convert/batch/python", "src/store/damage", "src/keep/replay/python", "test/gateway/closing"],
+  ...["test/gateway/rollouts", "test/e2e/launch-examples", "test/e2e/serve-walk", "test/gateway/faults"],
+  ...["test/e2e/loop-full-disk", "src/collect/rollout/launch/launcher", "test/e2e/one-path"],
 ].map((name) => `${name}.test.ts`);
 
 class LongestFirst extends BaseSequencer {
@@ -47,6 +47,10 @@ class LongestFirst extends BaseSequencer {
   }
 }
 
+/** Three for each of two cores: about half of the time a test waits for other processes and for time limits. Each worker takes up to
+ *  a gigabyte with the processes that its tests start. */
+const WORKERS = totalmem() < 12 * 2 ** 30 ? 4 : 6;
+
 /** Long enough for a machine with three times the load. */
 const LIMITS = {
   ...{ pool: "forks", testTimeout: 60_000, hookTimeout: 60_000 },
@@ -55,9 +59,8 @@ const LIMITS = {
 
 export default defineConfig({
   test: {
-    // Two more than the cores it is made for: tests wait for other processes and for time limits. Projects that took this over
-    // with `extends` would keep the number whatever `--maxWorkers` says, and run the set-up again.
-    maxWorkers: 4,
+    // Projects that took this over with `extends` would keep the number whatever `--maxWorkers` says, and run the set-up again.
+    maxWorkers: WORKERS,
     globalSetup: "./test/support/memory-folder.ts",
     sequence: { sequencer: LongestFirst },
     reporters: ["default", "./test/support/closing-line.ts"],

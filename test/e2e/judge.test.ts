@@ -1,6 +1,6 @@
-import { readFileSync, truncateSync, writeFileSync } from "node:fs";
+import { cpSync, readFileSync, rmSync, truncateSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { describe, expect, it } from "vitest";
+import { afterAll, describe, expect, it } from "vitest";
 import type { RoutingRow } from "../../src/convert/routing-jsonl.ts";
 import { Cli, lines } from "../support/cli.ts";
 import { routingWorld, truth } from "../support/routing-world.ts";
@@ -8,15 +8,34 @@ import { routingWorld, truth } from "../support/routing-world.ts";
 const WORLD = routingWorld(3000, 3);
 
 /** A dataset and two policies trained on it: a clone with a promised floor, and a bandit. */
-async function trained(rows: readonly RoutingRow[] = WORLD) {
-  const cli = new Cli();
+async function train(cli: Cli, rows: readonly RoutingRow[]) {
   const data = cli.file("decisions.jsonl", lines(...rows));
-  const [bc, bandit] = [join(cli.folder, "bc"), join(cli.folder, "bandit")];
   const promise = "--floor-risk 0.1 --propensity-floor 0.4";
-  const [made] = await cli.json(`train bc --data ${data} --out ${bc} --id bc ${promise}`);
+  const [made] = await cli.json(`train bc --data ${data} --out ${join(cli.folder, "bc")} --id bc ${promise}`);
+  const bandit = join(cli.folder, "bandit");
   await cli.ok(`train linucb --data ${data} --out ${bandit} --id bandit --alpha 0.1`);
-  return { cli, data, bc, bandit, made };
+  return { folder: cli.folder, made };
 }
+
+let onWorld: ReturnType<typeof train> | undefined;
+afterAll(async () => {
+  if (onWorld !== undefined) rmSync((await onWorld).folder, { recursive: true, force: true });
+});
+
+/** Trained once, copied for each test. */
+async function trained() {
+  onWorld ??= train(new Cli({ whenDone: () => {} }), WORLD);
+  const { folder, made } = await onWorld;
+  const cli = new Cli();
+  cpSync(folder, cli.folder, { recursive: true });
+  return { cli, ...placesIn(cli), made };
+}
+
+const placesIn = ({ folder }: Cli) => ({
+  data: join(folder, "decisions.jsonl"),
+  bc: join(folder, "bc"),
+  bandit: join(folder, "bandit"),
+});
 
 async function faultOf(cli: Cli, words: string): Promise<{ exit: number; code: string; message: string }> {
   const { code: exit, err } = await cli.run(`${words} --json`);
@@ -192,7 +211,9 @@ describe("evaluate and gate on the command line", () => {
   });
 
   it("uses a table that a person wrote, and known outcomes where rows carry them", async () => {
-    const { cli, data, bandit } = await trained(routingWorld(3000, 3, { full: true }));
+    const cli = new Cli();
+    await train(cli, routingWorld(3000, 3, { full: true }));
+    const { data, bandit } = placesIn(cli);
     const table = cli.file("static.yaml", "schema: rollbook.static-table.v1\ndefault: [strong, cheap]\n");
     const [report] = await cli.json(`evaluate --data ${data} --checkpoint ${bandit} --table ${table}`);
     expect(

@@ -1,19 +1,23 @@
 /** Temporary folders of the tests are in memory where the machine has enough of it: a book syncs every commit, and thousands
- *  of commits wait for no disk. One folder for all, removed at the end with what tests left there. */
+ *  of commits wait for no disk. One folder for all, removed at the end with what tests left there; in it the one that
+ *  made-once.ts fills. */
 import { chmodSync, mkdtempSync, readdirSync, rmSync, statfsSync } from "node:fs";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
+import type { TestProject } from "vitest/node";
 
 const MEMORY = "/dev/shm";
 const ENOUGH_BYTES = 4 * 2 ** 30;
 const NAME = /^rollbook-tests-(\d+)-/;
 
-export default function setup(): (() => void) | undefined {
-  if (!hasRoom()) return undefined;
-  removeAbandoned();
-  const folder = mkdtempSync(join(MEMORY, `rollbook-tests-${process.pid}-`));
+export default function setup(project: TestProject): () => void {
+  const inMemory = hasRoom();
+  if (inMemory) removeAbandoned();
+  const folder = mkdtempSync(join(inMemory ? MEMORY : tmpdir(), `rollbook-tests-${process.pid}-`));
   // Some tests act as another user.
   chmodSync(folder, 0o1777);
   process.env.TMPDIR = folder;
+  project.provide("sharedFolder", mkdtempSync(join(folder, "shared-")));
   return () => rmSync(folder, { recursive: true, force: true });
 }
 
