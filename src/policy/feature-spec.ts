@@ -43,6 +43,8 @@ const valueSpecSchema = z.strictObject({
     .max(1 << 24),
   /** Words read of a prompt; of a longer one, the first half and the last half of this many. */
   maxWords: z.number().int().min(2).max(100_000),
+  /** How words are read (default: ASCII alone is lower-cased, and all beyond it is a letter). */
+  letters: z.optional(z.literal("unicode")),
   /** Fields of the context: a number is standardised, every value of a category is a column of its own. */
   fields: z.array(z.strictObject({ name, kind: z.enum(["number", "category"]) })).max(65_536),
   /** Vectors of the prompts: the model that makes them, and their length. Each number is standardised. */

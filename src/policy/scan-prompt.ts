@@ -1,5 +1,7 @@
 /** One pass over a prompt: counts its kinds of characters and hashes its words. No regular expressions, no strings made.
- *  A word is a run of letters and digits, ASCII lower-cased; each Han, kana or hangul character is a word of its own. */
+ *  A word is a run of letters and digits, ASCII lower-cased; each Han, kana or hangul character is a word of its own.
+ *  With `unicode` letters of other alphabets are lower-cased too, their punctuation ends a word, and scripts that are written
+ *  without spaces have words of one character. The rules are written out: a letter is the same in every version of Node. */
 
 export interface PromptCounts {
   chars: number;
@@ -43,7 +45,7 @@ for (const mark of "+-*/^=%<>$\\") CLASSES[mark.charCodeAt(0)] = MATH;
 CLASSES[63] = QUESTION;
 
 /** Writes the hash of each word into `hashes` (as many as fit; the rest is counted only) and returns the counts. */
-export function scanPrompt(text: string, hashes: Int32Array): PromptCounts {
+export function scanPrompt(text: string, hashes: Int32Array, { unicode = false } = {}): PromptCounts {
   const counts = zeroCounts(text.length);
   let hash = SEED;
   let open = false;
@@ -52,10 +54,11 @@ export function scanPrompt(text: string, hashes: Int32Array): PromptCounts {
   const place = (word: number): number =>
     word < half ? word : half + ((word - half) % (hashes.length - half));
   for (let i = 0; i < text.length; i++) {
-    const unit = text.charCodeAt(i);
-    const kind = unit < 128 ? CLASSES[unit]! : LETTER;
+    const given = text.charCodeAt(i);
+    const unit = unicode && given >= 128 ? foldForeign(given) : given;
+    const kind = unit >= 128 ? LETTER : unit === given || unit > 0 ? CLASSES[unit]! : OTHER;
     if (kind <= DIGIT) {
-      const alone = unit >= 0x2e80 && isHan(unit);
+      const alone = unit >= 0x2e80 ? isHan(unit) : unicode && isSpaceless(unit);
       if (open && alone) {
         hashes[place(counts.words++)] = hash;
         open = false;
@@ -65,6 +68,7 @@ export function scanPrompt(text: string, hashes: Int32Array): PromptCounts {
       if (unit >= 128) countForeign(unit, counts);
       else if (kind === DIGIT) counts.digits++;
       else if (kind === CAPITAL) counts.capitals++;
+      if (unit !== given) counts.capitals++;
       counts.letters++;
       if (!alone) continue;
     }
@@ -111,6 +115,73 @@ function countForeign(unit: number, counts: PromptCounts): void {
 
 function isHan(unit: number): boolean {
   return (unit >= 0x2e80 && unit < 0xa000) || (unit >= 0xac00 && unit < 0xd7b0);
+}
+
+/** Thai, Lao, Burmese and Khmer. */
+function isSpaceless(unit: number): boolean {
+  return (
+    (unit >= 0xe00 && unit < 0xf00) || (unit >= 0x1000 && unit < 0x10a0) || (unit >= 0x1780 && unit < 0x1800)
+  );
+}
+
+/** A character beyond ASCII in lower case; 0 for a space or a mark. */
+function foldForeign(unit: number): number {
+  if (unit < 0x250) return foldLatin(unit);
+  if (unit >= 0x370 && unit < 0x590) return foldGreek(unit);
+  if (unit >= 0x1e00 && unit < 0x1f00)
+    return unit % 2 === 0 && (unit < 0x1e96 || unit > 0x1e9f) ? unit + 1 : unit;
+  if (unit >= 0xff00 && unit < 0xff66) return foldWide(unit);
+  return isForeignMark(unit) ? 0 : unit;
+}
+
+function foldLatin(unit: number): number {
+  if (unit < 0xc0) return unit === 0xaa || unit === 0xb5 || unit === 0xba ? unit : 0;
+  if (unit === 0xd7 || unit === 0xf7) return 0;
+  if (unit < 0xdf) return unit + 32;
+  // Two vowels of Vietnamese.
+  if (unit === 0x1a0 || unit === 0x1af) return unit + 1;
+  if (unit < 0x100 || unit >= 0x180 || unit === 0x138 || unit === 0x149 || unit === 0x17f) return unit;
+  if (unit === 0x178) return 0xff;
+  const odd = (unit >= 0x139 && unit <= 0x148) || unit >= 0x179;
+  return (unit % 2 === 1) === odd ? unit + 1 : unit;
+}
+
+/** Greek, Cyrillic and Armenian. */
+function foldGreek(unit: number): number {
+  if (unit === 0x37e || unit === 0x387) return 0;
+  if (unit === 0x386) return 0x3ac;
+  if (unit >= 0x388 && unit <= 0x38a) return unit + 37;
+  if (unit === 0x38c) return 0x3cc;
+  if (unit === 0x38e || unit === 0x38f) return unit + 63;
+  if (unit >= 0x391 && unit <= 0x3ab) return unit + 32;
+  // The sigma at the end of a word.
+  if (unit === 0x3c2) return 0x3c3;
+  if (unit >= 0x400 && unit < 0x410) return unit + 80;
+  if (unit >= 0x410 && unit < 0x430) return unit + 32;
+  if ((unit >= 0x460 && unit < 0x482) || (unit >= 0x48a && unit < 0x4c0) || (unit >= 0x4d0 && unit < 0x530))
+    return unit | 1;
+  if (unit >= 0x531 && unit <= 0x556) return unit + 48;
+  return (unit >= 0x55a && unit <= 0x55f) || unit === 0x589 || unit === 0x58a ? 0 : unit;
+}
+
+/** Letters and digits of double width are those of ASCII. */
+function foldWide(unit: number): number {
+  const narrow = unit - 0xfee0;
+  const kind = narrow < 128 ? CLASSES[narrow]! : OTHER;
+  return kind === CAPITAL ? narrow + 32 : kind === LETTER || kind === DIGIT ? narrow : 0;
+}
+
+/** Marks of Hebrew, Arabic and Indic scripts, general punctuation without joiners, symbols, marks of Chinese and Japanese. */
+function isForeignMark(unit: number): boolean {
+  if (unit < 0x700)
+    return (
+      [0x5be, 0x5c0, 0x5c3, 0x5f3, 0x5f4, 0x60c, 0x61b, 0x61f, 0x6d4].includes(unit) ||
+      (unit >= 0x66a && unit <= 0x66d)
+    );
+  if (unit < 0x2000) return unit === 0x964 || unit === 0x965 || unit === 0x970;
+  if (unit < 0x2070) return unit !== 0x200c && unit !== 0x200d;
+  if (unit < 0x2c00) return (unit >= 0x20a0 && unit < 0x20d0) || unit >= 0x2190;
+  return unit >= 0x3000 && unit < 0x3040 && !(unit >= 0x3005 && unit <= 0x3007);
 }
 
 function zeroCounts(chars: number): PromptCounts {

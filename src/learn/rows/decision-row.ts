@@ -73,16 +73,39 @@ export function hasOwnCost({ terms, candidates }: Pick<LoggedRow, "terms" | "can
 /** The digest of rows, whatever file or book they came from and in whatever order. `callCosts`: it covers the recorded costs of
  *  the calls. Trainers read none, so a digest of training rows leaves them out. */
 export function digestRows(rows: readonly LoggedRow[], { callCosts = false } = {}): Digest {
+  const candidatesOf = sharedTexts();
   // Embeddings follow from the prompts, and endpoints do not repeat their last bits.
   const lines = rows
-    .map(({ context: { embedding: _, ...context }, costUsd, ...row }) =>
-      canonicalize({ ...row, context, ...(callCosts && costUsd !== undefined ? { costUsd } : {}) }),
-    )
+    .map(({ context: { embedding: _, ...context }, costUsd, candidates, ...row }) => {
+      const rest = canonicalize({
+        ...row,
+        context,
+        ...(callCosts && costUsd !== undefined ? { costUsd } : {}),
+      });
+      // Keys ascend: the candidates stand between `atMs`, a number, and `chain`.
+      const comma = rest.indexOf(",");
+      return flat(`${rest.slice(0, comma)},"candidates":${candidatesOf(candidates)}${rest.slice(comma)}`);
+    })
     .sort();
   // Line by line: the lines of a large log joined would not fit into one string.
   const hash = createHash("sha256").update("rollbook.decision-rows.v1\0");
   for (const [i, line] of lines.entries()) hash.update(i === 0 ? line : `\n${line}`);
   return `sha256:${hash.digest("hex")}` as Digest;
+}
+
+/** The canonical text of lists, written once for rows that share one. */
+function sharedTexts(): (list: LoggedRow["candidates"]) => string {
+  const texts = new WeakMap<object, string>();
+  return (list) => {
+    const text = texts.get(list) ?? flat(canonicalize(list));
+    texts.set(list, text);
+    return text;
+  };
+}
+
+/** A text that was joined from pieces keeps them all in memory, several times its length; its copy does not. */
+function flat(text: string): string {
+  return Buffer.from(text).toString();
 }
 
 /** The digest of the rows' embeddings, in the order of the rows; undefined where none has any. */

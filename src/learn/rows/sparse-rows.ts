@@ -10,15 +10,17 @@ export interface SparseRows {
   readonly size: number;
 }
 
-/** Copies the vectors as they come: a reader may reuse its own. */
+/** Copies the vectors as they come: a reader may reuse its own. `entries`: how many there are at most, where that is known;
+ *  columns that grow take up to three times their length for a while. */
 export function gatherRows<T>(
   items: readonly T[],
   size: number,
   vectorOf: (item: T) => SparseVector,
+  entries = 1024,
 ): SparseRows {
   const start = new Int32Array(items.length + 1);
-  let indices = new Int32Array(1024);
-  let values = new Float64Array(1024);
+  let indices = new Int32Array(entries);
+  let values = new Float64Array(entries);
   let used = 0;
   items.forEach((item, r) => {
     const vector = vectorOf(item);
@@ -33,6 +35,20 @@ export function gatherRows<T>(
     start[r + 1] = used;
   });
   return { start, indices: indices.subarray(0, used), values: values.subarray(0, used), size };
+}
+
+/** The picked rows under their own numbers; the others are empty. */
+export function pickRows({ start, indices, values, size }: SparseRows, picked: Int32Array): SparseRows {
+  const kept = new Int32Array(start.length);
+  for (const r of picked) kept[r + 1] = start[r + 1]! - start[r]!;
+  for (let r = 1; r < kept.length; r++) kept[r] = kept[r]! + kept[r - 1]!;
+  const used = kept.at(-1)!;
+  const made = { indices: new Int32Array(used), values: new Float64Array(used) };
+  for (const r of picked) {
+    made.indices.set(indices.subarray(start[r]!, start[r + 1]!), kept[r]!);
+    made.values.set(values.subarray(start[r]!, start[r + 1]!), kept[r]!);
+  }
+  return { start: kept, ...made, size };
 }
 
 /** The same rows over the columns that occur, in order; `columns` says which those are. Place 0 stays first. */

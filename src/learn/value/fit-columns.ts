@@ -39,12 +39,16 @@ const MOST_DEVIATIONS = 4;
 /** A number whose range is this many deviations has a long tail. */
 const LONG_TAIL = 20;
 
+const BEYOND_ASCII = /[^\u0000-\u007f]/;
+
 /** Buckets by how much text there is; every field that occurs, numbers as numbers and the rest as categories. */
 export function deriveValueSpec(rows: readonly DecisionRow[], embedding?: ValueSpec["embedding"]): ValueSpec {
   const kinds = new Map<string, "number" | "category">();
   let chars = 0;
+  let foreign = false;
   for (const { context } of rows) {
     chars += context.prompt.length;
+    foreign ||= BEYOND_ASCII.test(context.prompt);
     for (const [name, value] of Object.entries(context.fields)) {
       if (typeof value === "string") kinds.set(name, "category");
       else if (!kinds.has(name)) kinds.set(name, "number");
@@ -56,57 +60,67 @@ export function deriveValueSpec(rows: readonly DecisionRow[], embedding?: ValueS
     schema: "rollbook.feature-spec.v2",
     wordBuckets: powerOfTwo(ROOM * terms),
     maxWords: Math.max(64, Math.min(MOST_WORDS, Math.floor(WORDS_KEPT / Math.max(1, rows.length)))),
+    ...(foreign ? { letters: "unicode" as const } : {}),
     fields: [...kinds].sort(([a], [b]) => (a < b ? -1 : 1)).map(([name, kind]) => ({ name, kind })),
     ...(embedding === undefined ? {} : { embedding }),
   };
 }
 
 export function encodeRows(items: readonly DecisionRow[], spec: ValueSpec): EncodedRows {
-  const columns = fitColumns(items, spec);
+  const { columns, entries } = fitColumns(items, spec);
   const reader = makeValueReader(spec, columns);
-  return { spec, columns, rows: gatherRows(items, reader.size, (row) => reader.context(row.context)) };
+  const rows = gatherRows(items, reader.size, (row) => reader.context(row.context), entries);
+  return { spec, columns, rows };
 }
 
-function fitColumns(items: readonly DecisionRow[], spec: ValueSpec): FittedColumns {
+/** Marks the count of an id that is a word or a pair of words. One array holds both: a large log has 16 million ids. */
+const WORD = 2 ** 31;
+const rowsOf = (mark: number) => (mark >= WORD ? mark - WORD : mark);
+
+function fitColumns(
+  items: readonly DecisionRow[],
+  spec: ValueSpec,
+): { columns: FittedColumns; entries: number } {
   const terms = new TermReader(spec);
-  const counts = new Int32Array(spec.wordBuckets);
-  const last = new Int32Array(spec.wordBuckets);
-  const isWord = new Uint8Array(spec.wordBuckets);
+  const marks = new Uint32Array(spec.wordBuckets);
   const dense = new DenseMoments(spec);
-  items.forEach(({ context }, r) => {
+  for (const { context } of items) {
     terms.read(context);
     dense.add(terms.dense);
-    for (let t = 0; t < terms.count; t++) {
-      const id = terms.ids[t]!;
-      if (t < terms.words) isWord[id] = 1;
-      if (last[id] === r + 1) continue;
-      last[id] = r + 1;
-      counts[id] = counts[id]! + 1;
-    }
-  });
-  const arms = new Set(items.flatMap(({ candidates }) => candidates.map(({ id }) => id))).size;
-  const least = leastRows({ counts, isWord }, { rows: items.length, most: MOST_WEIGHTS / Math.max(1, arms) });
+    countTerms(terms, marks);
+  }
+  const arms = new Set<string>();
+  for (const { candidates } of items) for (const { id } of candidates) arms.add(id);
+  const least = leastRows(marks, { rows: items.length, most: MOST_WEIGHTS / Math.max(1, arms.size) });
   const ids: number[] = [];
-  for (let id = 0; id < counts.length; id++) if (counts[id]! >= (isWord[id] === 1 ? least : 1)) ids.push(id);
-  return {
+  let entries = items.length * denseSizeOf(spec);
+  marks.forEach((mark, id) => {
+    if (rowsOf(mark) < (mark >= WORD ? least : 1)) return;
+    ids.push(id);
+    entries += rowsOf(mark);
+  });
+  const idfOf = (mark: number) => (mark >= WORD ? 1 + log((1 + items.length) / (1 + rowsOf(mark))) : 0);
+  const columns = {
     ids: Uint32Array.from(ids),
-    idf: Float64Array.from(ids, (id) =>
-      isWord[id] === 1 ? 1 + log((1 + items.length) / (1 + counts[id]!)) : 0,
-    ),
+    idf: Float64Array.from(ids, (id) => idfOf(marks[id]!)),
     ...dense.fitted(),
   };
+  return { columns, entries };
+}
+
+/** Counts every id of a question once. */
+function countTerms({ ids, words, count }: TermReader, marks: Uint32Array): void {
+  for (let t = 0; t < words; t++) if (marks[ids[t]!]! < WORD) marks[ids[t]!] = marks[ids[t]!]! + WORD;
+  const sorted = ids.slice(0, count).sort();
+  for (let t = 0; t < count; t++)
+    if (t === 0 || sorted[t] !== sorted[t - 1]) marks[sorted[t]!] = marks[sorted[t]!]! + 1;
 }
 
 /** In how many rows a word must occur: in two, or in more where there would be more than `most` columns. */
-function leastRows(
-  { counts, isWord }: { counts: Int32Array; isWord: Uint8Array },
-  { rows, most }: { rows: number; most: number },
-): number {
+function leastRows(marks: Uint32Array, { rows, most }: { rows: number; most: number }): number {
   const MOST_COUNTED = 64;
   const byCount = new Float64Array(MOST_COUNTED + 1);
-  counts.forEach((count, id) => {
-    if (isWord[id] === 1) byCount[Math.min(count, MOST_COUNTED)]!++;
-  });
+  for (const mark of marks) if (mark >= WORD) byCount[Math.min(mark - WORD, MOST_COUNTED)]!++;
   let least = rows < FEW_ROWS ? 1 : 2;
   let columns = byCount.subarray(least).reduce((sum, each) => sum + each, 0);
   while (columns > most && least < MOST_COUNTED) columns -= byCount[least++]!;

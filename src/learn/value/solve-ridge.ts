@@ -46,14 +46,21 @@ export function solveRidge(request: RidgeRequest): LinearValues {
   const { maxIterations = 60, tolerance = 1e-3 } = request;
   const system = new RidgeSystem(request);
   const { length } = system;
-  const point = request.from?.length === length ? request.from.slice() : new Float64Array(length);
-  const residual = system.residual(point);
-  const image = new Float64Array(length);
+  // The tolerance is a share of the residual at zero. Few vectors at once: each is as long as all weights.
+  const point = new Float64Array(length);
+  const residual = new Float64Array(length);
   const scaled = new Float64Array(length);
+  system.residual(point, residual);
   system.precondition(residual, scaled);
+  const enough = tolerance * tolerance * dot(residual, scaled);
+  if (request.from?.length === length) {
+    point.set(request.from);
+    system.residual(point, residual);
+    system.precondition(residual, scaled);
+  }
+  const image = new Float64Array(length);
   const direction = scaled.slice();
   let norm = dot(residual, scaled);
-  const enough = tolerance * tolerance * system.start();
   for (let i = 0; i < maxIterations && norm > enough; i++) {
     system.curvature(direction, image);
     const step = norm / dot(direction, image);
@@ -94,19 +101,10 @@ class RidgeSystem {
     this.#scores = new Float64Array(most);
   }
 
-  /** The squared norm of the residual at zero: what the tolerance is a share of. */
-  start(): number {
-    const zero = this.residual(new Float64Array(this.length));
-    const scaled = new Float64Array(this.length);
-    this.precondition(zero, scaled);
-    return dot(zero, scaled);
-  }
-
-  residual(point: Float64Array): Float64Array {
-    const out = new Float64Array(this.length);
+  residual(point: Float64Array, out: Float64Array): void {
+    out.fill(0);
     this.#sweep(point, out, true);
     for (let j = 0; j < out.length; j++) out[j] = -out[j]!;
-    return out;
   }
 
   curvature(direction: Float64Array, out: Float64Array): void {

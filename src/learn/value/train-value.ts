@@ -3,7 +3,14 @@
  *  Training = f(data, options, seed): rows are taken by id, solvers draw nothing, the seed deals the folds alone. */
 import { given, RollbookError } from "../../base/index.ts";
 import type { PolicyModel, Tensors, ValueSpec } from "../../policy/index.ts";
-import { type DecisionData, digestEmbeddings, type OutcomeRow, outcomesOf } from "../rows/index.ts";
+import {
+  compactRows,
+  type DecisionData,
+  digestEmbeddings,
+  type OutcomeRow,
+  outcomesOf,
+  pickRows,
+} from "../rows/index.ts";
 import { pointAt, type SweepPoint, sweepWeights, weightForBudget } from "./cost-weight.ts";
 import {
   dealFolds,
@@ -180,15 +187,17 @@ interface ChosenLearners {
   readonly held?: { readonly folds: Folds; readonly predictions: Float64Array; readonly value: PolicyValue };
 }
 
-function chooseLearners(data: ValueData, groups: readonly string[], options: ValueOptions): ChosenLearners {
+function chooseLearners(whole: ValueData, groups: readonly string[], options: ValueOptions): ChosenLearners {
   const families = familiesOf(options);
   if (new Set(groups).size < LEAST_ROWS) {
     const learner = cautious(options);
     return { parts: [{ learner, share: 1 }], tried: [] };
   }
-  const perRow = data.outcomes.target.length / groups.length;
+  const perRow = whole.outcomes.target.length / groups.length;
   const most = Math.min(TRIED_ROWS, Math.ceil(TRIED_OUTCOMES / perRow));
   const folds = dealFolds(groups, { count: FOLDS, most, seed: options.seed });
+  // Words of other rows have the weight 0 in every fold: without their columns the solvers' vectors are short.
+  const data = { ...whole, rows: compactRows(pickRows(whole.rows, folds.rows)).rows };
   const held = families.map((family) => {
     const plain = holdOut(data, folds, family);
     return bestOf([...plain, ...holdOut(data, folds, sharedVariants(data, bestOf(plain).best, options))]);

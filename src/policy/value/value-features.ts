@@ -148,7 +148,7 @@ export class TermReader {
     const { ids, dense } = this;
     const hashes = this.#hashes;
     const mask = this.#spec.wordBuckets - 1;
-    const counts = scanPrompt(prompt, hashes);
+    const counts = scanPrompt(prompt, hashes, { unicode: this.#spec.letters === "unicode" });
     promptMeasures(counts, dense);
     const words = Math.min(counts.words, hashes.length);
     let count = 0;
