@@ -17,6 +17,7 @@ export {
   datasetOf,
   isDataset,
   loadDecisions,
+  loadPart,
   requireDecisions,
   usableChains,
   viewDecisions,

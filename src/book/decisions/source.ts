@@ -4,12 +4,20 @@ import { createHash } from "node:crypto";
 import { createReadStream } from "node:fs";
 import { type Digest, RollbookError } from "../../base/index.ts";
 import type { ReplayStore } from "../../keep/replay/index.ts";
-import type { LoggedRow, StoredRow } from "../../learn/index.ts";
+import {
+  type LoggedRow,
+  partOf,
+  type SplitPart,
+  type SplitRule,
+  type StoredRow,
+  unitOf,
+} from "../../learn/index.ts";
 import type { TrainingDataset } from "../../policy/index.ts";
 import type { OpenBook } from "../open/index.ts";
 import type { AdmittedRollouts } from "../rollouts/index.ts";
 import { type DecisionRequest, decisionRows, everyDecision } from "./decision-rows.ts";
 import { readDataset, wrongUsage } from "./read-log.ts";
+import { emptyPart } from "./split-rows.ts";
 
 /** Decisions outside a book: a routing dataset, or a replay store: its directory, or s3://bucket/prefix. */
 export type DatasetSource = { readonly data: string } | { readonly replay: string };
@@ -27,25 +35,48 @@ interface LoadedDecisions {
   readonly manifest?: Digest;
 }
 
+/** Which of the rows that a request selects are kept in memory. */
+type IsKept = (row: LoggedRow) => boolean;
+
 export async function loadDecisions(
   source: DecisionSource,
   request: DecisionRequest,
+  isKept: IsKept = () => true,
 ): Promise<LoadedDecisions> {
-  if ("replay" in source) return loadReplay(source.replay, request);
+  if ("replay" in source) return loadReplay(source.replay, request, isKept);
   const rows: LoggedRow[] = [];
   if ("data" in source) {
-    for await (const row of readDataset(source.data)) if (passes(row, request)) rows.push(row);
+    for await (const row of readDataset(source.data)) if (passes(row, request) && isKept(row)) rows.push(row);
     return { rows };
   }
   const { admitted, rows: each } = await decisionRows(source, request);
-  for await (const row of each()) rows.push(row);
+  for await (const row of each()) if (isKept(row)) rows.push(row);
   return { rows, admitted };
 }
 
-async function loadReplay(root: string, request: DecisionRequest): Promise<LoadedDecisions> {
+/** The rows of one part of a split, which must not be empty. The others are read and let go. */
+export async function loadPart(
+  source: DecisionSource,
+  request: DecisionRequest,
+  { part, rule }: { part: SplitPart; rule: SplitRule },
+): Promise<readonly LoggedRow[]> {
+  const units = new Set<string>();
+  let read = 0;
+  const { rows } = await loadDecisions(source, request, (row) => {
+    const unit = unitOf(row, rule.unit);
+    units.add(unit);
+    read++;
+    return partOf(unit, rule) === part;
+  });
+  if (rows.length > 0) return rows;
+  throw emptyPart(part, { rows: read, units: units.size, unit: rule.unit });
+}
+
+async function loadReplay(root: string, request: DecisionRequest, isKept: IsKept): Promise<LoadedDecisions> {
   return withStore(root, request, async (store) => {
     const rows: LoggedRow[] = [];
-    for await (const chain of usableChains(store, request, root)) for (const { row } of chain) rows.push(row);
+    for await (const chain of usableChains(store, request, root))
+      for (const { row } of chain) if (isKept(row)) rows.push(row);
     return { rows, manifest: store.manifest.digest };
   });
 }

@@ -34,6 +34,7 @@ import {
   datasetOf,
   isDataset,
   loadDecisions,
+  loadPart,
   logWarnings,
   requireDecisions,
   requirePart,
@@ -121,11 +122,7 @@ export async function trainPolicy(source: DecisionSource, request: TrainRequest)
   const calibration =
     floorRisk === undefined
       ? []
-      : await embedded(
-          requirePart((await loadDecisions(source, request)).rows, "calibration", rule),
-          request,
-          source,
-        );
+      : await embedded(await loadPart(source, request, { part: "calibration", rule }), request, source);
   const model = withSplit(taught.model, {
     rule,
     units: { train: taught.units, calibration: calibration.map((row) => unitOf(row, rule.unit)) },

@@ -65,7 +65,8 @@ export async function* minibatches(store: ReplayStore, options: MinibatchOptions
   }
 }
 
-/** The rows of q_h whose task is in `split`; all without one. */
+/** The rows of q_h whose task is in `split`; all without one. Rows of q_h are rows of steps, and the facts say what a step is
+ *  about: the derived view is not asked. */
 export async function statesOf(store: ReplayStore, split?: string): Promise<Uint32Array> {
   if (split === undefined) return Uint32Array.from({ length: store.rows("q_h") }, (_, i) => i);
   const states = new Uint32Array(store.rows("q_h"));
@@ -74,14 +75,26 @@ export async function statesOf(store: ReplayStore, split?: string): Promise<Uint
     const texts = await reader.texts();
     const { split: splits } = await reader.read("sources", ["split"]);
     const wanted = texts.indexOf(split);
-    const array = await reader.array("q_h", "source");
+    const array = await reader.array("steps", "source");
     for await (const chunk of array.chunks()) {
       const sources = chunk.values as Int32Array;
-      for (let i = 0; i < sources.length; i++)
-        if (wanted >= 0 && splits[sources[i]!] === wanted) states[count++] = first.q_h + chunk.from + i;
+      for (let i = 0; i < sources.length; i++) {
+        const own = splits[sources[i]!];
+        if (own === undefined)
+          throw noSource(chunk.from + i, { source: sources[i]!, sources: splits.length });
+        if (wanted >= 0 && own === wanted) states[count++] = first.q_h + chunk.from + i;
+      }
     }
   }
   return states.subarray(0, count);
+}
+
+function noSource(step: number, facts: { source: number; sources: number }): RollbookError {
+  return new RollbookError(
+    "replay-bad-source",
+    { step, ...facts },
+    `step ${step} names the source ${facts.source}, of ${facts.sources} that there are. Restore the store from a copy; \`replay validate\` lists all damage.`,
+  );
 }
 
 export async function supervision(store: ReplayStore, states: ArrayLike<number>): Promise<Supervision> {

@@ -121,6 +121,20 @@ describe("minibatches", () => {
     expect(expected.length).toBeGreaterThan(0);
     expect(await collect(1, { split: "absent" })).toEqual([]);
   });
+
+  it("of a split are refused where a step names a source that is not there", async () => {
+    const damaged = new ReplayWorld();
+    const at = join(folder, "no-source");
+    await writeReplay({ root: at, read: damaged.read, rollouts: [damaged.addOne({})], ...quick });
+    await rewriteColumn<Int32Array>(at, "steps/source", { change: (source) => source.set([9999], 0) });
+    const opened = await openReplay(at);
+    const first = minibatches(opened, { size: 7, rng: rngFrom(1), split: "train" }).next();
+    expect(await rejectionOf(first)).toMatchObject({
+      code: "replay-bad-source",
+      fields: { step: 0, source: 9999 },
+    });
+    opened.close();
+  });
 });
 
 it("what an actor sees and what supervises it have no column in common, and together are the view", () => {
