@@ -62,6 +62,16 @@ describe("the confidence floor", () => {
     expect(interval.high).toBeGreaterThan(trueRisk(floor));
   });
 
+  it("does not call departures without risk because no failure was seen yet", () => {
+    const rows = drawRows(300, rngFrom(2)).map((row) => ({ ...row, measures: measuresOf(1, { terms: {} }) }));
+    const { estimate, interval } = realisedRisk(rows, { ...terms, floor: 0 });
+    expect(estimate.value).toBe(0);
+    // Weights of 0 and 2.5: an outcome that n·0.4 departures have not shown, at 2.5 each.
+    expect(interval.high).toBeCloseTo((2.5 * Math.log(40)) / 300, 3);
+    // A policy that never acts cannot lose anything.
+    expect(realisedRisk(rows, { ...terms, floor: null }).interval).toMatchObject({ low: 0, high: 0 });
+  });
+
   it("lets the policy act everywhere where it does no harm, and nowhere where too few rows speak", () => {
     const rows = drawRows(300, rngFrom(2)).map((row) => ({ ...row, measures: measuresOf(1, { terms: {} }) }));
     expect(calibrateFloor(rows, { ...terms, alpha: 0.1 })).toMatchObject({ floor: 0, empiricalRisk: 0 });

@@ -10,7 +10,14 @@
 import { RollbookError } from "../base/index.ts";
 import { type DecisionPolicy, distribution, type StaticTable } from "../policy/index.ts";
 import { type JudgedRow, requireRows } from "./evaluate/index.ts";
-import { type Estimate, estimateOf, type Interval, type Range, studentInterval } from "./ope/index.ts";
+import {
+  correctedInterval,
+  type Estimate,
+  type Interval,
+  meanOverUnits,
+  type Range,
+  type Units,
+} from "./ope/index.ts";
 
 export interface RiskTerms {
   readonly policy: DecisionPolicy;
@@ -44,14 +51,15 @@ export function calibrateFloor(
   checkAlpha(alpha);
   const { confidence, loss, units, largestLoss, feedback } = departures(rows, terms);
   const order = Array.from(confidence.keys()).sort((a, b) => confidence[b]! - confidence[a]!);
-  const corrected = (risk: number) => (units * risk + largestLoss) / (units + 1);
+  const corrected = (risk: number) => (units.count * risk + largestLoss) / (units.count + 1);
   let best = { floor: null as number | null, risk: 0, taken: 0 };
   let risk = 0;
   for (let from = 0; from < order.length; ) {
     let to = from;
     // Rows of one confidence pass or fail together.
     while (to < order.length && confidence[order[to]!] === confidence[order[from]!]) {
-      risk += loss[order[to]!]! / units;
+      const row = order[to]!;
+      risk += loss[row]! / units.rows[units.of[row]!]! / units.count;
       to++;
     }
     if (corrected(risk) > alpha) break;
@@ -61,7 +69,7 @@ export function calibrateFloor(
   return {
     floor: best.floor,
     alpha,
-    units,
+    units: units.count,
     largestLoss,
     empiricalRisk: best.risk,
     bound: corrected(best.risk),
@@ -70,54 +78,64 @@ export function calibrateFloor(
   };
 }
 
-/** The same risk on rows that neither trained nor calibrated, with a Student-t interval. */
+/** The same risk on rows that neither trained nor calibrated, with the interval of every estimate: departures whose failures the
+ *  log has not shown yet are no certainty. */
 export function realisedRisk(
   rows: readonly JudgedRow[],
   { floor, ...terms }: RiskTerms & { readonly floor: number | null },
 ): { readonly estimate: Estimate; readonly interval: Interval } {
-  const { confidence, loss, unitOf, units } = departures(rows, terms);
-  const sums = new Float64Array(units);
-  for (const [i, each] of confidence.entries())
-    if (floor !== null && each >= floor) sums[unitOf[i]!] = sums[unitOf[i]!]! + loss[i]!;
-  const estimate = estimateOf("risk", [{ top: sums, bottom: undefined }]);
-  return { estimate, interval: studentInterval(estimate) };
+  const { confidence, loss, weight, units } = departures(rows, terms);
+  const acts = (i: number) => floor !== null && confidence[i]! >= floor;
+  const [losses, weights] = [loss, weight].map((each) => each.map((one, i) => (acts(i) ? one : 0)));
+  // A loss lies between 0 and 1.
+  const exposure = { weights: weights!, units, width: 1 };
+  const estimate = meanOverUnits("risk", losses!, { units, exposure });
+  return { estimate, interval: correctedInterval(estimate) };
 }
 
-/** Each row's share of its unit's loss if the policy acts there. */
+/** What every row loses if the policy acts there, and the weight of the outcome that says so. */
 function departures(rows: readonly JudgedRow[], terms: RiskTerms) {
   requireRows(rows);
   const { policy, table, propensityFloor, range } = terms;
   checkTerms(terms);
   const full = rows.every((row) => row.known !== undefined);
-  const sizes = new Map<string, { at: number; rows: number }>();
-  for (const { unit } of rows) {
-    const found = sizes.get(unit);
-    if (found === undefined) sizes.set(unit, { at: sizes.size, rows: 1 });
-    else found.rows++;
-  }
   const router = { table, floor: 0, exploration: 0 };
-  const confidence = new Float64Array(rows.length);
-  const loss = Float64Array.from(rows, (row, i) => {
+  const [confidence, loss, weight] = [rows, rows, rows].map((each) => new Float64Array(each.length)) as [
+    Float64Array,
+    Float64Array,
+    Float64Array,
+  ];
+  for (const [i, row] of rows.entries()) {
     const trusted = distribution(row.context, row.candidates, { ...router, policy });
     const fallback = distribution(row.context, row.candidates, router).probabilities;
     confidence[i] = trusted.confidence!;
-    const lossOf = (c: number, quality: number | null) =>
-      fallback[c] === 1 ? 0 : trusted.probabilities[c]! * lossIn(range, quality, row);
-    if (full) {
-      const all = row.known!.reduce((sum, each, c) => sum + lossOf(c, each.quality), 0);
-      return all / sizes.get(row.unit)!.rows;
-    }
-    const weight = 1 / propensityOf(row, i, propensityFloor);
-    return (lossOf(row.chosen, row.measures.quality) * weight) / sizes.get(row.unit)!.rows;
-  });
+    const add = (c: number, quality: number | null, scale: number) => {
+      if (fallback[c] === 1) return;
+      weight[i] = weight[i]! + trusted.probabilities[c]! * scale;
+      loss[i] = loss[i]! + trusted.probabilities[c]! * scale * lossIn(range, quality, row);
+    };
+    if (full) for (const [c, each] of row.known!.entries()) add(c, each.quality, 1);
+    else add(row.chosen, row.measures.quality, 1 / propensityOf(row, i, propensityFloor));
+  }
   return {
     confidence,
     loss,
-    unitOf: Int32Array.from(rows, (row) => sizes.get(row.unit)!.at),
-    units: sizes.size,
+    weight,
+    units: unitsOfRows(rows),
     largestLoss: full ? 1 : 1 / propensityFloor,
     feedback: full ? ("full" as const) : ("bandit" as const),
   };
+}
+
+function unitsOfRows(rows: readonly JudgedRow[]): Units & { readonly rows: Float64Array } {
+  const places = new Map<string, number>();
+  const of = Int32Array.from(rows, ({ unit }) => {
+    if (!places.has(unit)) places.set(unit, places.size);
+    return places.get(unit)!;
+  });
+  const counts = new Float64Array(places.size);
+  for (const unit of of) counts[unit] = counts[unit]! + 1;
+  return { count: places.size, of, rows: counts };
 }
 
 function lossIn({ low, high }: Range, quality: number | null, row: JudgedRow): number {

@@ -72,14 +72,28 @@ describe("the report of a launch", () => {
     ]);
   });
 
-  it("has the t interval of the tasks' means", () => {
+  it("has the t interval of the tasks' means where they are many, and a wider one where they are few", () => {
+    // t(0.975, 999) = 1.96234; mean 0.5, standard error 0.5/√999.
+    const many = reportLaunch(
+      outcomes(Object.fromEntries(Array.from({ length: 1000 }, (_, i) => [`t${i}`, [i % 2]]))),
+    ).reward!;
+    expect((many.high! - 0.5) / (1.96234 * 0.5)).toBeCloseTo(1 / Math.sqrt(999), 3);
     // t(0.975, 2) = 4.30265; mean 0.5, standard error 0.5/√3.
     const { mean, low, high } = reportLaunch(outcomes({ a: [0], b: [0.5], c: [1] })).reward!;
     expect(mean).toBe(0.5);
-    expect([low, high]).toEqual([
-      expect.closeTo(0.5 - (4.30265 * 0.5) / Math.sqrt(3), 4),
-      expect.closeTo(0.5 + (4.30265 * 0.5) / Math.sqrt(3), 4),
-    ]);
+    expect(low).toBeLessThan(0.5 - (4.30265 * 0.5) / Math.sqrt(3));
+    expect(high).toBeGreaterThan(0.5 + (4.30265 * 0.5) / Math.sqrt(3));
+  });
+
+  it("does not take twenty passes, or twenty failures, for a proof that all pass or fail", () => {
+    const twenty = (reward: number) =>
+      outcomes(Object.fromEntries(Array.from({ length: 20 }, (_, i) => [`t${i}`, [reward]])));
+    // An outcome that 20 tasks have not shown has a probability of at most ln(40)/20 at this level.
+    const unseen = Math.log(40) / 20;
+    expect(reportLaunch(twenty(1)).reward!.low).toBeCloseTo(1 - unseen, 12);
+    expect(reportLaunch(twenty(0)).reward!.high).toBeCloseTo(unseen, 12);
+    const same = compareLaunches({ a: twenty(1), b: twenty(1) }).difference!;
+    expect([same.low, same.high]).toEqual([expect.closeTo(-unseen, 12), expect.closeTo(unseen, 12)]);
   });
 
   it("of nothing, or of one task, claims no interval", () => {
@@ -92,9 +106,9 @@ describe("the comparison of two launches", () => {
   it("pairs tasks: a shift of every task is found, whatever the tasks' own levels", () => {
     const levels = [0, 10, 20, 30, 40];
     const side = (shift: number) =>
-      outcomes(Object.fromEntries(levels.map((level, i) => [`t${i}`, [level + shift + i / 100]])));
+      outcomes(Object.fromEntries(levels.map((level, i) => [`t${i}`, [level + shift * (1 + i / 100)]])));
     const compared = compareLaunches({ a: side(0), b: [...side(1), ...outcomes({ extra: [5] })] });
-    expect(compared.difference!.mean).toBeCloseTo(1, 12);
+    expect(compared.difference!.mean).toBeCloseTo(1.02, 12);
     expect(compared.difference!.low).toBeGreaterThan(0.9);
     expect(compared).toMatchObject({ better: 5, worse: 0, equal: 0, onlyA: 0, onlyB: 1 });
   });

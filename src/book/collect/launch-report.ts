@@ -3,7 +3,7 @@
  *  Failures of provider, sandbox and infrastructure, failed tasks and cancellations say nothing about the agent: they are
  *  counted apart. A failure of the agent without a reward does not pass. */
 import { type Ending, type FailureOwner, outsideBaseline } from "../../contract/index.ts";
-import { estimateOf, studentInterval } from "../../judge/ope/index.ts";
+import { correctedInterval, estimateOf } from "../../judge/ope/index.ts";
 import type { LaunchOutcome } from "./launch-outcomes.ts";
 
 /** A rollout passes with this reward or more, unless told. */
@@ -74,7 +74,7 @@ export function reportLaunch(
       judged.length === 0
         ? []
         : ks.map((k) => ({ k, value: mean(judged.map((each) => passAtK(each.judged, each.passed, k))) })),
-    reward: meanInterval(means),
+    reward: meanInterval(means, rewardWidth(rewards)),
     quartiles: quartilesOf(rewards),
     unlabelled: outcomes.filter((each) => each.reward === null && !isOutside(each)).length,
     outside: outcomes.filter(isOutside).length,
@@ -123,7 +123,10 @@ export function compareLaunches(
   }
   return {
     ...{ a, b },
-    difference: meanInterval(pairs.map(({ difference }) => difference)),
+    difference: meanInterval(
+      pairs.map(({ difference }) => difference),
+      differenceWidth(pairs),
+    ),
     better: pairs.filter(({ difference }) => difference > 0).length,
     worse: pairs.filter(({ difference }) => difference < 0).length,
     equal: pairs.filter(({ difference }) => difference === 0).length,
@@ -187,16 +190,39 @@ export function failureReasons(endings: readonly Ending[]): FailureReason[] {
   return [...reasons.values()].sort((a, b) => b.count - a.count);
 }
 
-function meanInterval(values: readonly number[]): MeanInterval | null {
+/** As every interval of the judge: tasks that all earn the same are no proof that the next one will. */
+function meanInterval(values: readonly number[], width: number): MeanInterval | null {
   if (values.length === 0) return null;
-  const estimate = estimateOf("mean", [{ top: Float64Array.from(values), bottom: undefined }]);
-  const { low, high } = studentInterval(estimate, LEVEL);
+  const count = values.length;
+  const units = { count, of: Int32Array.from(values.keys()), rows: undefined };
+  const exposure = { weights: new Float64Array(count).fill(1), units, width };
+  const estimate = estimateOf("mean", [{ top: Float64Array.from(values), bottom: undefined }], exposure);
+  const { low, high } = correctedInterval(estimate, LEVEL);
   const isKnown = values.length > 1;
   return {
     mean: estimate.value,
     ...{ low: isKnown ? low : null, high: isKnown ? high : null, level: LEVEL, tasks: values.length },
   };
 }
+
+/** How far apart two outcomes of a task can be: what was seen, and 0 for a task that fails. Where nothing earned anything, a
+ *  pass would earn 1. */
+function rewardWidth(rewards: readonly number[]): number {
+  const high = rewards.reduce((most, each) => Math.max(most, each), 0);
+  const low = rewards.reduce((least, each) => Math.min(least, each), 0);
+  return high > low ? high - low : 1;
+}
+
+/** The same for paired differences. Where all tasks differ alike, the rewards say what another could do. */
+function differenceWidth(pairs: readonly TaskDifference[]): number {
+  const seen = pairs.map(({ difference }) => difference);
+  const rewards = rewardWidth(pairs.flatMap(({ a, b }) => [a, b]));
+  const width = Math.max(...seen) - Math.min(...seen);
+  return width > ROUNDING * rewards ? width : rewards;
+}
+
+/** A difference below this share of the rewards is rounding. */
+const ROUNDING = 1e-9;
 
 function quartilesOf(sorted: readonly number[]): LaunchReport["quartiles"] {
   if (sorted.length === 0) return null;

@@ -32,6 +32,14 @@ describe("a target known by its probabilities", () => {
     for (const i of [0, 1]) expect(b.rows[i]!.estimate.value).toBe(a.rows[i]!.estimate.value);
   });
 
+  it("needs no more of a small log than judges it: nothing is trained", () => {
+    const few = rows.slice(0, 40);
+    const target = { of: "candidates" as const, values: few.map(() => [1, 0]) };
+    const panel = evaluateTarget(few, { ...options, target }).panels.reward!;
+    if (panel.kind !== "refused") throw new Error("40 rows are too few");
+    expect(panel.reasons.join(" ")).toMatch(/Log about 200 different tasks; /);
+  });
+
   it("that is no distribution stops with the decision", () => {
     const values = rows.map(() => [0.7, 0.7]);
     expect(() => evaluateTarget(rows, { ...options, target: { of: "candidates", values } })).toThrow(

@@ -32,7 +32,8 @@ export function evaluateTarget(
   rows: readonly JudgedRow[],
   { target, ...options }: EvaluationOptions & { readonly target: TargetProbabilities },
 ): KnownTargetReport {
-  const data = new EvaluationData(rows, options);
+  // Nothing is trained from the log, so all of it judges.
+  const data = new EvaluationData(rows, { ...options, judgeShare: 1 });
   checkTarget(rows, target);
   const findings = checkData(rows);
   const asked = target.of === "candidates" ? ofCandidates(data, target) : ofChosen(data, target);

@@ -23,6 +23,11 @@ test("a log whose floor is calibrated needs twice as many tasks: a fifth of it j
   );
 });
 
+test("a log that nothing is trained from needs as many tasks as judge", () => {
+  expect(smallLogRemedy(null, 1)).toBe("Log about 200 different tasks; rows of one task count once");
+  expect(smallLogRemedy(2610, 1)).toMatch(/^Log about 2700 different tasks; /);
+});
+
 test("a split without a judge part says nothing of the log that judges", () => {
   expect(judgeShareOf([1, 0, 0], { isCalibrated: false })).toBe(0.4);
 });

@@ -5,6 +5,9 @@
  *  estimate needs. Rows of one unit are no independent evidence. */
 export const ENOUGH_UNITS = 1000;
 
+/** Of these, the units that judge. They are enough for a target that nothing is trained for. */
+const FEWEST_TO_JUDGE = ENOUGH_UNITS / 5;
+
 /** Of a log split 60/20/20 that no floor is calibrated on, the share that judges. */
 const JUDGE_SHARE = 0.4;
 
@@ -22,10 +25,14 @@ export function enoughToJudge(judgeShare = JUDGE_SHARE): number {
   return judgeShare * ENOUGH_UNITS;
 }
 
-/** The next step for a log that is too small, without a full stop. `judging`: units to judge by that would do, where the log shows
+/** The next step for a log that is too small, without a full stop. A `judgeShare` of 1: nothing is trained from it. `judging`: units to judge by that would do, where the log shows
  *  how many. */
 export function smallLogRemedy(judging: number | null = null, judgeShare = JUDGE_SHARE): string {
-  const units = Math.max(ENOUGH_UNITS, judging === null ? 0 : roundUp(judging / judgeShare));
+  const units = Math.max(
+    judgeShare === 1 ? FEWEST_TO_JUDGE : ENOUGH_UNITS,
+    judging === null ? 0 : roundUp(judging / judgeShare),
+  );
+  if (judgeShare === 1) return `Log about ${units} different tasks; rows of one task count once`;
   return `Log about ${units} different tasks in all, to train a router and judge it; rows of one task count once`;
 }
 

@@ -102,7 +102,7 @@ export function explainFault(fault: SupportFault, { names, judgeShare }: FaultCo
   switch (fault.kind) {
     case "thin-support":
       return isSmallLog(fault, judgeShare)
-        ? `the log is too small: ${plural(fault.units, "unit")} left to judge by. ${smallLogRemedy()}.`
+        ? `the log is too small: ${plural(fault.units, "unit")} left to judge by. ${smallLogRemedy(judgeShare === 1 ? fault.enough : null, judgeShare)}.`
         : `effective sample size ${fault.effectiveSize.toFixed(1)} of ${fault.units} units, ${fault.needed} needed: the target rarely does what was logged. ${smallLogRemedy(fault.enough, judgeShare)}. Or explore more, or judge a policy closer to the logging one.`;
     case "dominant-weight":
       return `one unit holds ${percent(fault.share)} of all weight (the largest weight of a row is ${fault.largestWeight.toPrecision(4)}), at most ${percent(fault.allowed)} allowed: the estimate would be that unit's reward. Raise the propensity floor of the logging policy.`;

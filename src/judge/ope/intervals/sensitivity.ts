@@ -4,8 +4,8 @@
  *  (Zhao, Small and Bhattacharya, 2019). Γ = 1 is no hidden bias. */
 import { RollbookError } from "../../../base/index.ts";
 import { type Estimate, ratioOverUnits } from "../estimators/index.ts";
-import { type LoggedDecisions, unitsOf } from "../log/index.ts";
-import { studentInterval } from "./student-interval.ts";
+import { type LoggedDecisions, outcomeWidth, unitsOf } from "../log/index.ts";
+import { correctedInterval } from "./corrected-interval.ts";
 
 export interface SensitivityBound {
   readonly gamma: number;
@@ -32,8 +32,8 @@ export function sensitivityBounds(
       gamma,
       low: low.value,
       high: high.value,
-      intervalLow: studentInterval(low, level).low,
-      intervalHigh: studentInterval(high, level).high,
+      intervalLow: correctedInterval(low, level).low,
+      intervalHigh: correctedInterval(high, level).high,
     };
   });
 }
@@ -81,5 +81,7 @@ function extreme({
     bottoms[row] = heavy[row]!;
   }
   const tops = bottoms.map((w, i) => w * log.reward[i]!);
-  return ratioOverUnits(`SNIPS at Γ = ${gamma}`, { tops, bottoms, units: unitsOf(log) });
+  const units = unitsOf(log);
+  const exposure = { weights: bottoms, units, width: outcomeWidth(log) };
+  return ratioOverUnits(`SNIPS at Γ = ${gamma}`, { tops, bottoms, units, exposure });
 }
