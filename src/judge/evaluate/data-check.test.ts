@@ -32,6 +32,36 @@ describe("duplicates", () => {
   });
 });
 
+describe("sessions whose decisions are units of their own", () => {
+  const inSessions = clean.map((row, i) => ({ ...row, session: `s-${Math.floor(i / 10)}` }));
+  const grouped = (rows: typeof inSessions) => rows.map((row) => ({ ...row, unit: row.session }));
+  const first = (i: number) => inSessions[i - (i % 10)]!;
+
+  it("are no finding where their decisions are independent, in 50 draws", () => {
+    for (let seed = 0; seed < 50; seed++)
+      expect(
+        checkData(
+          rareLog({ ...BETTER[0]!, rows: 300 }, seed).map((row, i) => ({
+            ...row,
+            session: `s-${Math.floor(i / 10)}`,
+          })),
+        ),
+      ).toEqual([]);
+  });
+
+  it("are found where a session is routed as a whole, unless it is the unit", () => {
+    const sticky = inSessions.map((row, i) => ({ ...row, chosen: first(i).chosen, propensity: 0.5 }));
+    expect(checkData(sticky)).toMatchObject([{ kind: "sessions", severity: "refuse" }]);
+    expect(checkData(grouped(sticky))).toEqual([]);
+  });
+
+  it("are found where rewards of a session go together, unless it is the unit", () => {
+    const alike = inSessions.map((row, i) => (i % 5 < 4 ? { ...row, reward: first(i).reward } : row));
+    expect(checkData(alike)).toMatchObject([{ kind: "sessions", severity: "refuse" }]);
+    expect(checkData(grouped(alike))).toEqual([]);
+  });
+});
+
 describe("other faults", () => {
   it("constant rewards", () => {
     expect(kinds(clean.map((row) => ({ ...row, reward: 1 })))).toEqual(["constant-reward"]);

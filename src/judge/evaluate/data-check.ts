@@ -1,13 +1,21 @@
-/** Faults of a decision log that no interval knows of: repeated rows, constant rewards, outliers, propensities that do not
- *  match the choices, rewards that drift, costs that only some rows have.
+/** Faults of a decision log that no interval knows of: repeated rows, sessions whose decisions go together, constant rewards,
+ *  outliers, propensities that do not match the choices, rewards that drift, costs that only some rows have.
  *  In: labelled rows in logging order. Out: findings, the most serious first. Pure. A finding of severity `refuse` makes
  *  intervals too narrow: the gate refuses such a log, and an evaluation certifies nothing. Others are warnings. */
 import { armsOf } from "../../learn/index.ts";
 import { CERTAIN_LOG, quantile } from "../ope/index.ts";
 import type { JudgedRow } from "./judged-row.ts";
+import { sessionDependence } from "./session-check.ts";
 
 export interface DataFinding {
-  readonly kind: "duplicates" | "constant-reward" | "propensities" | "outliers" | "drift" | "costs";
+  readonly kind:
+    | "duplicates"
+    | "sessions"
+    | "constant-reward"
+    | "propensities"
+    | "outliers"
+    | "drift"
+    | "costs";
   readonly severity: "refuse" | "warn";
   readonly message: string;
 }
@@ -18,6 +26,7 @@ const FAR = 4.5;
 export function checkData(rows: readonly JudgedRow[]): DataFinding[] {
   return [
     ...duplicates(rows),
+    ...sessions(rows),
     ...constantReward(rows),
     ...propensities(rows),
     ...outliers(rows),
@@ -98,6 +107,24 @@ function agreement(
     variance += same * (1 - same);
   }
   return { pairs, agree, z: variance === 0 ? 0 : (agree - expected) / Math.sqrt(variance) };
+}
+
+/** Decisions of one session as units of their own. */
+function sessions(rows: readonly JudgedRow[]): DataFinding[] {
+  const dependence = sessionDependence(rows, FAR);
+  if (dependence === undefined) return [];
+  const { kind, pairs, z } = dependence;
+  const what =
+    kind === "choices"
+      ? "decisions repeat the choice before them in their session more often than their probabilities allow"
+      : "rewards of one session go together";
+  return [
+    found(
+      "sessions",
+      "refuse",
+      `${what} (${pairs} decisions that follow another, z = ${z.toFixed(1)}): they are not independent, and intervals would be too narrow. Group them: train with --unit session, or give a session one task id.`,
+    ),
+  ];
 }
 
 function constantReward(rows: readonly JudgedRow[]): DataFinding[] {

@@ -21,6 +21,8 @@ export interface JudgedRow extends DecisionRow {
   readonly reward: number;
   /** Rows of one unit are split, resampled and counted together. */
   readonly unit: string;
+  /** Absent where nothing is known of sessions. */
+  readonly session?: string;
   /** The logged distribution, one entry per candidate; absent where only the choice's probability was logged. */
   readonly behaviour?: readonly number[];
   readonly measures: Measures;
@@ -76,6 +78,7 @@ function toJudged(
     propensity: row.propensity,
     reward,
     unit: unitOf(row, unit),
+    session: row.session,
     measures: measuresOf(reward, { terms, price: cost }),
     ...(logged ? { behaviour: candidates.map((one) => one.probability ?? 0) } : {}),
     ...(priced ? { prices: prices as number[] } : {}),

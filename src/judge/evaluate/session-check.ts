@@ -1,0 +1,91 @@
+/** Whether decisions of one session are independent, where they are units of their own.
+ *  In: labelled rows in logging order. Out: what shows that they are not. Pure.
+ *  Two signs. A decision repeats the choice of the one before it in its session more often than its probabilities allow: the
+ *  session was routed as a whole. Or rewards of one session go together, so that sessions vary far more than their decisions. */
+import type { JudgedRow } from "./judged-row.ts";
+
+export interface SessionDependence {
+  readonly kind: "choices" | "rewards";
+  /** Decisions that follow another of their session. */
+  readonly pairs: number;
+  readonly z: number;
+}
+
+/** Sessions of independent decisions vary as much as these; beyond this ratio intervals lose half of their width. */
+const MOST_RATIO = 2;
+
+/** Between fewer sessions a difference may as well be drift. */
+const LEAST_SESSIONS = 10;
+
+/** `far`: z-scores beyond it are no chance. */
+export function sessionDependence(rows: readonly JudgedRow[], far: number): SessionDependence | undefined {
+  const pairs = pairsOf(rows);
+  if (pairs.length === 0) return undefined;
+  const choices = scoreOf(pairs.flatMap(([before, row]) => repetition(before, row)));
+  if (choices > far) return { kind: "choices", pairs: pairs.length, z: choices };
+  const residual = residuals(rows);
+  const rewards = scoreOf(pairs.map(([before, row]) => residual.get(before)! * residual.get(row)!));
+  if (rewards > far && varianceRatio(rows, residual) > MOST_RATIO)
+    return { kind: "rewards", pairs: pairs.length, z: rewards };
+  return undefined;
+}
+
+type RowPair = readonly [before: JudgedRow, row: JudgedRow];
+
+/** Each row with the one before it in its session, where that is of another unit. */
+function pairsOf(rows: readonly JudgedRow[]): RowPair[] {
+  const last = new Map<string, JudgedRow>();
+  return rows.flatMap((row): RowPair[] => {
+    if (row.session === undefined) return [];
+    const before = last.get(row.session);
+    last.set(row.session, row);
+    return before === undefined || before.unit === row.unit ? [] : [[before, row]];
+  });
+}
+
+/** 1{the same choice}/p − 1, whose expectation is 0 where the probability is that of an independent choice. */
+function repetition(before: JudgedRow, row: JudgedRow): number[] {
+  const { id } = before.candidates[before.chosen]!;
+  const isOffered = row.candidates.some((one) => one.id === id && one.selectable);
+  if (!isOffered || row.propensity === null) return [];
+  return [row.candidates[row.chosen]!.id === id ? 1 / row.propensity - 1 : -1];
+}
+
+/** Σx / √Σx²: near a standard normal where the terms have no mean. */
+function scoreOf(terms: readonly number[]): number {
+  let [sum, squares] = [0, 0];
+  for (const each of terms) {
+    sum += each;
+    squares += each * each;
+  }
+  return squares === 0 ? 0 : sum / Math.sqrt(squares);
+}
+
+/** Rewards without the mean of the candidate that was chosen. */
+function residuals(rows: readonly JudgedRow[]): Map<JudgedRow, number> {
+  const sums = new Map<string, { sum: number; count: number }>();
+  for (const row of rows) {
+    const { id } = row.candidates[row.chosen]!;
+    const own = sums.get(id) ?? { sum: 0, count: 0 };
+    sums.set(id, { sum: own.sum + row.reward, count: own.count + 1 });
+  }
+  return new Map(
+    rows.map((row) => {
+      const { sum, count } = sums.get(row.candidates[row.chosen]!.id)!;
+      return [row, row.reward - sum / count];
+    }),
+  );
+}
+
+/** The variance of the sums of sessions over that of the sums of units. */
+function varianceRatio(rows: readonly JudgedRow[], residual: ReadonlyMap<JudgedRow, number>): number {
+  const [session, unit] = [new Map<string, number>(), new Map<string, number>()];
+  for (const row of rows) {
+    const key = row.session ?? row.unit;
+    session.set(key, (session.get(key) ?? 0) + residual.get(row)!);
+    unit.set(row.unit, (unit.get(row.unit) ?? 0) + residual.get(row)!);
+  }
+  const squares = (sums: Map<string, number>) =>
+    [...sums.values()].reduce((sum, each) => sum + each * each, 0);
+  return session.size < LEAST_SESSIONS || squares(unit) === 0 ? 1 : squares(session) / squares(unit);
+}
