@@ -1,5 +1,6 @@
 /** DR beside SNIPS on the same logs, and how often the interval of DR holds the truth: UCI sets with their raw features at
  *  three sizes, and a world whose rewards a linear model can learn. One part for each: `--only uci-optdigits-300`. */
+import type { Json } from "../../src/base/canonical-json.ts";
 import { type Rng, rngFrom } from "../../src/base/rng.ts";
 import {
   correctedInterval,
@@ -48,25 +49,32 @@ interface PairedWorld {
   readonly make: (rng: Rng) => LoggedDecisions;
 }
 
-function paired(set: string, { rng, scale }: JudgeOptions, { truth, ratio, make }: PairedWorld): JudgeRow[] {
+interface PairedTrial {
+  readonly dr: number;
+  readonly snips: number;
+  /** Whether the interval of DR holds the truth. */
+  readonly held: boolean;
+}
+
+function paired(set: string, { rng, scale, trials }: JudgeOptions, world: PairedWorld): JudgeRow[] {
+  const { truth, ratio, make } = world;
   const logs = Math.max(10, Math.round(LOGS * scale));
-  const errors: { dr: number; snips: number }[] = [];
-  let [held, refused] = [0, 0];
-  for (let log = 0; log < logs; log++) {
+  const named = `${set}, ${logs} logs`;
+  // Null: refused.
+  const found = trials.all<(PairedTrial & Record<string, Json>) | null>(set, logs, (log) => {
     const draw = rng.split(`${set} ${log}`);
     const decisions = make(draw);
-    if (supportFaults(diagnose(decisions)).length > 0) {
-      refused++;
-      continue;
-    }
+    if (supportFaults(diagnose(decisions)).length > 0) return null;
     const dr = doublyRobust(decisions, crossFitRewards(decisions, { rng: draw.split("model") }));
-    errors.push({ dr: dr.value - truth, snips: snips(decisions).value - truth });
     const { low, high } = correctedInterval(dr);
-    if (low <= truth && truth <= high) held++;
-  }
+    const errors = { dr: dr.value - truth, snips: snips(decisions).value - truth };
+    return { ...errors, held: low <= truth && truth <= high };
+  });
+  if (found === undefined) return [row(named, "not complete", "run it again with the same --trials")];
+  const errors = found.filter((each) => each !== null);
+  const refused = logs - errors.length;
   const share = rmse(errors, "dr") / rmse(errors, "snips");
-  const covered = held / errors.length;
-  const named = `${set}, ${logs} logs`;
+  const covered = errors.filter(({ held }) => held).length / errors.length;
   return [
     row(named, "RMSE of DR over that of SNIPS", `${share.toFixed(3)} ± ${errorOf(errors).toFixed(3)}`, {
       text: `≤ ${ratio}`,

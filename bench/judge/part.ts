@@ -3,6 +3,7 @@ import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { RollbookError } from "../../src/base/errors.ts";
 import type { Rng } from "../../src/base/rng.ts";
+import type { TrialFile } from "../support/trial-file.ts";
 
 export interface JudgeOptions {
   /** The folder of the public data sets. */
@@ -10,6 +11,8 @@ export interface JudgeOptions {
   readonly rng: Rng;
   /** 1 is the full count of repetitions and draws. */
   readonly scale: number;
+  /** Where long parts keep their trials. */
+  readonly trials: TrialFile;
 }
 
 export interface JudgePart {

@@ -4,10 +4,12 @@ import { isRollbookError, RollbookError } from "../../src/base/errors.ts";
 import { rngFrom } from "../../src/base/rng.ts";
 import { type JudgePart, type JudgeRow, row } from "../judge/part.ts";
 import { printTable } from "./interleave.ts";
+import { TrialFile } from "./trial-file.ts";
 
 const ABSENT = "not measured";
 
-/** Flags: --data DIR, --only PART, --scale N, --seed N, --json. */
+/** Flags: --data DIR, --only PART, --scale N, --seed N, --json. Long parts in pieces: --trials FILE --seconds N, again and again
+ *  until the table is there. */
 export async function runParts(PARTS: readonly JudgePart[], args: string[]): Promise<void> {
   const { values } = parseArgs({
     args,
@@ -16,6 +18,8 @@ export async function runParts(PARTS: readonly JudgePart[], args: string[]): Pro
       only: { type: "string" },
       scale: { type: "string", default: "1" },
       seed: { type: "string", default: "1" },
+      trials: { type: "string" },
+      seconds: { type: "string", default: "Infinity" },
       json: { type: "boolean", default: false },
     },
   });
@@ -29,9 +33,10 @@ export async function runParts(PARTS: readonly JudgePart[], args: string[]): Pro
     );
   }
   const rows: JudgeRow[] = [];
+  const trials = new TrialFile({ path: values.trials, seconds: Number(values.seconds) });
   for (const part of parts) {
     const rng = rngFrom(BigInt(values.seed)).split(part.name);
-    rows.push(...(await rowsOf(part, { data: values.data, rng, scale: Number(values.scale) })));
+    rows.push(...(await rowsOf(part, { data: values.data, rng, scale: Number(values.scale), trials })));
   }
   printTable(
     rows.map((each) => ({ ...each })),
