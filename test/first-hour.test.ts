@@ -160,7 +160,7 @@ describe("an agent that was edited", () => {
     expect([code, err]).toEqual([
       0,
       expect.stringMatching(
-        /1 rollout in the queue is for another agent than agent\.mjs \(agent-\w{12}\).*Copy/,
+        /1 rollout in the queue is for an agent other than agent\.mjs \(agent-\w{12}\).*Copy/,
       ),
     ]);
   });

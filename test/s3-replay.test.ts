@@ -109,7 +109,7 @@ await describeNeeding(s3Server, "a replay store in a bucket", () => {
     expect([chains, skipped, manifest.generation]).toEqual([26, 1, 2]);
     await expect(writeReplay(book, some(url))).rejects.toMatchObject({
       code: "replay-exists",
-      message: expect.stringMatching(`^${url} is a replay store already`),
+      message: expect.stringMatching(`^${url} is already a replay store`),
     });
     moveTo("b");
     expect(await validateReplay(url)).toMatchObject({ valid: true, rows: { chains: 27 } });

@@ -79,7 +79,7 @@ describe("parseJson", () => {
   it("says file, line and column of the fault, and what to do", () => {
     const error = refusal(() => parseJson('{\n  "a": 1,\n  "b": tru\n}', "runs/a.json"));
     expect(error.fields).toEqual({ where: "runs/a.json", line: 3, column: 8 });
-    expect(error.message).toBe("runs/a.json:3:8: expected a JSON value. Fix the JSON and try again.");
+    expect(error.message).toBe("runs/a.json:3:8: expected a JSON value. Correct the JSON and try again.");
   });
 
   it.each([

@@ -98,7 +98,7 @@ class Reader {
       const key = this.#string();
       if (Object.hasOwn(object, key)) {
         this.#at = start;
-        throw this.#fault("duplicate-key", `the key ${JSON.stringify(key)} stands twice in one object`, {
+        throw this.#fault("duplicate-key", `the key ${JSON.stringify(key)} appears twice in one object`, {
           key,
         });
       }
@@ -204,7 +204,7 @@ class Reader {
     return new RollbookError(
       code,
       { where: this.#where, line, column, ...fields },
-      `${at}: ${what}. Fix the JSON and try again.`,
+      `${at}: ${what}. Correct the JSON and try again.`,
       { cause },
     );
   }

@@ -119,7 +119,7 @@ export function toTimeMs(value: unknown, column: string, place: LinePlace): numb
     ? Math.round(number < 1e11 ? 1000 * number : number)
     : Date.parse(text.replace(" ", "T"));
   if (Number.isSafeInteger(at)) return at;
-  throw badRow(place, `${column} ${JSON.stringify(text)} is no time`, "Write it as ISO 8601");
+  throw badRow(place, `${column} ${JSON.stringify(text)} is not a time`, "Write it as ISO 8601");
 }
 
 export function toIndex(text: unknown, column: string, place: LinePlace): number {

@@ -70,7 +70,7 @@ export async function writeNewFile(
 
 function requireFree(path: string): void {
   if (existsSync(path))
-    throw new RollbookError("exists", { path }, `${path} is there already. Name another file.`);
+    throw new RollbookError("exists", { path }, `${path} already exists. Name another file.`);
 }
 
 /** A link fails where the name is taken, which a rename does not. */
@@ -80,7 +80,7 @@ function publish(temporary: string, path: string): void {
   } catch (cause) {
     const { code } = cause as NodeJS.ErrnoException;
     if (code === "EEXIST")
-      throw new RollbookError("exists", { path }, `${path} is there already. Name another file.`, { cause });
+      throw new RollbookError("exists", { path }, `${path} already exists. Name another file.`, { cause });
     // File systems without hard links.
     if (code !== "EPERM" && code !== "ENOTSUP" && code !== "ENOSYS") throw cause;
     requireFree(path);

@@ -114,11 +114,11 @@ describe("routing rows", () => {
 
   test.each([
     ["names the wrong model", { ...plain, action_fallback: 0 }, "wrong model"],
-    ["chose nobody", { ...plain, model_chosen: "huge" }, "no selectable candidate"],
+    ["chose nobody", { ...plain, model_chosen: "huge" }, "not a selectable candidate"],
     ["has a propensity above 1", { ...plain, propensity: 1.5 }, "not in (0, 1]"],
     ["has a propensity of 0", { ...plain, propensity: 0 }, "not in (0, 1]"],
     ["has a reward that is no number", { ...plain, reward: "good" }, "not a finite number"],
-    ["has no time", { ...plain, timestamp: "soon" }, "no time"],
+    ["has no time", { ...plain, timestamp: "soon" }, "not a time"],
     ["is of a later version", { ...plain, schema_version: 2 }, "version"],
   ])("a row that %s stops with its line", async (_what, row, text) => {
     await expect(read({ ...plain, decision_id: "d" }, row)).rejects.toThrow(

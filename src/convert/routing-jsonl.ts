@@ -63,7 +63,7 @@ export async function* readDecisions(file: string): AsyncGenerator<LoggedRow> {
     const row = { ...read, candidates: lists.shared(read.candidates) };
     const before = seen.add(row.id, place.line);
     if (before !== undefined)
-      throw badRow(place, `decision ${row.id} stands on line ${before} already`, "Keep one of them");
+      throw badRow(place, `decision ${row.id} is already on line ${before}`, "Keep one of them");
     yield row;
   }
 }
@@ -190,7 +190,11 @@ function parseRow(raw: JsonFields, place: LinePlace): RoutingRow {
   );
   const primary = optionalText(raw, "primary_model", place) ?? defaults.primary_model;
   if (!state.candidates.some((one) => one.id === chosen && one.selectable))
-    throw badRow(place, `${chosen} was chosen but is no selectable candidate`, "Add it to state.candidates");
+    throw badRow(
+      place,
+      `${chosen} was chosen but is not a selectable candidate`,
+      "Add it to state.candidates",
+    );
   const fallbackFlag = chosen === primary ? 0 : 1;
   if (raw.action_fallback !== undefined && raw.action_fallback !== fallbackFlag)
     throw badRow(
@@ -346,7 +350,7 @@ function textOf(raw: JsonFields, name: string, place: LinePlace): string {
   throw badRow(
     place,
     `${name} is ${JSON.stringify(value) ?? "missing"}`,
-    "Give a text; a file of another form becomes a dataset with `rollbook data import --map`",
+    "Add it as a string, or convert a file with other columns with `rollbook data import --map`",
   );
 }
 
@@ -365,7 +369,7 @@ function timeOf(value: unknown, place: LinePlace): string {
   if (!Number.isNaN(time.getTime())) return time.toISOString();
   throw badRow(
     place,
-    `timestamp ${JSON.stringify(value) ?? "is missing"} is no time`,
+    `timestamp ${JSON.stringify(value) ?? "is missing"} is not a time`,
     "Write it as ISO 8601",
   );
 }

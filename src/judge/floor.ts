@@ -152,7 +152,7 @@ function propensityOf({ id, propensity }: JudgedRow, row: number, least: number)
     throw new RollbookError(
       "missing-propensity",
       { row, decision: id },
-      `decision ${id} (row ${row}): its propensity was not logged, and no promise rests on a guess. Log propensities, or leave out --floor-risk.`,
+      `decision ${id} (row ${row}): its propensity was not logged, and a guaranteed floor needs logged propensities. Log propensities, or leave out --floor-risk.`,
     );
   if (propensity >= least) return propensity;
   throw new RollbookError(

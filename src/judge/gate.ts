@@ -281,16 +281,16 @@ const finiteOrNull = (value: number) => (Number.isFinite(value) ? value : null);
 export function checkRule({ alpha, tried, epsilonQuality, epsilonCost }: GateRule, given: number): void {
   const wrong =
     given === 0
-      ? "there is no candidate"
+      ? "no candidate is given. Name one"
       : !(alpha > 0 && alpha < 0.5)
-        ? `alpha ${alpha} is not between 0 and 0.5`
+        ? `alpha is ${alpha}. Give a number between 0 and 0.5`
         : !(Number.isInteger(tried) && tried >= given)
-          ? `${tried} candidates tried, ${given} given: all that were tried count`
+          ? `${given} candidates are given, and --candidates-tried is ${tried}. Count every candidate that was tried`
           : !(epsilonQuality >= 0) || !(epsilonCost === null || epsilonCost >= 0)
-            ? "a margin is below 0"
+            ? "a margin is below 0. Give 0 or more"
             : undefined;
   if (wrong !== undefined)
-    throw new RollbookError("bad-rule", { alpha, tried, given }, `the gate's rule: ${wrong}. Correct it.`);
+    throw new RollbookError("bad-rule", { alpha, tried, given }, `the gate cannot apply its rule: ${wrong}.`);
 }
 
 export function noCost(rows: readonly Pick<JudgedRow, "id" | "measures">[]): RollbookError {
@@ -307,6 +307,6 @@ function noPromise(method: string, measure: string): RollbookError {
   return new RollbookError(
     "range-unknown",
     { method, measure },
-    `a ${method} bound needs what was promised before the data: the range of ${measure} and the least propensity. State --${isBurden(measure as Measure) ? "cost" : "quality"}-range and --propensity-floor, or use --method student-t.`,
+    `a ${method} bound needs limits that were fixed before the data was seen: the range of ${measure} and the least propensity. State --${isBurden(measure as Measure) ? "cost" : "quality"}-range and --propensity-floor, or use --method student-t.`,
   );
 }

@@ -288,7 +288,7 @@ function contradictionIn({
       : "learner and learners exclude each other. Remove one of them";
   const kinds = (learners ?? []).map(({ kind }) => kind);
   const twice = kinds.find((kind, i) => kinds.indexOf(kind) !== i);
-  if (twice !== undefined) return `learners: ${twice} stands twice. Name each kind once`;
+  if (twice !== undefined) return `learners: ${twice} appears twice. Name each kind once`;
   if (rest.workers === 0 && rest.queue === undefined)
     return "workers: 0 runs nothing. Name a queue that other workers join, or raise it";
   if (rest.queue !== undefined && rest.gateways === undefined)

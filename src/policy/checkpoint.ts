@@ -121,7 +121,7 @@ export function sealCheckpoint(model: PolicyModel, facts: RevisionFacts): Checkp
 /** Writes beside the place and renames: the folder is there whole or not at all. Never overwrites. */
 export function writeCheckpoint(folder: string, { bytes, revision, promise }: Checkpoint): void {
   if (existsSync(folder))
-    throw new RollbookError("exists", { folder }, `${folder} is there already. Name another folder.`);
+    throw new RollbookError("exists", { folder }, `${folder} already exists. Name another folder.`);
   const temp = `${folder}.tmp-${process.pid}`;
   makeDirectory(dirname(folder));
   rmSync(temp, { recursive: true, force: true });

@@ -51,8 +51,8 @@ describe("readYaml", () => {
     }
   });
 
-  it("refuses a key that stands twice, at any depth", () => {
-    expect(() => read("a: 1\na: 2")).toThrow('refused: Map keys must be unique: "a" stands twice');
+  it("refuses a key that appears twice, at any depth", () => {
+    expect(() => read("a: 1\na: 2")).toThrow('refused: Map keys must be unique: "a" appears twice');
     expect(() => read("x: [{b: 1, b: 2}]")).toThrow("unique");
   });
 });

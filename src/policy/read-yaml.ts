@@ -55,7 +55,7 @@ function problemIn(root: ParsedNode | null): string | undefined {
     entries += node.items.length;
     if (entries > MAX_ENTRIES) return `it has more than ${MAX_ENTRIES} entries`;
     const twice = isMap(node) ? doubledKey(node.items.map(({ key }) => key)) : undefined;
-    if (twice !== undefined) return `Map keys must be unique: ${twice} stands twice`;
+    if (twice !== undefined) return `Map keys must be unique: ${twice} appears twice`;
     const children = isMap(node) ? node.items.flatMap(({ key, value }) => [key, value]) : node.items;
     for (const child of children)
       if (child !== null) levels.push({ node: child as ParsedNode, depth: depth + 1 });

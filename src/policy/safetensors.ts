@@ -118,10 +118,10 @@ function readHeader(bytes: Uint8Array, where: string): Record<string, unknown> {
   try {
     value = parseJson(decodeUtf8(bytes, where).trimEnd(), where);
   } catch (cause) {
-    throw bad(where, `${where}: the header is no JSON (${reasonOf(cause)})`, cause);
+    throw bad(where, `${where}: the header is not JSON (${reasonOf(cause)})`, cause);
   }
   if (isObject(value)) return value;
-  throw bad(where, `${where}: the header is no JSON object`);
+  throw bad(where, `${where}: the header is not a JSON object`);
 }
 
 function readEntry(name: string, entry: unknown, where: string): PlacedTensor {
@@ -132,7 +132,7 @@ function readEntry(name: string, entry: unknown, where: string): PlacedTensor {
   const dtype = typeof type === "string" ? TYPES.get(type) : undefined;
   if (dtype === undefined)
     throw fault(`is of type ${JSON.stringify(type)}. Known types: ${[...TYPES.keys()].join(", ")}`);
-  if (!isCounts(shape)) throw fault("has a shape that is no list of whole numbers");
+  if (!isCounts(shape)) throw fault("has a shape that is not a list of whole numbers");
   if (!isCounts(offsets) || offsets.length !== 2) throw fault("has no pair of data_offsets");
   const [from, to] = offsets as [number, number];
   if (to - from !== product(shape) * ITEM_BYTES[dtype])

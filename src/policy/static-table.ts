@@ -64,7 +64,7 @@ export function parseStaticTable(text: string, where: string, known?: Iterable<s
     const near = nearestName(name, [...allowed]);
     throw bad(
       where,
-      `it chooses ${JSON.stringify(name)}, which is no candidate. ${near === undefined ? "" : `Did you mean ${near}? `}Known: ${[...allowed].join(", ")}`,
+      `it chooses ${JSON.stringify(name)}, which is not a candidate. ${near === undefined ? "" : `Did you mean ${near}? `}Known: ${[...allowed].join(", ")}`,
     );
   }
   return {

@@ -171,7 +171,7 @@ const WORDS: Readonly<Record<string, string>> = {
   "over-context": "the request does not fit its context",
   "context-unknown": "its context length is not declared",
   failed: "it failed on this call",
-  resting: "its upstream rests after failures",
+  resting: "its upstream is paused after failures",
 };
 
 function inWords(reason: string): string {

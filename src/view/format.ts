@@ -96,7 +96,11 @@ export function renderError(error: unknown, options: { json: boolean; debug: boo
 function foreignError(error: unknown): RollbookError {
   const { code, message, path } = error as NodeJS.ErrnoException;
   if (code === "ENOENT" && path !== undefined)
-    return new RollbookError("no-file", { path }, `${path} does not exist. Check the path.`);
+    return new RollbookError(
+      "no-file",
+      { path },
+      `${path.replace(/\.part$/, "")} cannot be opened: the file or its folder does not exist. Check the path.`,
+    );
   if (code === "EISDIR")
     return new RollbookError(
       "no-file",

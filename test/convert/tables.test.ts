@@ -359,7 +359,7 @@ describe("data export --format parquet", () => {
     expect(existsSync(out)).toBe(false);
     await cli.ok(table("calls", "", out).replaceAll("  ", " "));
     const again = await cli.run(table("calls", "", out).replaceAll("  ", " "));
-    expect([again.code, again.err]).toEqual([1, expect.stringContaining("is there already")]);
+    expect([again.code, again.err]).toEqual([1, expect.stringContaining("already exists")]);
     expect(readdirSync(cli.folder).filter((name) => name.includes("partial"))).toEqual([]);
   });
 });

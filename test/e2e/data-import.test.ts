@@ -79,7 +79,7 @@ describe("the candidates of an imported row", () => {
     const beyond = await faultOf("arm,score,p\n0,1,0.5\n2,0,0.5\n", `${CSV} --actions 2`);
     expect(beyond.message).toMatch(/log:3: action 2 is not in 0 … 1/);
     const name = await faultOf("arm,score,p\nsmall,1,0.5\n", `${CSV} --actions 2`);
-    expect(name.message).toMatch(/arm "small" is no number.*--actions a,b,c/);
+    expect(name.message).toMatch(/arm "small" is not a number of 0 or more.*--actions a,b,c/);
     for (const format of ["routing", "vw-adf", "vw-dsjson"]) {
       const idle = await faultOf("", `--format ${format} --actions 2`);
       expect([idle.exit, idle.message]).toEqual([2, expect.stringContaining("--actions changes nothing")]);
@@ -263,7 +263,7 @@ describe("the same rows in two files", () => {
     await cli.ok(`train ridge --data ${a} --split all --out ${policy} --id r-1`);
     const { code, err } = await cli.run(`evaluate --data ${b} --checkpoint ${policy}`);
     expect(code).toBe(1);
-    expect(err).toContain("none of the 60 rows may judge: 60 are for training or were trained on");
+    expect(err).toContain("none of the 60 rows can judge the policy: 60 are for training or were trained on");
   });
 
   it("enter a book once: the second import adds nothing and says so", async () => {

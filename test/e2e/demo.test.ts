@@ -52,7 +52,7 @@ describe("rollbook demo", () => {
     const cli = new Cli();
     const out = join(cli.folder, "d");
     for (const [words, said] of [
-      [`--out ${out} --rollouts 7`, "give an even number"],
+      [`--out ${out} --rollouts 7`, "Give an even number"],
       [`--resume --out ${out}`, "holds no demo"],
       [`--resume --seed 2 --out ${out}`, "with its own seed"],
       [`--tour --windows 2`, "--tour takes no"],

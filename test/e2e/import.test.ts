@@ -100,7 +100,7 @@ describe("an error", () => {
         "newer rollbook",
       );
     expect((await cli.run("artifact import -", lines({ schema: "rollbook.rollouts.v2" }))).err).toContain(
-      "Import can read",
+      "Import also reads",
     );
   });
 

@@ -294,7 +294,7 @@ describe("bad input is named with its row and the remedy", () => {
       cli,
       `train bc --data ${data} --out ${cli.folder}/x --id x --floor-risk 0.1`,
     );
-    expect(promised.message).toMatch(/no promise rests on a guess/);
+    expect(promised.message).toMatch(/a guaranteed floor needs logged propensities/);
   });
 
   it("one-class data", async () => {

@@ -67,7 +67,7 @@ describe("networks on the command line", () => {
     const [made] = await cli.json(`train ppo --steps 1024 --epochs 2 --out ${out} --id ppo-1`);
     expect(made).toMatchObject({ arms: ["left", "right"], report: { checks: { weightsChanged: true } } });
     const again = await cli.run(`train ppo --steps 1024 --out ${out} --id ppo-1`);
-    expect([again.code, again.err]).toEqual([1, expect.stringContaining("is there already")]);
+    expect([again.code, again.err]).toEqual([1, expect.stringContaining("already exists")]);
     const idle = await cli.run(`train ppo --tasks x --out ${out}2 --id ppo-2`);
     expect([idle.code, idle.err]).toEqual([2, expect.stringContaining("no effect on cart-pole")]);
   });

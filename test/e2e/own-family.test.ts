@@ -67,7 +67,7 @@ for await (const { task } of generateTasks({ count: 2, seed: 3, families: [famil
 
 describe("a family file", () => {
   it.each([
-    ["export default 1;", "is no object"],
+    ["export default 1;", "is not an object"],
     ['export default { name: "a/b", language: "javascript", draw() {} };', "has a name that"],
     [
       'export default { name: "js-bugfix", language: "javascript", draw() {} };',

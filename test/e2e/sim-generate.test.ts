@@ -24,7 +24,7 @@ describe("rollbook sim generate", () => {
       );
     expect(readTasks(join(cli.folder, "first"))).toHaveLength(7);
     const again = await cli.run(generate("first"));
-    expect([again.code, again.err]).toEqual([1, expect.stringMatching(/there already.*--out/)]);
+    expect([again.code, again.err]).toEqual([1, expect.stringMatching(/already exists.*--out/)]);
   });
 
   it("draws named families and difficulties without proof, and says so as JSON", async () => {

@@ -58,7 +58,7 @@ export function checkQueue(
   throw new RollbookError(
     "no-queue",
     { path },
-    `${path} is not there. \`rollbook launch\` makes one; name it with --queue.`,
+    `${path} does not exist. \`rollbook launch\` makes one; name it with --queue.`,
   );
 }
 

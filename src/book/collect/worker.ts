@@ -109,6 +109,6 @@ async function tellForeignWork(
   const { waiting } = await queue.counts();
   if (waiting > 0)
     log?.(
-      `${plural(waiting, "rollout")} in the queue ${waiting === 1 ? "is" : "are"} for another agent than ${name} (${agentName(digest)}): a worker takes work of the very file that was launched. Copy that file here, or launch again with this one.`,
+      `${plural(waiting, "rollout")} in the queue ${waiting === 1 ? "is" : "are"} for an agent other than ${name} (${agentName(digest)}): a worker runs only the agent file that was launched. Copy that file here, or launch again with this one.`,
     );
 }

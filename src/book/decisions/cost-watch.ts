@@ -25,7 +25,7 @@ export class CostWatch {
       warnings.push({
         code: "cost-not-kept",
         fields: dropped,
-        message: `the book does not keep cost_usd of ${plural(dropped.count, "decision")} (first ${dropped.first}): a cost term or the prices of all candidates are there already. Remove these from the file to judge by cost_usd.`,
+        message: `the book does not keep cost_usd of ${plural(dropped.count, "decision")} (first ${dropped.first}): a cost term or the prices of all candidates are already in the file. Remove these from the file to judge by cost_usd.`,
       });
     if (kept.count > 0 && this.#own > 0)
       warnings.push({

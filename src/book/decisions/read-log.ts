@@ -164,7 +164,7 @@ async function mappedTable(
   stated?: ActionSet,
 ): Promise<Decisions> {
   if (stated !== undefined && columns.candidates !== undefined)
-    throw wrongUsage("--actions changes nothing where the map has candidates=…. Leave one of them out");
+    throw wrongUsage("--actions changes nothing if --map has candidates=…. Remove one of them");
   const found = await surveyTable(file, { columns, form, stated });
   const rows = readMappedTable(file, { columns, form, ...given({ actions: found.names }) });
   return { rows: withActions(rows, { count: found.count, file }), names: found.names };
@@ -183,7 +183,7 @@ function required<T>(value: T | undefined, flag: string): T {
 function idle(flag: string, format: string): RollbookError {
   const why =
     flag === "--map"
-      ? "only csv, jsonl, parquet and outcomes have columns to name"
+      ? "--map works only with csv, jsonl, parquet and outcomes"
       : "its rows list their candidates";
   return wrongUsage(`${flag} changes nothing for ${format}: ${why}. Leave it out`);
 }

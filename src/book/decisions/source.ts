@@ -164,7 +164,7 @@ export function requireDecisions(rows: readonly LoggedRow[]): readonly LoggedRow
   throw new RollbookError(
     "empty-split",
     { rows: 0 },
-    "there are no rows. Log decisions, or loosen the filters.",
+    "no decisions to use: the source is empty, or the filters exclude all of it. Log decisions, or remove a filter.",
   );
 }
 

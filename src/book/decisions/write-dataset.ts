@@ -29,7 +29,7 @@ export async function writeDataset(
 
 function requireNew(path: string): void {
   if (existsSync(path))
-    throw new RollbookError("exists", { path }, `${path} is there already. Name another file with --out.`);
+    throw new RollbookError("exists", { path }, `${path} already exists. Name another file with --out.`);
 }
 
 /** A value a line. Returns how many. */

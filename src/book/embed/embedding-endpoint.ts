@@ -151,6 +151,6 @@ function badReply({ url }: EmbeddingEndpoint, what: string): RollbookError {
   return new RollbookError(
     "bad-embedding",
     { url: where },
-    `the reply of ${where} is no list of embeddings: ${what}. The endpoint must answer as OpenAI's /v1/embeddings does.`,
+    `the reply of ${where} is not a list of embeddings: ${what}. The endpoint must answer as OpenAI's /v1/embeddings does.`,
   );
 }

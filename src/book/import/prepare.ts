@@ -146,6 +146,6 @@ function unknownKind(kind: unknown, where: string): RollbookError {
   return refuse(
     "unknown-schema",
     { where, actual: kind },
-    `${where}: ${found}. Import can read ${IMPORTABLE_KINDS.join(", ")} and psionic-v1 artifacts and revisions.`,
+    `${where}: ${found}. Give it one of ${IMPORTABLE_KINDS.join(", ")}. Import also reads psionic-v1 artifacts and revisions, and chat logs with request and response.`,
   );
 }

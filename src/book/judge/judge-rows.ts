@@ -81,7 +81,7 @@ function nothingLeft(
   return new RollbookError(
     "empty-split",
     { rows, train, calibration, unlabelled },
-    `none of the ${rows} rows may judge: ${train} are for training or were trained on, ${calibration} for calibration, ${unlabelled} have no outcome. Give rows the policy has not seen, or train with a judge share in --split.`,
+    `none of the ${rows} rows can judge the policy: ${train} are for training or were trained on, ${calibration} for calibration, ${unlabelled} have no outcome. Use rows that the policy was not trained on, or train with a judge share in --split.`,
   );
 }
 

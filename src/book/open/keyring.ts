@@ -77,7 +77,7 @@ export function createKey(keyring: Keyring, options: { replace?: boolean } = {})
     throw new RollbookError(
       "key-exists",
       { path: keyring.keyPath },
-      `${keyring.keyPath} exists already. Keep it, or replace it with --force.`,
+      `${keyring.keyPath} already exists. Keep it, or replace it with --force.`,
     );
   }
   const old = loadReadable(keyring);

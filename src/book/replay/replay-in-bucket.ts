@@ -223,7 +223,7 @@ class ReplayView {
     return new RollbookError(
       "replay-exists",
       { url },
-      `${url} is a replay store already. Name another prefix.`,
+      `${url} is already a replay store. Name another prefix.`,
     );
   }
 

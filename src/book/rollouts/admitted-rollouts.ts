@@ -229,7 +229,7 @@ function envelopesOf(index: BookIndex, experiment: string): ReadonlySet<Digest> 
   throw new RollbookError(
     "not-found",
     { experiment, known },
-    `no rollout of the book is of experiment ${experiment}. ${known.length === 0 ? "None has an experiment" : `It has ${known.join(", ")}`}.`,
+    `the book has no rollouts of experiment ${experiment}. ${known.length === 0 ? "No rollout of the book names an experiment" : `It has ${known.join(", ")}`}.`,
   );
 }
 
@@ -269,7 +269,7 @@ function requireFamily(index: BookIndex, family: Id): Id {
   throw new RollbookError(
     "not-found",
     { what: "family", family, families },
-    `no rollout of the book is of family ${family}. It has ${families.slice(0, 20).join(", ")}.`,
+    `the book has no rollouts of family ${family}. It has ${families.slice(0, 20).join(", ")}.`,
   );
 }
 

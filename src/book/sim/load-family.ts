@@ -29,7 +29,7 @@ export async function loadFamily(file: string): Promise<TaskFamily> {
 }
 
 function faultOf(family: unknown): string | undefined {
-  if (!isObject(family)) return "is no object";
+  if (!isObject(family)) return "is not an object";
   const { name, language, draw } = family;
   const fault = typeof name === "string" ? idFault(name) : "is missing";
   if (fault !== undefined) return `has a name that ${fault}`;

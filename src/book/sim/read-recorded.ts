@@ -1,5 +1,5 @@
 /** Recorded answers from a file: CSV or JSON Lines, described by a small YAML file beside it. In: the path of the
- *  description. Out: a recorded set. A column that is missing, a flag that is none and a prompt that stands twice stop with
+ *  description. Out: a recorded set. A column that is missing, a flag that is none and a prompt that appears twice stop with
  *  their place. */
 import { dirname, extname, join } from "node:path";
 import {
@@ -21,7 +21,7 @@ export async function readRecorded(path: string): Promise<RecordedSet> {
   for await (const { get, where } of rowsOf(join(folder, described.file), described)) {
     const prompt = get(described.prompt);
     if (dropped.has(prompt)) continue;
-    if (seen.has(prompt)) throw bad(where, "its prompt stands in an earlier row, too");
+    if (seen.has(prompt)) throw bad(where, "an earlier row has the same prompt");
     seen.add(prompt);
     const answers = described.models.map(({ name, response, correct }) => [
       name,

@@ -23,7 +23,7 @@ export async function serveRecorded(request: {
   const set = await readRecorded(recorded);
   if (rows !== undefined) {
     if (existsSync(rows))
-      throw new RollbookError("exists", { path: rows }, `${rows} is there already. Name another file.`);
+      throw new RollbookError("exists", { path: rows }, `${rows} already exists. Name another file.`);
     const lines = recordedRows(set).map((row) => `${JSON.stringify(row)}\n`);
     writeAtomically(rows, Buffer.from(lines.join("")), `${rows}.part`);
   }

@@ -72,7 +72,7 @@ async function examinee(path: string, request: SimulateRequest): Promise<Agent> 
   const { isolation = "auto", shared, tasks } = request;
   if (isolation === "auto" && findBubblewrap() === undefined)
     request.log?.(
-      `bubblewrap does not work here: the agent runs as this user and can read ${tasks}, solutions included. Install it to hold agents off them.`,
+      `bubblewrap does not work here: the agent runs as this user and can read ${tasks}, solutions included. Install it to keep agents from reading them.`,
     );
   return loadAgent(path, { isolation, shared, hidden: hiddenFrom(request, tasks), confinePrograms: true });
 }

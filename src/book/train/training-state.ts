@@ -30,7 +30,7 @@ export function removeTrainingState(out: string): void {
 /** Hours of training must not end at a folder that was there before. */
 export function requireFreeFolder(out: string | undefined): void {
   if (out === undefined || !existsSync(out)) return;
-  throw new RollbookError("exists", { folder: out }, `${out} is there already. Name another folder.`);
+  throw new RollbookError("exists", { folder: out }, `${out} already exists. Name another folder.`);
 }
 
 function pathOf(out: string): string {

@@ -42,11 +42,12 @@ export function addBench(program: Command, io: Io): void {
     examples: ["rollbook bench run --suite smoke", "rollbook bench ls"],
   });
   addCommand(group, "run", {
-    summary: "run a suite: train every arm on the same logs and play held-out tasks",
-    description: `Run a suite. Every repetition draws a log, trains every arm on it and plays the held-out tasks with the same
-seeds. The baseline is the static table fitted on the same log. VALUE is the exact expected reward. MINUS TABLE is the
-difference with its 95 % interval, paired by task and repetition. ABOVE 0 counts the repetitions whose own interval lies
-above 0. The same suite gives the same result on every machine.`,
+    summary:
+      "run a suite: train every arm (a learner with its settings) on the same logs and play held-out tasks",
+    description: `Run a suite. Every repetition draws a log, trains every arm on it and plays the held-out tasks with
+the same seeds. The baseline is the static table fitted on the same log. VALUE is the exact expected reward. MINUS
+TABLE is the difference with its 95 % interval, paired by task and repetition. ABOVE 0 counts the repetitions whose
+own interval lies above 0. The same suite gives the same result on every machine.`,
     examples: [
       "rollbook bench run --suite smoke",
       "rollbook bench run --suite smoke --out result.json --run-pack-dir smoke-pack",
@@ -55,7 +56,7 @@ above 0. The same suite gives the same result on every machine.`,
   })
     .requiredOption(...SUITE)
     .option("--out <file>", "write the result as JSON; never overwritten")
-    .option("--run-pack-dir <dir>", "seal a run pack of everything the result rests on in this new directory")
+    .option("--run-pack-dir <dir>", "seal a run pack of the result and its inputs in this new directory")
     .action((flags: BenchFlags) => run(io, flags));
   addCommand(group, "ls", {
     summary: "list the suites of the package",
@@ -64,8 +65,8 @@ above 0. The same suite gives the same result on every machine.`,
   }).action((flags: { json?: true }) => list(io, flags));
   addCommand(group, "compare", {
     summary: "compare two results of one suite, arm by arm",
-    description: `Compare two results of one suite, arm by arm, paired by task and repetition: for example before and after a
-change of a learner.`,
+    description: `Compare two results of one suite, arm by arm, paired by task and repetition: for example before and
+after a change of a learner.`,
     examples: ["rollbook bench compare before.json after.json"],
     book: false,
   })
@@ -73,7 +74,7 @@ change of a learner.`,
     .argument("<after>", "another result of the same suite")
     .action((before: string, after: string, flags: { json?: true }) => compare(io, before, after, flags));
   addCommand(group, "ablate", {
-    summary: "vary reward terms, floor, dataset size and learner, in one table",
+    summary: "run a suite with other reward weights, confidence floors and dataset sizes, in one table",
     examples: ["rollbook bench ablate --suite smoke --decisions 100,400 --floors 0 --cost-weights 1"],
     book: false,
   })
@@ -155,7 +156,7 @@ function refuseExistingFile(file: string | undefined): void {
 }
 
 function exists(path: string): RollbookError {
-  return new RollbookError("exists", { path }, `${path} exists already. Choose another path, or remove it.`);
+  return new RollbookError("exists", { path }, `${path} already exists. Choose another path, or remove it.`);
 }
 
 function numbers(text: string): number[] {

@@ -32,11 +32,12 @@ const FEW_UNITS = 30;
 export function addEvaluate(program: Command, io: Io): void {
   const command = addCommand(program, "evaluate", {
     summary: "compare a learned policy with its baselines on rows it has not seen",
-    description: `Compare a learned policy with its baselines on the judge split: the static table fitted on the same training rows, the
-best single candidate, the behaviour policy and a uniform choice. Where every outcome is known, an oracle is added. Policies
-decide as the router does. The command first reports how much the log supports, and refuses (exit 1) if that is too little.
-The output ends with one sentence: better or not, by how much, how sure. --verbose prints the figures behind it.
-From a book it reads the admitted decisions of any age.`,
+    description: `Compare a learned policy with its baselines on the judge split: the static table fitted on the same
+training rows, the best single candidate, the behaviour policy and a uniform choice. Where every outcome is known, an
+oracle is added. Policies choose as the router would, with its table, floor and exploration. The command first checks
+whether the log supports the comparison, and refuses (exit 1) if it does not. The output ends with one sentence:
+better or not, by how much, how sure. --verbose prints the figures behind it. From a book it reads the admitted
+decisions of any age.`,
     examples: [
       "rollbook evaluate --data decisions.jsonl --checkpoint policies/learned",
       "rollbook evaluate --data decisions.jsonl --checkpoint policies/learned --verbose",
@@ -57,10 +58,13 @@ From a book it reads the admitted decisions of any age.`,
       "--verbose",
       "print diagnostics, estimators, contenders, comparisons and the frontier before the verdict",
     )
-    .option("--estimate-propensities", "for logs without propensities: guess them, and certify nothing")
+    .option(
+      "--estimate-propensities",
+      "estimate missing propensities from the log; the result is then not certified",
+    )
     .option(
       "--discount <g>",
-      "judge whole chains of decisions: returns, with a reward one decision later worth g (0 … 1)",
+      "judge whole chains of decisions by their discounted return; g is the discount per decision (0 … 1)",
       share,
     );
   addRowOptions(addJudgeOptions(command), { data: true }).action((flags: EvaluateFlags) => run(io, flags));

@@ -20,10 +20,10 @@ interface FeedbackFlags extends BookFlags {
 
 export function addFeedback(program: Command, io: Io): void {
   addCommand(program, "feedback", {
-    summary: "add an outcome to a rollout, or to one of its calls",
-    description: `Add an outcome to a rollout, or to one of its calls, at any time after the fact. It is a record of its own; the
-artifact stays as it is, and \`batch assemble --feedback NAME\` reads it. The same key again changes nothing. With
---gateway the rollout may still be open there.`,
+    summary: "add an outcome to a rollout or to one of its calls",
+    description: `Add an outcome to a rollout or to one of its calls, at any time. The outcome is a separate record;
+the artifact does not change. \`batch assemble --feedback NAME\` uses it as a reward. Sending the same key again
+changes nothing. With --gateway the rollout may still be open.`,
     examples: [
       "rollbook feedback r-0001 --name solved --value 1",
       "rollbook feedback r-0001.0 --name helpful --value 0.5 --key ticket-17",
@@ -33,12 +33,12 @@ artifact stays as it is, and \`batch assemble --feedback NAME\` reads it. The sa
       "<rollout>",
       "rollout id, or <rollout>.<number> for a call; in a book also a digest, or the first digits of one",
     )
-    .requiredOption("--name <name>", "what was found out")
-    .requiredOption("--value <number>", "how good it was", finite)
-    .option("--call <n>", "of this call of the rollout, from 0 (default: of all of it)", wholeNumber)
-    .option("--key <key>", "makes it count once, however often it is sent (default: the name)")
+    .requiredOption("--name <name>", "name of the outcome, such as solved")
+    .requiredOption("--value <number>", "value of the outcome", finite)
+    .option("--call <n>", "number of the call, from 0 (default: the whole rollout)", wholeNumber)
+    .option("--key <key>", "idempotency key: outcomes with the same key count once (default: the name)")
     .option("--source <text>", "who says so", "feedback")
-    .option("--gateway <url>", "tell this gateway instead of writing to the book")
+    .option("--gateway <url>", "send it to this gateway instead of writing to the book")
     .option("--gateway-token-env <name>", "the environment variable with the gateway's token")
     .action(async (rollout: string, flags: FeedbackFlags) => {
       const { gateway: url, gatewayTokenEnv, name, value, call, key, source } = flags;

@@ -42,11 +42,11 @@ const METHODS: readonly GateMethod[] = ["student-t", "empirical-bernstein", "con
 export function addGate(program: Command, io: Io): void {
   const command = addCommand(program, "gate", {
     summary: "pass a policy only if rows it has not seen show that it is not worse",
-    description: `Pass a policy (exit 0) only if it is not worse than the baseline on the judge split, else refuse it with reasons (exit 1).
-Two bounds decide. The lower bound of the difference in quality must be at least -epsilon-quality. The upper bound of the
-difference in cost must be at most epsilon-cost. With --total-reward one bound decides: that of the difference in the whole
-reward must be at least -epsilon-quality. Alpha is shared among all candidates tried (Bonferroni). In a book, the
-verdict is sealed with everything needed to repeat it.
+    description: `Pass a policy (exit 0) only if it is not worse than the baseline on the judge split, else refuse it
+with reasons (exit 1). Two bounds decide. The lower bound of the difference in quality must be at least
+-epsilon-quality. The upper bound of the difference in cost must be at most epsilon-cost. With --total-reward one
+bound decides: the lower bound of the difference in total reward must be at least -epsilon-quality. Alpha is shared
+among all candidates tried (Bonferroni). In a book, the verdict is sealed with everything needed to repeat it.
 
 Use --method confidence-sequence if you run the gate repeatedly on a growing log. The other methods allow one look.`,
     examples: [
@@ -63,11 +63,11 @@ Use --method confidence-sequence if you run the gate repeatedly on a growing log
     )
     .option("--epsilon-quality <x>", "non-inferiority margin on quality", nonNegative, 0)
     .option("--epsilon-cost <x>", "non-inferiority margin on cost", nonNegative, 0)
-    .option("--quality-only", "ask nothing of cost")
+    .option("--quality-only", "do not judge cost")
     .addOption(
       new Option(
         "--total-reward",
-        "judge the whole reward, with all its terms, instead of quality and cost apart; --epsilon-quality is its margin",
+        "judge the total reward, with all its terms, instead of quality and cost separately; --epsilon-quality is its margin",
       ).conflicts(["qualityOnly", "costRange", "discount"]),
     )
     .option(
@@ -78,17 +78,17 @@ Use --method confidence-sequence if you run the gate repeatedly on a growing log
     .option("--alpha <a>", "error level: chance of passing a worse policy, over all candidates", share, 0.05)
     .option(
       "--candidates-tried <n>",
-      "all that were tried, also elsewhere (default: those given)",
+      "number of candidates tried so far, here and elsewhere (default: those given)",
       wholeNumber,
     )
-    .addOption(new Option("--method <method>", "the bound").choices(METHODS).default("student-t"))
-    .option("--cost-range <low..high>", "where cost lies, for the bounds that need it", toRange)
+    .addOption(new Option("--method <method>", "method of the bound").choices(METHODS).default("student-t"))
+    .option("--cost-range <low..high>", "range of cost, for the bounds that need it", toRange)
     .option(
       "--discount <g>",
-      "judge whole chains of decisions: returns, with a reward one decision later worth g (0 … 1)",
+      "judge whole chains of decisions by their discounted return; g is the discount per decision (0 … 1)",
       share,
     )
-    .option("--require-trusted", "refuse if a record that counts is not signed by a trusted key")
+    .option("--require-trusted", "refuse unless a trusted key signed every record that is used")
     .option("--out <file>", "also write the verdict here; never overwritten");
   addRowOptions(addJudgeOptions(command), { data: true }).action((flags: GateFlags) => run(io, flags));
 }
@@ -96,11 +96,13 @@ Use --method confidence-sequence if you run the gate repeatedly on a growing log
 async function run(io: Io, flags: GateFlags): Promise<void> {
   if (flags.costWeight !== undefined && flags.totalReward !== true)
     throw wrongUsage("--cost-weight has no effect without --total-reward");
+  if (flags.qualityOnly === true && flags.epsilonCost !== 0)
+    throw wrongUsage("--epsilon-cost has no effect with --quality-only. Remove one of them");
   if (flags.out !== undefined && existsSync(flags.out))
     throw new RollbookError(
       "exists",
       { path: flags.out },
-      `${flags.out} is there already. Name another --out.`,
+      `${flags.out} already exists. Name another --out.`,
     );
   const { verdict, sealed, judged, findings, admitted, unrecorded } = await withKeeper(io, flags, (keepIn) =>
     gateCheckpoints(datasetFrom(flags) ?? keepIn!, requestFrom(io, flags, keepIn)),
@@ -113,7 +115,7 @@ async function run(io: Io, flags: GateFlags): Promise<void> {
   if (flags.out !== undefined) writeAtomically(flags.out, verdict.bytes, `${flags.out}.part`);
   if (!sealed && flags.out === undefined)
     io.err(
-      "note: there is no book, so the verdict is printed and kept nowhere; name one with --book, or --out FILE\n",
+      "note: there is no book, so the verdict is only printed. To keep it, add --book DIR or --out FILE\n",
     );
   io.out(
     flags.json

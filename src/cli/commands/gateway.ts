@@ -25,9 +25,9 @@ interface GatewayFlags extends BookFlags, FreshnessFlags {
 export function addGateway(program: Command, io: Io): void {
   const command = addCommand(program, "gateway", {
     summary: "record every model call of an agent that changes only its base URL and key",
-    description: `Record every model call of an agent that changes only its base URL and key. Speaks OpenAI chat completions,
-responses and completions, and Anthropic messages; streams as the upstream streams. A reply is on disk before its last
-byte is released. Runs until interrupted; open rollouts go on at the next start.`,
+    description: `Record every model call of an agent that changes only its base URL and key. Speaks OpenAI chat
+completions, responses and completions, and Anthropic messages, and streams replies as the upstream does. A reply is
+on disk before the gateway sends its last byte. Runs until interrupted; open rollouts continue at the next start.`,
     examples: [
       "rollbook gateway --config gateway.yaml",
       "rollbook gateway --config gateway.yaml --record async --log json",
@@ -38,10 +38,10 @@ byte is released. Runs until interrupted; open rollouts go on at the next start.
     .option("--host <address>", "listen on this address instead of the configured one")
     .option("--worker <name>", "name of this gateway among its peers, instead of the configured one")
     .addOption(
-      new Option("--record <mode>", "release replies when they are on disk, or at once").choices([
-        "durable",
-        "async",
-      ]),
+      new Option(
+        "--record <mode>",
+        "durable: send the end of a reply when it is on disk; async: at once",
+      ).choices(["durable", "async"]),
     )
     .addOption(
       new Option(
@@ -49,7 +49,7 @@ byte is released. Runs until interrupted; open rollouts go on at the next start.
         "a line per call and failover on stderr (default: pretty on a terminal, else off)",
       ).choices(["pretty", "json", "off"]),
     )
-    .option("--target <revision>", "judge the freshness of what is closed against this policy revision");
+    .option("--target <revision>", "judge the freshness of closed rollouts against this policy revision");
   addFreshnessOptions(command).action((flags: GatewayFlags) => serve(io, flags));
 }
 

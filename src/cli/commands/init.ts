@@ -15,10 +15,10 @@ interface InitFlags extends BookFlags {
 
 export function addInit(program: Command, io: Io): void {
   addCommand(program, "init", {
-    summary: "create a book, the directory that holds everything",
-    description: `Create a book, the directory that holds everything. An existing book is left as it is. With --example it also writes
-a first project: a gateway's configuration, an agent, tasks, a training loop and a server with two simulated models, which
-needs no key. docs/tutorial.md walks through it.`,
+    summary: "create a book, the directory that holds all records",
+    description: `Create a book, the directory that holds all records. An existing book is not changed. With --example
+it also writes a first project: a gateway's configuration, an agent, tasks, a training loop and a server with two
+simulated models, which needs no key. docs/tutorial.md walks through it.`,
     examples: ["rollbook init", "rollbook init --book runs/.rollbook", "rollbook init --example first"],
   })
     .argument("[dir]", "directory of the project; the book is .rollbook in it (default: the current one)")
@@ -40,7 +40,7 @@ async function init(io: Io, dir: string | undefined, flags: InitFlags): Promise<
   const made = await initBook(root, { clock: io.clock });
   if (flags.json) io.out(jsonLine({ ...made, files }));
   else {
-    io.out(`${made.book}: ${made.created ? "created" : "is a book already, left as it is"}\n`);
+    io.out(`${made.book}: ${made.created ? "created" : "is already a book, and was not changed"}\n`);
     io.out(files.map((file) => `${file}: written\n`).join(""));
   }
   if (example !== undefined)

@@ -18,7 +18,7 @@ const EXAMPLE_KEY = "ed25519:11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo";
 
 export function addKeys(program: Command, io: Io): void {
   const keys = addGroup(program, "keys", {
-    summary: "the key that signs, and the keys to trust",
+    summary: "manage your signing key and the keys you trust",
     examples: ["rollbook keys new", "rollbook keys show"],
   });
   addNew(keys, io);
@@ -29,20 +29,20 @@ export function addKeys(program: Command, io: Io): void {
 
 function addNew(keys: Command, io: Io): void {
   addCommand(keys, "new", {
-    summary: "make an Ed25519 key to sign with",
+    summary: "create an Ed25519 signing key",
     description:
-      "Make an Ed25519 key to sign with, readable by you alone, in $ROLLBOOK_HOME or ~/.config/rollbook, outside every book. A key that is there already is kept and printed.",
+      "Create an Ed25519 signing key in $ROLLBOOK_HOME or ~/.config/rollbook, outside every book and readable only by you. An existing key is kept and printed.",
     examples: ["rollbook keys new"],
     book: false,
   })
-    .option("--force", "replace the key there is; its signatures stay trusted")
+    .option("--force", "replace the existing key; its signatures stay trusted")
     .action((flags: { force?: true; json?: true }) => {
       const keyring = keyringOf(io);
       const known = flags.force ? undefined : loadSigner(keyring);
       if (known !== undefined) {
         // There is a key to sign with, which is what was asked for.
         io.out(flags.json ? keyJson(known.publicKey, keyring.keyPath, false) : `${known.publicKey}\n`);
-        io.err(`${keyring.keyPath} exists already and is kept; --force replaces it\n`);
+        io.err(`${keyring.keyPath} already exists and is kept; --force replaces it\n`);
         return;
       }
       const before = new Set(flags.force ? listTrusted(keyring).map(({ key }) => key) : []);
@@ -88,7 +88,7 @@ function addShow(keys: Command, io: Io): void {
 
 function addTrust(keys: Command, io: Io): void {
   addCommand(keys, "trust", {
-    summary: "let the signatures of a public key count",
+    summary: "trust the signatures of a public key",
     examples: [`rollbook keys trust ${EXAMPLE_KEY} worker-1`],
     book: false,
   })
@@ -104,7 +104,7 @@ function addTrust(keys: Command, io: Io): void {
 
 function addUntrust(keys: Command, io: Io): void {
   addCommand(keys, "untrust", {
-    summary: "let the signatures of a public key count no longer",
+    summary: "stop trusting the signatures of a public key",
     examples: [`rollbook keys untrust ${EXAMPLE_KEY}`],
     book: false,
   })

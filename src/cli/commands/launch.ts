@@ -50,10 +50,10 @@ interface CompareFlags extends BookFlags {
 
 export function addLaunch(program: Command, io: Io): void {
   const command = addCommand(program, "launch", {
-    summary: "run an agent on every task, several times, and seal what happened",
-    description: `Run an agent on every task, several times, and seal what happened. The same command again, after a crash or an
-interruption, runs only what is missing. Tasks are JSON Lines: {"prompt": …, "label": …, "metadata": {…}}, where metadata
-is the agent's payload, or any other object, which is the payload itself.`,
+    summary: "run an agent on every task, several times, and seal each rollout",
+    description: `Run an agent on every task, several times, and seal each rollout. After a crash or an interruption,
+the same command runs only the missing rollouts. Tasks are JSON Lines: {"prompt": …, "label": …, "metadata": {…}},
+where metadata is the payload that the agent gets. Any other object is itself the payload.`,
     examples: [
       "rollbook launch --book runs --tasks tasks.jsonl --agent agent.mjs --samples 8 --concurrency 64",
       "rollbook launch --book runs --tasks tasks.jsonl --agent agent.mjs --time-limit 60 --json",
@@ -64,14 +64,27 @@ is the agent's payload, or any other object, which is the payload itself.`,
     .option("--tasks <file>", "required: the tasks, one JSON object a line; - reads stdin")
     .option("--samples <n>", "rollouts per task", positiveWhole, 1)
     .option("--exp <id>", "name of the experiment; a new name gives new rollouts", "default")
-    .option("--model <id>", "rollout_config.model_id")
-    .option("--base-url <url>", "rollout_config.base_url, where there is no gateway")
-    .option("--sampling <json>", "rollout_config.sampling_params", jsonObject)
-    .option("--config <json>", "further fields of rollout_config", jsonObject)
-    .option("--environment <ref@version>", "where the tasks take place", "local@1")
+    .option("--model <id>", "name of the model that the agent asks for (rollout_config.model_id)")
+    .option("--base-url <url>", "URL of the model server if there is no gateway (rollout_config.base_url)")
+    .option(
+      "--sampling <json>",
+      "sampling parameters for the agent (rollout_config.sampling_params)",
+      jsonObject,
+    )
+    .option("--config <json>", "further fields of rollout_config, which the agent gets", jsonObject)
+    .option(
+      "--environment <ref@version>",
+      "name and version of the environment, recorded with each rollout",
+      "local@1",
+    )
     .option("--synthetic", "mark the rollouts as synthetic data")
     .addOption(
-      new Option("--rows <form>", "the form of the rows").choices(["auto", "slime", "plain"]).default("auto"),
+      new Option(
+        "--rows <form>",
+        "form of the task lines: with prompt and metadata (slime), or plain payloads",
+      )
+        .choices(["auto", "slime", "plain"])
+        .default("auto"),
     )
     .addOption(seedOption("fixes the seeds of all rollouts", 0n))
     .option("--time-limit <s>", "seconds for one rollout, then it is truncated", positiveAmount)
@@ -79,7 +92,7 @@ is the agent's payload, or any other object, which is the payload itself.`,
     .option("--budget-usd <usd>", "dollars for one rollout, enforced by the gateway", amount)
     .option(
       "--deadline <s>",
-      "seconds for the whole launch; the rest waits for the next launch",
+      "seconds for the whole launch; the rest runs at the next launch",
       positiveAmount,
     )
     .option(
@@ -99,8 +112,8 @@ const PASS = ["--pass <reward>", "a rollout passes with this reward or more", fi
 function addCompare(launchCommand: Command, io: Io): void {
   addCommand(launchCommand, "compare <A> <B>", {
     summary: "compare two experiments task by task",
-    description: `Compare two experiments of the book, as \`launch --exp\` named them, paired by task: every task counts once,
-and the interval is over tasks. Of a sample that ran again the last result counts.`,
+    description: `Compare two experiments of the book, as \`launch --exp\` named them, paired by task: every task
+counts once, and the interval is over tasks. If a sample ran again, its last result counts.`,
     examples: ["rollbook launch compare before after --book runs"],
   })
     .option(...PASS)

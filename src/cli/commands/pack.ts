@@ -19,17 +19,20 @@ interface PackFlags {
 
 export function addPack(program: Command, io: Io): void {
   const group = addGroup(program, "pack", {
-    summary: "seal, verify and repeat a result with everything it rests on",
+    summary: "seal, verify and repeat a result together with its inputs",
     examples: ["rollbook pack verify smoke-pack", "rollbook pack rerun smoke-pack"],
   });
   addCommand(group, "seal", {
     summary: "seal a finished training loop as a run pack",
-    description: `Seal a finished training loop as a run pack: configuration, tasks, models, every sealed record of the book, the
-results, and the facts that repeat it (code, lockfile, Node, machine, command). \`rollbook bench run --run-pack-dir\` seals
-packs of suites.`,
+    description: `Seal a finished training loop as a run pack: configuration, tasks, models, every sealed record of the
+book, the results, and what is needed to repeat the run (code, lockfile, Node, machine, command). \`rollbook bench run
+--run-pack-dir\` seals packs of suites.`,
     examples: ["rollbook pack seal --config loop.yaml --out loop-pack"],
   })
-    .requiredOption("--config <file>", "the loop's configuration; files that it names lie beside it")
+    .requiredOption(
+      "--config <file>",
+      "the loop's configuration; the files that it names must be in its folder",
+    )
     .requiredOption("--out <dir>", "the pack, a new directory")
     .action(async (flags: { config: string; out: string; book?: string; json?: true }) => {
       const { digest } = await sealLoopPack(flags.config, {
@@ -43,8 +46,8 @@ packs of suites.`,
     });
   addCommand(group, "verify", {
     summary: "recompute every digest and figure of a pack, and print the chain",
-    description: `Recompute every digest of a pack, follow every link from its results to what they rest on, and compute the figures
-again. Prints the chain as a tree; a broken link says why. Exit 1 if a link is broken.`,
+    description: `Recompute every digest of a pack, follow every link from its results to their inputs, and compute the
+figures again. Prints the chain as a tree; a broken link says why. Exit 1 if a link is broken.`,
     examples: ["rollbook pack verify smoke-pack", "rollbook pack verify smoke-pack --json"],
     book: false,
   })
@@ -53,8 +56,8 @@ again. Prints the chain as a tree; a broken link says why. Exit 1 if a link is b
     .action((path: string, flags: PackFlags) => verifyPackAt(io, path, flags));
   addCommand(group, "rerun", {
     summary: "run a pack again from its own inputs and compare the results",
-    description: `Run a pack again from its own inputs and compare the results bit for bit. Says how code and Node differ from those
-the pack was sealed with. Exit 1 if the results differ.`,
+    description: `Run a pack again from its own inputs and compare the results bit for bit. Reports how code and Node
+differ from those that sealed the pack. Exit 1 if the results differ.`,
     examples: ["rollbook pack rerun smoke-pack"],
     book: false,
   })

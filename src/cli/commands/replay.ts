@@ -10,7 +10,7 @@ import {
   writeReplay,
 } from "../../book/replay/index.ts";
 import type { Layout, ReplayWriter, ReturnSemantics } from "../../keep/replay/index.ts";
-import { jsonLine } from "../../view/format.ts";
+import { jsonLine, plural } from "../../view/format.ts";
 import { admittedJson, renderAdmitted } from "../../view/ledger-view.ts";
 import { renderErrors, renderInfo, renderWritten } from "../../view/replay-view.ts";
 import { addCommand, addGroup } from "../command.ts";
@@ -22,7 +22,7 @@ const STORE = ".rollbook/replay/router";
 
 export function addReplay(program: Command, io: Io): void {
   const replay = addGroup(program, "replay", {
-    summary: "write rollouts into Zarr stores, append, validate and compact them",
+    summary: "write, append, validate and compact Zarr stores of rollouts",
     examples: [`rollbook replay write ${STORE} --family router`, `rollbook replay validate ${STORE}`],
   });
   addWrite(replay, io);
@@ -49,17 +49,18 @@ interface WriteFlags extends LayoutFlags {
 
 function addWrite(replay: Command, io: Io): void {
   const command = addCommand(replay, "write", {
-    summary: "make a store of the admitted rollouts of the book",
-    description: `Make a store of the admitted rollouts of the book: chains, steps, all candidates, tokens, lineage, and the dense view q_h.
-The reward of q_h is the root-normalised gain of the errors before and after, which telescopes, or the reward as
-recorded. A rollout without the one has NaN there; nothing is filled in from the other.`,
+    summary: "write the admitted rollouts of the book to a new store",
+    description: `Write the admitted rollouts of the book to a new Zarr store: chains, steps, all candidates, tokens,
+lineage, and q_h, a dense table with one row per state. --returns selects the reward in q_h. root-gain is (error
+before - error after) / error of the first state; reward-to-go is the reward as recorded. A rollout that lacks the
+selected value has NaN there.`,
     examples: [`rollbook replay write ${STORE} --family router`],
   }).argument("<store>", "a new directory, or s3://bucket/prefix");
   sourceOptions(layoutOptions(command))
     .addOption(
       new Option(
         "--returns <semantics>",
-        "what the reward of q_h is (default: what the rollouts carry; gains where all measure errors, else rewards)",
+        "the reward in q_h (default: root-gain if all rollouts record errors, else reward-to-go)",
       ).choices(["root-gain", "reward-to-go"]),
     )
     .option("--gamma <number>", "discount per step", share, 1)
@@ -71,8 +72,8 @@ recorded. A rollout without the one has NaN there; nothing is filled in from the
 function addAppend(replay: Command, io: Io): void {
   const command = addCommand(replay, "append", {
     summary: "add rollouts of the book to a store",
-    description: `Add rollouts of the book to a store, as segments of their own. Those that the store has are skipped. Readers
-see the store before or after, and an append that dies leaves the store as it was.`,
+    description: `Add rollouts of the book to a store, as segments of their own. Rollouts that the store already has
+are skipped. An append is atomic: readers see the store before or after it, and a killed append changes nothing.`,
     examples: [`rollbook replay append ${STORE} --family router`],
   }).argument("<store>", "the directory of the store, or s3://bucket/prefix");
   sourceOptions(layoutOptions(command)).action((root: string, flags: WriteFlags, self: Command) =>
@@ -84,7 +85,7 @@ function sourceOptions(command: Command): Command {
   return command
     .option("--family <family...>", "only streams of these policy families")
     .option("--artifact <id...>", "only these artifacts (default: all of the book)")
-    .option("--feedback <name>", "late feedback of this name stands for missing rewards");
+    .option("--feedback <name>", "use late feedback of this name where rewards are missing");
 }
 
 function layoutOptions(command: Command): Command {
@@ -122,7 +123,7 @@ async function write(
 
 function addInfo(replay: Command, io: Io): void {
   addCommand(replay, "info", {
-    summary: "say what a store holds",
+    summary: "print what a store holds",
     examples: [`rollbook replay info ${STORE}`],
     book: false,
   })
@@ -136,9 +137,9 @@ function addInfo(replay: Command, io: Io): void {
 function addValidate(replay: Command, io: Io): void {
   addCommand(replay, "validate", {
     summary: "check every byte and every rule of a store",
-    description: `Check every byte and every rule of a store: digests, references, masks, probabilities, returns, endings,
-splits; the dense view is built again from the facts and compared bit for bit. All errors are listed, each with
-array, row and reason.`,
+    description: `Check every byte and every rule of a store: digests, references, masks, probabilities, returns,
+endings, splits; the dense view is built again from the facts and compared bit for bit. All errors are listed, each
+with array, row and reason.`,
     examples: [`rollbook replay validate ${STORE}`],
     book: false,
   })
@@ -154,16 +155,16 @@ array, row and reason.`,
       throw new RollbookError(
         "replay-invalid",
         { root, errors: report.count },
-        `${root} has ${report.count} errors. Restore it from a copy, or write it again from its rollouts.`,
+        `${root} has ${plural(report.count, "error")}. Restore it from a copy, or write it again from its rollouts.`,
       );
     });
 }
 
 function addCompact(replay: Command, io: Io): void {
   const command = addCommand(replay, "compact", {
-    summary: "make one plain Zarr tree of a store",
-    description: `Make one plain Zarr tree of a store, in a new directory: zarr-python, xarray and zarrita open it without
-knowing Rollbook. The store itself stays as it is.`,
+    summary: "write a store as one plain Zarr tree",
+    description: `Write a store as one plain Zarr tree in a new directory. zarr-python, xarray and zarrita can open it
+without Rollbook. The store itself does not change.`,
     examples: [`rollbook replay compact ${STORE} router.zarr`],
     book: false,
   })

@@ -20,9 +20,10 @@ export function addReward(program: Command, io: Io): void {
   });
   addServe(reward, io);
   const command = addCommand(reward, "analyze", {
-    summary: "distributions by source, arm and term, outliers, saturation, and what each weight decides",
-    description: `Distributions by source, arm and term, outliers, saturation, and how the order of the policies "always this arm"
-changes when a term counts not at all, half, or twice. Unlabelled decisions are left out.`,
+    summary: "print distributions, outliers and saturation of rewards, and the effect of each weight",
+    description: `Print the distribution of rewards by source, candidate and term, with outliers and saturation. Also
+show how the ranking of the policies "always this candidate" changes if the weight of a term is 0, halved or doubled.
+Decisions without a reward are left out.`,
     examples: ["rollbook reward analyze", "rollbook reward analyze --data routing.jsonl --json"],
   });
   addRowOptions(command, { data: true, families: "all" }).action(
@@ -47,18 +48,18 @@ interface ServeFlags {
 function addServe(reward: Command, io: Io): void {
   const command = addCommand(reward, "serve", {
     book: false,
-    summary: "answer rewards over HTTP, as slime's remote_rm asks for them",
-    description: `Answer rewards over HTTP, as slime's --rm-type remote_rm asks for them: POST {"prompt", "response", "label"} is
-answered by a number. The reward is the scorer of an agent module; it sees the response as the final state. If the
-reward fails, is late or gives no value, the reply is an error and never a number.`,
+    summary: "serve rewards over HTTP for slime's remote_rm",
+    description: `Serve rewards over HTTP in the form that slime's --rm-type remote_rm expects: POST {"prompt",
+"response", "label"} returns a number. The scorer of an agent module computes the reward and gets the response as the
+final state. If the scorer fails, times out or gives no value, the reply is an error, never a number.`,
     examples: ["rollbook reward serve --agent agent.mjs --port 8795"],
   })
     .requiredOption("--agent <file>", "a module whose definition has a scorer")
-    .option("--host <address>", "where to listen", "127.0.0.1")
-    .option("--port <n>", "0 takes a free one", wholeNumber, 8795)
+    .option("--host <address>", "address to listen on", "127.0.0.1")
+    .option("--port <n>", "port to listen on; 0 takes a free one", wholeNumber, 8795)
     .option("--token-env <name>", "the environment variable with the token that clients must give")
-    .option("--timeout <s>", "seconds for one reward", positiveAmount, 60)
-    .option("--concurrency <n>", "rewards at a time", positiveWhole, 32);
+    .option("--timeout <s>", "seconds to compute one reward", positiveAmount, 60)
+    .option("--concurrency <n>", "rewards computed at the same time", positiveWhole, 32);
   addIsolationOptions(command).action((flags: ServeFlags) => serve(io, flags));
 }
 

@@ -25,19 +25,20 @@ interface AskFlags extends BookFlags {
 
 export function addRoute(program: Command, io: Io): void {
   const route = addGroup(program, "route", {
-    summary: "ask a router, or why a call went to its model",
+    summary: "ask a router for a decision, or explain a recorded one",
     examples: [
       "rollbook route ask --config router.yaml --prompt 'Prove it.'",
       "rollbook route explain r-0001.0",
     ],
   });
   addCommand(route, "ask", {
-    summary: "what the router would choose for a prompt, and why; nothing is called or recorded",
-    description: `Ask the configured router for one decision, as the gateway would for a chat request with this one message. Nothing is
-called or recorded. The configuration is the gateway's file, or another with a \`router:\` section. The variables
-ROLLBOOK_POLICY, ROLLBOOK_CHECKPOINT, ROLLBOOK_TABLE, ROLLBOOK_FLOOR and ROLLBOOK_EXPLORATION stand above it. A checkpoint
-that ROLLBOOK_CHECKPOINT names is used only with ROLLBOOK_POLICY=1. A learned policy of the configuration decides only if a
-gate verdict of the book releases it. The policy that --checkpoint names always decides; the answer says if none does.`,
+    summary: "print what the router would choose for a prompt, and why; nothing is called or recorded",
+    description: `Ask the configured router for one decision, as the gateway would for a chat request with this one
+message. Nothing is called or recorded. The configuration is the gateway's file, or another with a \`router:\`
+section. The variables ROLLBOOK_POLICY, ROLLBOOK_CHECKPOINT, ROLLBOOK_TABLE, ROLLBOOK_FLOOR and ROLLBOOK_EXPLORATION
+override it. A checkpoint that ROLLBOOK_CHECKPOINT names is used only with ROLLBOOK_POLICY=1. A learned policy of the
+configuration decides only if a gate verdict of the book releases it. The policy that --checkpoint names always
+decides; the answer says if no verdict releases it.`,
     examples: [
       "rollbook route ask --checkpoint policies/learned 'Prove that 2 is prime.'",
       "rollbook route ask --config gateway.yaml 'Prove that 2 is prime.'",
@@ -46,28 +47,28 @@ gate verdict of the book releases it. The policy that --checkpoint names always 
   })
     .option(
       "--config <file>",
-      "the gateway's file, or another with a router section (default: the environment alone)",
+      "the gateway's file, or another with a router section (default: only environment variables)",
     )
     .option("--checkpoint <dir>", "the policy, as `train` wrote it (default: that of the configuration)")
     .argument("[prompt]", "the user's last message, unless --prompt gives it")
     .option("--prompt <text>", "the user's last message")
     .option(
       "--field <name=value>",
-      "a fact of the request, such as tools=2, instead of the gateway's; may be repeated",
+      "a field of the request, such as tools=2, that overrides the gateway's; may be repeated",
       addField,
     )
     .option(
       "--candidate <id...>",
       "candidates to choose among (default: those of the configuration, else those of the checkpoint)",
     )
-    .option("--call <id>", "fixes the draw, with the seed of the configuration")
-    .option("--allow-ungated", "let a checkpoint of the configuration decide that no gate verdict releases")
+    .option("--call <id>", "call id; with the configured seed it fixes the random draw")
+    .option("--allow-ungated", "also use a configured checkpoint that no gate verdict releases")
     .action((words: string | undefined, flags: AskFlags) => ask(io, promptFrom(words, flags), flags));
   addCommand(route, "explain", {
-    summary: "why a recorded call went to its model",
-    description: `Say in plain words why a recorded call went to the model it went to: what decided, with which probability, who
-could not be chosen, and which features mattered. The features are told if the book holds the checkpoint. A failover is a
-second decision.`,
+    summary: "explain why a recorded call went to its model",
+    description: `Explain why a recorded call went to its model: what decided, with which probability, which
+candidates were excluded, and which features mattered. Features are shown if the book holds the checkpoint. A failover
+is shown as a second decision.`,
     examples: ["rollbook route explain r-0001.0", "rollbook route explain r-0001.0 --json"],
   })
     .argument("<call>", "<rollout>.<number>, as the header x-rollbook-call of the reply says")

@@ -44,10 +44,11 @@ export function addRun(program: Command, io: Io): void {
   });
   addCommand(group, "start", {
     summary: "begin a run and work until its last window has ended",
-    description: `Begin a run and work until its last window has ended. Each window collects rollouts with the released policy,
-cuts a sealed batch, trains a policy on it, and judges the policy on rows it has not seen. If the gate passes, the window
-releases the new policy; else it keeps the old one. Every step is a sealed record of the book. After a kill at any moment,
-\`rollbook run resume\` continues the run. A synchronous run then ends with the same digests as one that was never killed.`,
+    description: `Begin a run and work until its last window has ended. Each window collects rollouts with the released
+policy, cuts a sealed batch, trains a policy on it, and judges the policy on rows it has not seen. If the gate passes,
+the window releases the new policy; else it keeps the old one. Every step is a sealed record of the book. After a kill
+at any moment, \`rollbook run resume\` continues the run. A synchronous run then ends with the same digests as one
+that was never killed.`,
     examples: ["rollbook run start --config loop.yaml"],
   })
     .requiredOption("--config <file>", CONFIG_HELP)
@@ -56,27 +57,28 @@ releases the new policy; else it keeps the old one. Every step is a sealed recor
     .action((flags: LoopFlags) => work(io, flags, "start"));
   addCommand(group, "resume", {
     summary: "continue a run that was stopped, killed or failed",
-    description: `Continue a run from where its records say it stands. A run that was killed before its first record begins
-anew. The configuration must be the one the run began with; where the book is may change.`,
+    description: `Continue a run from its last sealed record. A run that was killed before its first record starts from
+the beginning. The configuration must be the one that the run began with; only the directory of the book may differ.`,
     examples: ["rollbook run resume --config loop.yaml"],
   })
     .requiredOption("--config <file>", CONFIG_HELP)
-    .option("--follow <dir>", "as for start")
+    .option("--follow <dir>", "collect with the same policies as the run of this name in another book")
     .option(...METRICS_OPTION)
     .action((flags: LoopFlags) => work(io, flags, "resume"));
   addCommand(group, "status", {
-    summary: "say where a run stands",
-    description: `Say where a run stands, from its records and from the process that runs it. VALUE and OPTIMUM are exact expected
-rewards, which only simulated worlds know; the estimate is what the log says of the new policy, with its 95 % interval.`,
+    summary: "print the state of a run",
+    description: `Print the state of a run, from its records and from the process that runs it. VALUE and OPTIMUM are
+exact expected rewards, which are known only for simulated tasks. The estimate of a new policy is off-policy, with its
+95 % interval.`,
     examples: ["rollbook run status --config loop.yaml", "rollbook run status --config loop.yaml --json"],
   })
     .requiredOption("--config <file>", CONFIG_HELP)
     .action((flags: LoopFlags) => status(io, flags));
   addCommand(group, "report", {
     summary: "write the report of a run as one HTML file",
-    description: `Write the report of a run as one HTML file: reward by window, policies at the gate, cost and quality, the loss ledger
-and the lineage, as charts and as tables. The file needs no network and runs no script. It covers the windows that have
-ended, and is made from the sealed records of the book.`,
+    description: `Write the report of a run as one HTML file: reward by window, policies at the gate, cost and quality,
+the loss ledger and the lineage, as charts and as tables. The file needs no network and runs no script. It covers the
+windows that have ended, and is made from the sealed records of the book.`,
     examples: ["rollbook run report --config loop.yaml --out report.html"],
   })
     .requiredOption("--config <file>", CONFIG_HELP)
@@ -84,8 +86,8 @@ ended, and is made from the sealed records of the book.`,
     .action((flags: LoopFlags & { out: string }) => report(io, flags));
   addCommand(group, "stop", {
     summary: "ask the process of a run to stop, and wait until it has",
-    description: `Ask the process of a run to stop, and wait until it has. It ends the stage it is in; while it collects, it
-cancels what runs and gives it back. \`rollbook run resume\` continues the run.`,
+    description: `Ask the process of a run to stop, and wait until it has. It finishes its current stage. While it
+collects, it starts no more rollouts and waits for those that run. \`rollbook run resume\` continues the run.`,
     examples: ["rollbook run stop --config loop.yaml"],
   })
     .requiredOption("--config <file>", CONFIG_HELP)

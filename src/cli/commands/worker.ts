@@ -19,9 +19,9 @@ interface WorkerFlags extends BookFlags, RunFlags {
 export function addWorker(program: Command, io: Io): void {
   const command = addCommand(program, "worker", {
     summary: "join a launch from another process",
-    description: `Join a launch from another process: the same queue, the same book, the same agent. Takes work meant for this very
-agent only. Ends when the queue is empty, or when there was nothing for this agent for a while. On another machine, use a
-queue on NATS; its credentials come from NATS_USER and NATS_PASSWORD, NATS_TOKEN or NATS_CREDS.`,
+    description: `Join a launch from another process: the same queue, the same book, the same agent. It takes only
+rollouts of this agent file. It ends when the queue is empty, or after --idle seconds without work for this agent. On
+another machine, use a queue on NATS; its credentials come from NATS_USER and NATS_PASSWORD, NATS_TOKEN or NATS_CREDS.`,
     examples: [
       "rollbook worker --book runs --queue runs/queue.db --agent agent.mjs",
       "rollbook worker --book runs --queue nats://127.0.0.1:4222/runs --agent agent.mjs",
@@ -29,7 +29,7 @@ queue on NATS; its credentials come from NATS_USER and NATS_PASSWORD, NATS_TOKEN
   });
   addRunOptions(command, {})
     .option("--idle <s>", "seconds without work before it ends", wholeNumber, 60)
-    .option("--stay", "never end: wait for more work")
+    .option("--stay", "do not end; wait for more work")
     .action((flags: WorkerFlags) => work(io, flags));
 }
 

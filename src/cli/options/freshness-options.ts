@@ -19,13 +19,25 @@ export function addFreshnessOptions(command: Command, { none = false } = {}): Co
     .addOption(
       new Option(
         "--freshness <profile>",
-        `budgets: default (drift 3/5) or psionic (and age 30/60 s)${none ? "; none: no budget, sealed verdicts still count" : ""}`,
+        `preset limits: default (drift 3/5) or psionic (also rollout age 30/60 s)${none ? "; none: no limit, but sealed verdicts still count" : ""}`,
       ).choices(none ? [...profiles, "none"] : profiles),
     )
-    .option("--drift <accept/quarantine>", "revisions behind the target", budget)
-    .option("--policy-age <accept/quarantine>", "seconds between source revision and target", seconds)
-    .option("--rollout-age <accept/quarantine>", "seconds between end and submission", seconds)
-    .option("--clock-skew <s>", "seconds that clocks may disagree by (default: 60)", amount);
+    .option(
+      "--drift <accept/quarantine>",
+      "revisions behind the target: accept up to the first number, quarantine up to the second",
+      budget,
+    )
+    .option(
+      "--policy-age <accept/quarantine>",
+      "seconds between the revision that was used and the target, as two limits",
+      seconds,
+    )
+    .option(
+      "--rollout-age <accept/quarantine>",
+      "seconds between the end of a rollout and its submission, as two limits",
+      seconds,
+    )
+    .option("--clock-skew <s>", "seconds that clocks may differ (default: 60)", amount);
 }
 
 /** What a batch applies: drift and policy age follow from the records and are its parameter; the age of a rollout depends on
@@ -64,7 +76,9 @@ export function budgetsOf(flags: FreshnessFlags): FreshnessBudgets | undefined {
 function budget(text: string): Budget {
   const [, accept, quarantine] = /^(\d+(?:\.\d+)?)\/(\d+(?:\.\d+)?)$/.exec(text) ?? [];
   if (accept === undefined || Number(accept) > Number(quarantine))
-    throw new InvalidArgumentError("It must be two numbers, such as 3/5, the second not the smaller.");
+    throw new InvalidArgumentError(
+      "It must be two numbers, such as 3/5, and the second must not be smaller.",
+    );
   return { accept: Number(accept), quarantine: Number(quarantine) };
 }
 

@@ -27,11 +27,16 @@ export interface JudgeFlags extends RowFlags, PromiseFlags {
 export function addPromiseOptions(command: Command): Command {
   return command
     .option("--table <file>", "the static table to fall back to (default: the one fitted in training)")
-    .option("--propensity-floor <p>", "least probability a logged choice could have", share, 0.05)
+    .option(
+      "--propensity-floor <p>",
+      "lowest probability that the logging policy gives a choice",
+      share,
+      0.05,
+    )
     .addOption(
       new Option(
         "--quality-range <low..high>",
-        "where quality lies (default: 0..1 for floors and bounds that need a range, else as observed)",
+        "range of quality (default: 0..1 where a floor or a bound needs a range, else as observed)",
       ).argParser(toRange),
     );
 }
@@ -43,15 +48,15 @@ export function addJudgeOptions(command: Command): Command {
       "confidence below which the table decides (default: the checkpoint's, else 0)",
       share,
     )
-    .option("--exploration <e>", "share of choices spread evenly, as the router will", share, 0)
+    .option("--exploration <e>", "share of uniformly random choices, as in the router", share, 0)
     .option(
       "--router <file>",
-      "judge as this router configuration serves: its table, floor, exploration and constraints",
+      "judge the policy with this router configuration: its table, floor, exploration and constraints",
     )
     .option("--features <file>", "refuse a checkpoint that was trained on another feature spec")
     .option(
       "--embeddings <url>",
-      "the endpoint of a checkpoint that reads embeddings (default: the cache of the book alone)",
+      "embeddings endpoint, for a checkpoint that uses embeddings (default: only the cache of the book)",
     )
     .addOption(seedOption("fixes folds and resampling", 0n));
 }

@@ -27,7 +27,7 @@ export function toMap(text: string): ColumnMap | OutcomeColumns {
   const other = Object.keys(map).find((key) => !known.includes(key));
   if (other !== undefined)
     throw wrongUsage(
-      `--map ${outcomes ? "with outcomes " : ""}knows no ${other}. It knows ${known.join(", ")}`,
+      `--map ${outcomes ? "with outcomes " : ""}does not know the key ${other}. It knows ${known.join(", ")}`,
     );
   const entries = Object.entries(map).map(([key, value]) => [
     key,
@@ -62,7 +62,9 @@ function jsonMap(text: string): MapEntries {
   const isText = (value: unknown) => typeof value === "string" && value !== "";
   for (const [key, value] of Object.entries(map as object))
     if (!isText(value) && !(LISTS.includes(key) && Array.isArray(value) && value.every(isText)))
-      throw wrongUsage(`--map: ${key} is no column${LISTS.includes(key) ? ", nor a list of columns" : ""}`);
+      throw wrongUsage(
+        `--map: ${key} is not a column${LISTS.includes(key) ? ", nor a list of columns" : ""}`,
+      );
   return map as MapEntries;
 }
 
@@ -104,6 +106,6 @@ function toTerm(text: string): TermColumn {
   const [, column, weight] = /^(.+):([^:]+)$/.exec(text) ?? [];
   if (column === undefined) return { column: text, weight: 1 };
   if (!Number.isFinite(Number(weight)))
-    throw wrongUsage(`--map: the weight ${JSON.stringify(weight)} of ${column} is no number`);
+    throw wrongUsage(`--map: the weight ${JSON.stringify(weight)} of ${column} is not a number`);
   return { column, weight: Number(weight) };
 }

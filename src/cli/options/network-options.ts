@@ -30,7 +30,7 @@ export function addNetworkOptions(command: Command, defaults: { steps: number; p
       wholeNumber,
       defaults.patience,
     )
-    .option("--members <n>", "networks that are trained apart and averaged", positiveWhole, 1);
+    .option("--members <n>", "networks that are trained independently and averaged", positiveWhole, 1);
 }
 
 export function networkConfig(flags: NetworkFlags) {

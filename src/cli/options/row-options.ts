@@ -38,7 +38,7 @@ export function addRowOptions(
     )
     .option("--since <date>", "decisions from this date on (ISO 8601)", toTime)
     .option("--until <date>", "decisions before this date (ISO 8601)", toTime)
-    .option("--feedback <name>", "late feedback of this name stands for a missing reward");
+    .option("--feedback <name>", "use late feedback of this name where a reward is missing");
 }
 
 export function requestOf(flags: RowFlags): DecisionRequest {

@@ -37,15 +37,23 @@ export function addRunOptions(
   else command.option("--queue <file|url>", `a file, or nats://HOST/NAME (default: ${queueDefault})`);
   command
     .option("--concurrency <n>", "rollouts at a time in this process", wholeNumber, 16)
-    .option("--rate <n>", "rollouts begun per second, at most", positiveAmount)
+    .option("--rate <n>", "most rollouts to start per second", positiveAmount)
     .option(
       "--attempts <n>",
       "attempts if the provider, the sandbox or the infrastructure fails",
       wholeNumber,
       3,
     )
-    .option("--claim-ttl <s>", "seconds after which a silent worker loses its claims", positiveAmount, 20)
-    .option("--gateway <url,…>", "record model calls at this gateway, or at one of these; on the same book")
+    .option(
+      "--claim-ttl <s>",
+      "seconds before an unresponsive worker's claims are released",
+      positiveAmount,
+      20,
+    )
+    .option(
+      "--gateway <url,…>",
+      "record model calls at this gateway, or spread them over several; they must use the same book",
+    )
     .option("--gateway-token-env <name>", "the environment variable with the gateway's token")
     .option(...METRICS_OPTION)
     .option("--target <revision>", "judge the freshness of every rollout against this policy revision");
@@ -54,7 +62,7 @@ export function addRunOptions(
 
 export const METRICS_OPTION = [
   "--metrics <[host:]port>",
-  "serve Prometheus metrics here, at /metrics (default: nowhere)",
+  "serve Prometheus metrics on this port, at /metrics (default: off)",
 ] as const;
 
 export interface IsolationFlags {
@@ -67,7 +75,7 @@ export function addIsolationOptions(command: Command): Command {
     .addOption(
       new Option(
         "--isolation <how>",
-        "where an agent module runs: auto is bubblewrap, else process; none: in this process",
+        "isolation of an agent module: bubblewrap, a process of its own, or none; auto is bubblewrap where it works, else process",
       )
         .choices(ISOLATIONS)
         .default("auto"),

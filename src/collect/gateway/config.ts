@@ -285,7 +285,7 @@ function checkNames(config: GatewayConfig, where: string): void {
     if (!Object.hasOwn(known, wanted))
       throw bad(
         where,
-        `${place} names ${wanted}, which is not there. Known: ${Object.keys(known).join(", ")}`,
+        `${place} names ${wanted}, which does not exist. Known: ${Object.keys(known).join(", ")}`,
       );
   };
   if (defaultUpstream !== undefined) need(upstreams, defaultUpstream, "defaultUpstream");

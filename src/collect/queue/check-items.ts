@@ -45,7 +45,7 @@ export function checkResult(item: string, result: string): void {
   throw new RollbookError(
     "bad-digest",
     { item, result },
-    `the result of ${item}, ${JSON.stringify(result)?.slice(0, 80)}, is no digest. Put it into the book and give its digest.`,
+    `the result of ${item}, ${JSON.stringify(result)?.slice(0, 80)}, is not a digest. Put it into the book and give its digest.`,
   );
 }
 

@@ -45,7 +45,7 @@ function checkProtocol(env: OtelVariables): void {
 function urlOf(variable: string, value: string): URL {
   const url = URL.canParse(value.trim()) ? new URL(value.trim()) : undefined;
   if (url === undefined || !/^https?:$/.test(url.protocol))
-    throw bad(variable, "is no address. Set it to one like http://127.0.0.1:4318");
+    throw bad(variable, "is not an address. Set it to one like http://127.0.0.1:4318");
   if (url.username !== "" || url.password !== "")
     throw bad(variable, "holds a user or a password. Put credentials into OTEL_EXPORTER_OTLP_HEADERS");
   if (variable === ENDPOINT) url.pathname = `${url.pathname.replace(/\/+$/, "")}/v1/traces`;
@@ -82,7 +82,7 @@ function pairsOf(variable: string, text: string | undefined): [name: string, val
   return parts.map((part) => {
     const mark = part.indexOf("=");
     const name = part.slice(0, Math.max(0, mark)).trim();
-    if (name === "") throw bad(variable, "is no list of the form name=value,name=value. Correct it");
+    if (name === "") throw bad(variable, "is not a list of the form name=value,name=value. Correct it");
     return [name, decoded(part.slice(mark + 1).trim())];
   });
 }

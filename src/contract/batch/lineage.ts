@@ -31,7 +31,7 @@ export const PolicyRevisionLineage = defineRecord({
       const bad = (message: string) =>
         refuse("bad-record", { field: `sources[${i}]` }, `sources[${i}] ${message}`);
       if (i > 0 && compareUtf8(sources[i - 1]!.id, source.id) >= 0)
-        throw bad("is not sorted by the UTF-8 bytes of its id, or stands twice.");
+        throw bad("is not sorted by the UTF-8 bytes of its id, or appears twice.");
       if (source.drift !== drift(source))
         throw bad(`has drift ${source.drift}, which its number and the target's do not give.`);
     }

@@ -40,7 +40,7 @@ export const Manifest = defineRecord({
         throw refuse(
           "duplicate-artifact",
           { content: here },
-          `the rollout ${here} stands twice in the manifest. List each rollout once.`,
+          `the rollout ${here} appears twice in the manifest. List each rollout once.`,
         );
       if (before > here)
         throw refuse(

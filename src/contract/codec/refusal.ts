@@ -22,7 +22,7 @@ export const REFUSALS = {
   "not-bound": "an artifact that does not fit its assignment",
   "bad-logprob": "a log-probability above 0",
   "wrong-logprob-kind": "importance ratios over logprobs of the wrong kind",
-  "missing-blob": "a reference to bytes that are not there",
+  "missing-blob": "a reference to bytes that are missing",
 } as const;
 
 export type RefusalCode = keyof typeof REFUSALS;

@@ -164,7 +164,7 @@ export const LoopMembers = defineRecord({
         throw refuse(
           "bad-record",
           { field: `rollouts[${i}]` },
-          `rollouts[${i}] is not sorted by the UTF-8 bytes of its id, or stands twice.`,
+          `rollouts[${i}] is not sorted by the UTF-8 bytes of its id, or appears twice.`,
         );
   },
 });

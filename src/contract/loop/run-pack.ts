@@ -15,7 +15,7 @@ const packedFile = z.strictObject({
 
 export const RunPack = defineRecord({
   kind: "rollbook.run-pack.v1",
-  summary: "A folder with everything a result rests on: files by digest, command, code, Node and machine.",
+  summary: "A folder with a result and all of its inputs: files by digest, command, code, Node and machine.",
   shape: {
     /** What was run: a benchmark suite, or a training loop. `digest` is of its configuration. */
     run: z.strictObject({ kind: z.enum(["bench", "loop"]), name: id, digest }),

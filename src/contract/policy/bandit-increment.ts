@@ -67,7 +67,7 @@ export const BanditIncrement = defineRecord({
   check({ features, arms, rewards, columns }) {
     const bad = (field: string, message: string) => refuse("bad-record", { field }, `${field}: ${message}`);
     const { counts, sums, gram, response } = columns;
-    if (new Set(arms).size !== arms.length) throw bad("arms", "a candidate stands twice.");
+    if (new Set(arms).size !== arms.length) throw bad("arms", "a candidate appears twice.");
     if (counts.length !== arms.length || sums.length !== arms.length)
       throw bad("columns.counts", `needs one count and one sum for each of ${arms.length} candidates.`);
     if (

@@ -93,7 +93,7 @@ export function toTime(ms: bigint, field: string): number {
   throw refuse(
     "bad-record",
     { field, value: String(ms) },
-    `${field} is ${ms}, which is no time in milliseconds.`,
+    `${field} is ${ms}, which is not a time in milliseconds.`,
   );
 }
 

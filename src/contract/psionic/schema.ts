@@ -21,7 +21,7 @@ const f32 = z.union([z.number(), z.bigint(), z.null()]).transform((value, contex
   if (!Number.isFinite(rounded))
     context.addIssue({
       code: "custom",
-      message: "is no finite f32",
+      message: "is not a finite f32",
       params: { refusal: "non-finite-number" },
     });
   return rounded;

@@ -275,7 +275,7 @@ function notFinite(field: string, index: number, value: number): Error {
   return refuse(
     "non-finite-number",
     { field, index },
-    `${field}[${index}] is ${value}, which is no finite f32. Drop the rollout or correct its numbers.`,
+    `${field}[${index}] is ${value}, which is not a finite f32. Drop the rollout or correct its numbers.`,
   );
 }
 

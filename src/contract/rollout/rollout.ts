@@ -126,7 +126,7 @@ export const RolloutEnvelope = defineRecord({
         throw refuse(
           "duplicate-proof",
           { digest: each.digest },
-          `the proof ${each.digest} stands twice in one envelope. Keep one.`,
+          `the proof ${each.digest} appears twice in one envelope. Keep one.`,
         );
       seen.add(each.digest);
     }

@@ -59,7 +59,7 @@ export const EnvironmentPackage = defineRecord({
           { field, path },
           `${field} ${JSON.stringify(path)} is not a plain relative path.`,
         );
-      if (paths.has(path)) throw refuse("bad-record", { field, path }, `${field} ${path} stands twice.`);
+      if (paths.has(path)) throw refuse("bad-record", { field, path }, `${field} ${path} appears twice.`);
       paths.add(path);
     }
   },

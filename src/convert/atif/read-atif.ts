@@ -94,7 +94,7 @@ function requireVersion(value: unknown, where: string): void {
   throw new RollbookError(
     "unknown-version",
     { where, actual: version, known: ATIF_VERSIONS },
-    `${where}: ${isObject(value) ? `schema_version is ${JSON.stringify(version)}` : "this is not a trajectory, which is a JSON object"}; this release reads ${ATIF_VERSIONS[0]} to ${ATIF_VERSIONS.at(-1)}. Write the trajectory again in one of these, or update Rollbook.`,
+    `${where}: ${isObject(value) ? `schema_version is ${JSON.stringify(version) ?? "missing"}` : "this is not a trajectory, which is a JSON object"}; this release reads ${ATIF_VERSIONS[0]} to ${ATIF_VERSIONS.at(-1)}. Write the trajectory again in one of these, or update Rollbook.`,
   );
 }
 

@@ -127,7 +127,7 @@ function promptOf({ cell, place }: CellRow, columns: ColumnMap): Pick<ForeignDec
   if (messages !== undefined) return { prompt: promptOfMessages(messages) };
   throw badRow(
     place,
-    `${columns.messages} is no list of messages`,
+    `${columns.messages} is not a list of messages`,
     'Give a JSON list such as [{"role": "user", "content": "…"}], or map the text with prompt=',
   );
 }
@@ -146,7 +146,7 @@ function namesOf(cell: TableCell, columns: ColumnMap, place: LinePlace): readonl
   if (!names.includes("") && new Set(names).size === names.length) return names;
   throw badRow(
     place,
-    `${columns.candidates} ${JSON.stringify(cell ?? null)} is no list of different names`,
+    `${columns.candidates} ${JSON.stringify(cell ?? null)} is not a list of different names`,
     'List the candidates as ["a", "b"] or a|b',
   );
 }
@@ -179,7 +179,7 @@ function numberOf(text: string, column: string, place: LinePlace): number {
   if (/^\d+$/.test(text)) return toAction(text, column, place);
   throw badRow(
     place,
-    `${column} ${JSON.stringify(text)} is no number from 0 on`,
+    `${column} ${JSON.stringify(text)} is not a number of 0 or more`,
     "Give the names of all candidates with --actions a,b,c, or leave --actions out",
   );
 }

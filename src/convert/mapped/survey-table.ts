@@ -74,7 +74,7 @@ export class CategoryTally {
         throw new RollbookError(
           "free-text-category",
           { file, column: name, values: count, rows },
-          `${file}: the feature ${name} holds ${count} different texts in ${rows} rows, so it is no category. Map it with prompt=${name} if it is the question, with id=${name} if it names the decision, or leave it out.`,
+          `${file}: the feature ${name} holds ${count} different texts in ${rows} rows, so it is not a category. Map it with prompt=${name} if it is the question, with id=${name} if it names the decision, or leave it out.`,
         );
   }
 }

@@ -42,7 +42,7 @@ export function parseResult(text: string, where: string): BenchResult {
     throw new RollbookError(
       "bad-result",
       { where },
-      `${where} is not a result of \`rollbook bench run\`: its schema is not rollbook.bench-result.v1.`,
+      `${where} is not a result of \`rollbook bench run\`: its schema is not rollbook.bench-result.v1. Name a file that \`bench run --out\` wrote.`,
     );
   return value as unknown as BenchResult;
 }

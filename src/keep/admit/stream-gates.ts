@@ -33,7 +33,7 @@ export function excludedBy(at: StreamAt, stream: Stream, index: number): Exclusi
     throw refuse(
       "policy-family-mismatch",
       { artifact: digest, rollout: content.rolloutId, expected: family, actual: stream.family },
-      `rollout ${content.rolloutId} (${digest}) has a ${stream.level} stream of family ${stream.family}, the batch targets ${family}. Select it with --family ${family}; the rest then goes to the ledger.`,
+      `rollout ${content.rolloutId} (${digest}) has a ${stream.level} stream of family ${stream.family}, the batch targets ${family}. To leave such streams out, add --family ${family}; the ledger then lists them.`,
     );
   }
   if (options.grouped === true && content.group === undefined) return "no-group";
@@ -99,6 +99,6 @@ function logprobsExclude(at: StreamAt, stream: TokenStream): ExclusionReason | u
   throw refuse(
     "wrong-logprob-kind",
     { artifact: at.digest, expected: at.admitted.logprobKind, actual: stream.logprobKind },
-    `rollout ${at.content.rolloutId} has ${stream.logprobKind} logprobs, others have ${at.admitted.logprobKind}. Select one kind (--logprob-kind); the rest then goes to the ledger.`,
+    `rollout ${at.content.rolloutId} has ${stream.logprobKind} logprobs, others have ${at.admitted.logprobKind}. Select one kind (--logprob-kind); the ledger then lists them.`,
   );
 }

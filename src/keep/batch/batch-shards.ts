@@ -150,7 +150,7 @@ function checkCandidates(values: StepShardColumns, { shard, names }: { shard: Di
   if (unknown !== undefined)
     throw bad("candidateIds", `names candidate ${unknown}, the shard has ${names} names.`);
   const wrong = values.candidateProbability.find((p) => p < 0 || p > 1);
-  if (wrong !== undefined) throw bad("candidateProbability", `holds ${wrong}, which is no probability.`);
+  if (wrong !== undefined) throw bad("candidateProbability", `holds ${wrong}, which is not a probability.`);
 }
 
 function requireFinite(values: Float32Array | Float64Array, column: string, shard: Digest): void {

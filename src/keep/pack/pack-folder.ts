@@ -31,7 +31,7 @@ export function sealPackFolder(
   signer: Signer | undefined,
 ): Sealed<RunPack> {
   if (existsSync(join(folder, PACK_FILE)))
-    throw new RollbookError("exists", { folder }, `${folder} is a run pack already. A pack is sealed once.`);
+    throw new RollbookError("exists", { folder }, `${folder} is already a run pack. A pack is sealed once.`);
   const pack = seal(RunPack, { ...facts, files: filesOf(folder), ...given({ signer: signer?.publicKey }) });
   if (signer !== undefined) {
     makeDirectory(join(folder, SIGNATURES));

@@ -51,7 +51,7 @@ export function readTar(file: string, folder: string): void {
       writeFileSync(target, bytes, { flag: "wx" });
       at += Math.ceil(length / BLOCK) * BLOCK;
     }
-    throw bad(file, "it has no end");
+    throw bad(file, "it is not a tar file, or it is cut short");
   } finally {
     closeSync(source);
   }
@@ -120,5 +120,9 @@ function readFully(file: number, into: Buffer, at: number, name: string): void {
 }
 
 function bad(file: string, problem: string): RollbookError {
-  return new RollbookError("bad-tar", { file }, `${file} cannot be read as a pack: ${problem}.`);
+  return new RollbookError(
+    "bad-tar",
+    { file },
+    `${file} cannot be read as a pack: ${problem}. Name the folder or the tar file of a pack.`,
+  );
 }

@@ -271,7 +271,7 @@ export class Verifier {
       else if (reference.external === true && !this.#wasHeld(reference.digest)) this.#external++;
       else {
         const what = reference.kind === "" ? "a record" : reference.kind;
-        const message = `${reference.field} refers to ${what} ${reference.digest}, which is not there`;
+        const message = `${reference.field} refers to ${what} ${reference.digest}, which is missing`;
         this.#report(from, "missing-blob", message);
       }
       return;

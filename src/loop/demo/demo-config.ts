@@ -84,7 +84,7 @@ export function writeDemo(folder: string, seed: bigint, size: DemoSize): void {
     throw new RollbookError(
       "bad-size",
       { rollouts: size.rollouts },
-      `--rollouts is ${size.rollouts}. Every task of a window runs ${SAMPLES} times, and the learners need rows: give an even number from ${LEAST_ROLLOUTS} on.`,
+      `--rollouts is ${size.rollouts}. Every task of a window runs ${SAMPLES} times, and learners need enough rows. Give an even number of at least ${LEAST_ROLLOUTS}.`,
     );
   makeDirectory(folder);
   writeFileSync(join(folder, MODELS_FILE), MODELS);

@@ -14,7 +14,7 @@ export function newDemoFolder(out: string | undefined): string {
       throw new RollbookError(
         "exists",
         { out },
-        `${out} exists already. ${hasDemo(out) ? "Continue its demo with --resume, or choose" : "Choose"} another folder.`,
+        `${out} already exists. ${hasDemo(out) ? "Continue its demo with --resume, or choose" : "Choose"} another folder.`,
       );
     return out;
   }

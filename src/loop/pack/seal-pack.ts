@@ -54,7 +54,7 @@ export async function sealLoopPack(
     );
   const state = await useBook(book, { mode: "read" }, (open) => readRun(open, config.run));
   if (existsSync(out))
-    throw new RollbookError("exists", { out }, `${out} exists already. Choose another path.`);
+    throw new RollbookError("exists", { out }, `${out} already exists. Choose another path.`);
   makeDirectory(out);
   // The digest of the configuration covers the paths in it, so files keep their places relative to it.
   for (const path of [world.tasks, world.models, config.table, ...featuresOf(config)]) {

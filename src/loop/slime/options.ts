@@ -71,5 +71,9 @@ function withPaths(settings: z.output<typeof slimeSchema>, folder: string): Slim
 }
 
 function bad(where: string, what: string): RollbookError {
-  return new RollbookError("bad-slime-options", { where }, `${where}: ${what}.`);
+  return new RollbookError(
+    "bad-slime-options",
+    { where },
+    `${where}: ${what}. docs/settings.md lists the settings.`,
+  );
 }

@@ -21,10 +21,11 @@ interface AdmitFlags extends BookFlags, FreshnessFlags {
 
 export function addAdmit(artifact: Command, io: Io): void {
   const command = addCommand(artifact, "admit", {
-    summary: "judge whether rollouts may teach, and keep the verdicts",
-    description: `Judge whether rollouts may teach, and keep the verdicts, which batches obey. With --target: how far their policy
-has drifted from that revision, how old policy and rollout are. With --validate: a proof of execution that is there, times
-and token counts that fit, no copies; each rollout that this validator has not judged yet.`,
+    summary: "judge whether rollouts may be used for training, and seal the verdicts",
+    description: `Judge whether rollouts may be used for training, and seal the verdicts. Batches leave out rollouts
+that a verdict rejects or quarantines. --target judges freshness: how many revisions the policy of a rollout is behind
+that revision, and how old policy and rollout are. --validate checks the proof of execution, times and token counts,
+and looks for copies. It skips rollouts that this validator has judged before.`,
     examples: [
       "rollbook artifact admit r-0001 --target writer-r3 --drift 1/5",
       "rollbook artifact admit --validate --json",
@@ -34,7 +35,7 @@ and token counts that fit, no copies; each rollout that this validator has not j
     .option("--target <revision>", "judge freshness against this policy revision");
   addFreshnessOptions(command)
     .option("--validate", "check proofs, times, token counts and copies")
-    .option("--validator <id>", "the name under which --validate judges", "rollbook")
+    .option("--validator <id>", "name of the validator in the verdicts of --validate", "rollbook")
     .action((names: string[], flags: AdmitFlags) => runAdmit(io, names, flags));
 }
 
@@ -44,7 +45,7 @@ async function runAdmit(io: Io, artifacts: readonly string[], flags: AdmitFlags)
     throw new RollbookError(
       "nothing-to-judge",
       {},
-      "neither freshness nor validation is asked for. Name a revision with --target, or say --validate, or both.",
+      "nothing to judge: neither --target nor --validate is given. Add --target REVISION, --validate, or both.",
     );
   const judged = await withBook(io, { ...flags, mode: "write" }, async (book) => {
     const fresh =
@@ -74,13 +75,13 @@ function print(io: Io, flags: { json?: true }, judged: readonly AdmissionResult[
 
 export function addRelease(artifact: Command, io: Io): void {
   addCommand(artifact, "release", {
-    summary: "let a quarantined rollout into batches",
-    description: `Let a quarantined rollout into batches, by name and with a reason. It undoes the verdicts that quarantine it now,
-and no later one.`,
+    summary: "allow a quarantined rollout into batches",
+    description: `Allow a quarantined rollout into batches, and record the reason. The release overrides the verdicts
+that quarantine the rollout now, not later ones.`,
     examples: ['rollbook artifact release r-0001 --reason "a rare task"'],
   })
     .argument("<artifact>", "rollout id, digest, or the first digits of one")
-    .requiredOption("--reason <text>", "why it may teach all the same")
+    .requiredOption("--reason <text>", "why it may be used for training")
     .option("--by <id>", "who says so", "owner")
     .action((name: string, flags: BookFlags & { reason: string; by: string }) => runRelease(io, name, flags));
 }

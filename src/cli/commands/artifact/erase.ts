@@ -18,10 +18,11 @@ interface EraseFlags extends BookFlags {
 
 export function addErase(artifact: Command, io: Io): void {
   addCommand(artifact, "erase", {
-    summary: "erase rollouts for good and leave a tombstone",
-    description: `Erase rollouts for good: content, envelopes, calls, messages, media, columns, events, feedback and tasks, as far as
-nothing else in the book needs them. A sealed tombstone names every digest that went, with the reason, and \`verify\` then says
-erased instead of missing. Without --yes the command only says what would go. After a crash, run it again.`,
+    summary: "erase rollouts permanently and leave a tombstone",
+    description: `Erase rollouts permanently: content, envelopes, calls, messages, media, columns, events, feedback and
+tasks. Parts that other records of the book need stay. A sealed tombstone lists every erased digest with the reason,
+and \`verify\` then reports erased instead of missing. Without --yes the command only lists what it would erase. After
+a crash, run it again.`,
     examples: ['rollbook artifact erase r-0012 --reason "privacy request 17" --yes'],
   })
     .argument("<rollout...>", "rollout ids, digests, or the first digits of them")
@@ -44,7 +45,7 @@ async function runErase(io: Io, names: readonly string[], flags: EraseFlags): Pr
     throw new RollbookError(
       "not-confirmed",
       { rollouts: report.rollouts },
-      "nothing was erased. Run the command again with --yes: it cannot be undone.",
+      "nothing was erased. To erase, run the command again with --yes. This cannot be undone.",
     );
   if (report.journal.length > 0)
     throw new RollbookError(

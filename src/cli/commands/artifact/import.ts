@@ -26,25 +26,29 @@ const MOST_ERRORS = 100;
 export function addImport(artifact: Command, io: Io): void {
   addCommand(artifact, "import", {
     summary: "seal and sign records from JSON or JSON Lines",
-    description: `Seal and sign records from JSON or JSON Lines: rollouts (rollbook.rollout.v1), policy revisions, tasks,
-assignments, verdicts, releases, feedback and other records by their schema, psionic-v1 artifacts, and chat logs of OpenAI and
-Anthropic: lines with the bodies "request" and "response", each of which becomes a rollout of one call.
-Records that the book already holds are recognised by digest, and signed if your key has not signed them yet. A bad line is reported with file and line and costs itself only.`,
+    description: `Seal and sign records from JSON or JSON Lines: rollouts (rollbook.rollout.v1), policy revisions,
+tasks, assignments, verdicts, releases, feedback and other records by their schema, psionic-v1 artifacts, and chat
+logs of OpenAI and Anthropic: each line with the bodies "request" and "response" becomes a rollout of one call.
+Records that the book already holds are recognised by digest, and signed if your key has not signed them yet. A bad
+line is skipped and reported with its file and line number.`,
     examples: [
       "rollbook artifact import rollouts.jsonl",
       "rollbook artifact show r-0001 --json | rollbook artifact import -",
     ],
   })
     .argument("<file...>", "files to read; - is standard input")
-    .option("--strict", "write nothing at all if one line is bad")
+    .option("--strict", "write nothing if a line is bad")
     .option("--no-sign", "do not sign, even if there is a key")
     .addOption(
-      new Option("--logprob-kind <kind>", "what psionic-v1 logprobs are").choices(["sampling", "model"]),
+      new Option(
+        "--logprob-kind <kind>",
+        "what the log-probabilities of psionic-v1 artifacts are: of the sampled distribution, or of the model alone",
+      ).choices(["sampling", "model"]),
     )
     .addOption(
       new Option(
         "--data-source <source>",
-        "what the data of psionic-v1 and of chat logs is (chat logs: default real)",
+        "origin of psionic-v1 artifacts and chat logs (default of chat logs: real)",
       ).choices(["real", "synthetic"]),
     )
     .action((files: string[], flags: ImportFlags) => runImport(io, files, flags));

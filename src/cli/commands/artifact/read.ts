@@ -70,7 +70,7 @@ async function printRevisions(io: Io, flags: ListFlags): Promise<void> {
     throw new RollbookError(
       "wrong-usage",
       { option: idle },
-      `--${idle} says nothing to --revisions. See --help.`,
+      `--${idle} has no effect with --revisions. See --help.`,
     );
   const found = await withBook(io, flags, (book) => listRevisions(book, flags));
   if (flags.json) for (const each of found) io.out(jsonLine(revisionRow(each)));
@@ -86,9 +86,8 @@ interface ShowFlags extends BookFlags {
 export function addShow(artifact: Command, io: Io): void {
   addCommand(artifact, "show", {
     summary: "show one rollout: its conversation, what it cost, how it ended",
-    description: `Show one rollout: its conversation, what it cost, how it ended. A message that several calls carry is shown once.
-With --json it is printed in the exchange form, which import reads back: one line for each envelope, so a rollout that was
-run twice gives two; on a terminal it is laid out over several lines.`,
+    description: `Show one rollout: its conversation, what it cost, how it ended. A message that several calls share is
+shown once. --json prints the form that \`artifact import\` reads: one line for each run of the rollout, indented on a terminal.`,
     examples: [
       "rollbook artifact show r-0001",
       "rollbook artifact show r-0001 --calls",

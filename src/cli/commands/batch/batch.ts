@@ -29,7 +29,7 @@ import { addBatchExport } from "./export.ts";
 
 export function addBatch(program: Command, io: Io): void {
   const batch = addGroup(program, "batch", {
-    summary: "cut trainer batches, show, compare, verify and export them",
+    summary: "assemble, show, compare, verify and export trainer batches",
     examples: ["rollbook batch assemble --target writer-r3 --level token", "rollbook batch show"],
   });
   addAssemble(batch, io);
@@ -57,12 +57,12 @@ interface AssembleFlags extends BookFlags, FreshnessFlags {
 
 function addAssemble(batch: Command, io: Io): void {
   const command = addCommand(batch, "assemble", {
-    summary: "cut a batch from the artifacts of the book",
-    description: `Cut a batch from the artifacts of the book, or from those named. The batch is a function of the artifacts, what
-has been said about them (receipts, verdicts, releases, feedback), the target, the options and the seed; the order in which
-they arrived leaves no trace. The ledger lists everything left out, with the reason. Budgets of freshness
-apply to this batch alone; the age of a rollout is judged first, and its verdicts are sealed. Without any budget, a token
-batch leaves out what is more than 3 revisions behind its target.`,
+    summary: "assemble a batch from the artifacts of the book",
+    description: `Assemble a batch from the artifacts of the book, or from those that --artifact names. The same
+artifacts, records about them (receipts, verdicts, releases, feedback), target, options and seed give the same batch.
+The order in which artifacts arrived has no effect. The ledger lists everything left out, with the reason. Freshness
+limits apply to this batch only; the age of rollouts is judged first, and these verdicts are sealed. Without a limit,
+a token batch leaves out rollouts that are more than 3 revisions behind the target.`,
     examples: [
       "rollbook batch assemble --target writer-r3 --level token",
       "rollbook batch assemble --target router-r2 --level step --advantage leave-one-out --seed 7",
@@ -70,11 +70,13 @@ batch leaves out what is more than 3 revisions behind its target.`,
   })
     .option("--target <revision>", "required: the policy revision to improve: id, digest, or first digits")
     .addOption(
-      new Option("--level <level>", "which streams").choices(["token", "step"]).makeOptionMandatory(),
+      new Option("--level <level>", "level of the streams: tokens, or steps (decisions)")
+        .choices(["token", "step"])
+        .makeOptionMandatory(),
     )
     .option("--family <family>", "the policy family (default: the target's; a mix is refused)")
     .addOption(
-      new Option("--advantage <method>", "how advantages come about (default: mean-std)").choices([
+      new Option("--advantage <method>", "how advantages are computed (default: mean-std)").choices([
         "mean-std",
         "leave-one-out",
         "claimed",
@@ -82,16 +84,16 @@ batch leaves out what is more than 3 revisions behind its target.`,
       ]),
     )
     .addOption(seedOption("fixes the order of rows", 0n))
-    .option("--feedback <name>", "reward unlabelled streams with late feedback of this name")
+    .option("--feedback <name>", "use late feedback of this name where streams have no reward")
     .addOption(
       new Option(
         "--logprob-kind <kind>",
-        "which token log-probabilities (default: a mix is refused)",
+        "use token log-probabilities of this kind (default: the only one; a mix is refused)",
       ).choices(["sampling", "model"]),
     )
     .option("--tokenizer <digest>", "only token streams of this tokenizer (default: any)", digestArgument)
-    .option("--require-verdict", "leave out what no validator has accepted")
-    .option("--require-trusted", "refuse if a record that counts is not signed by a trusted key")
+    .option("--require-verdict", "leave out rollouts that no validator has accepted")
+    .option("--require-trusted", "refuse unless a trusted key signed every record that is used")
     .option("--max-length <n>", "leave out longer streams", wholeNumber)
     .option("--exp <id>", "only rollouts of this experiment, as `launch --exp` named it")
     .option("--artifact <id...>", "only these artifacts")
@@ -169,11 +171,11 @@ function printBatches(
 
 function addDiff(batch: Command, io: Io): void {
   addCommand(batch, "diff", {
-    summary: "say in words how two batches differ, and why",
+    summary: "explain how two batches differ",
     examples: ["rollbook batch diff b745 57a3"],
   })
     .argument("<first>", "digest of a batch, or the first digits of it")
-    .argument("<second>", "digest of another")
+    .argument("<second>", "digest of another batch")
     .action(async (first: string, second: string, flags: BookFlags) => {
       const differences = await withBook(io, flags, (book) => compareBatches(book, first, second));
       io.out(flags.json ? jsonLine(differences) : renderDifferences(differences));

@@ -15,8 +15,9 @@ interface BatchExportFlags extends BookFlags {
 export function addBatchExport(batch: Command, io: Io): void {
   addCommand(batch, "export", {
     summary: "write the rows of a batch to one file for a trainer",
-    description: `Write the rows of a batch to one file: JSON Lines, numpy (npz), safetensors or Parquet. The file names the batch,
-its manifest, target, seed and options. An existing file is never overwritten, and a failed export leaves no file behind.`,
+    description: `Write the rows of a batch to one file: JSON Lines, numpy (npz), safetensors or Parquet. The file
+names the batch, its manifest, target, seed and options. An existing file is never overwritten, and a failed export
+leaves no file behind.`,
     examples: [
       "rollbook batch export b745 --format npz --out batch.npz",
       "rollbook batch export b745 --format parquet --out batch.parquet --json",

@@ -34,15 +34,18 @@ interface ConvertFlags extends RowFlags {
 
 export function addConvert(data: Command, io: Io): void {
   const command = addCommand(data, "convert", {
-    summary: "hand rollouts to slime, verl, TRL, ART, verifiers or ATIF, or read traces of the last two",
-    description: `Write rollouts in the format of a trainer or a trace tool. With --batch the rows are those of a sealed batch, and failures
-of its groups are marked where the format has a mark; without it, everything that the book admits. Formats of tokens (slime,
-verl-agent-loop, trl-rollouts) need --batch. verl, verl-agent-loop and art are Parquet files, the others JSON Lines. The command prints the fields that the format cannot carry, with the number of rollouts that had them.
-\`rollbook data export --format sft|pairs\` writes the conversations of trl-sft and trl-dpo in OpenAI's chat form.
+    summary:
+      "write rollouts for slime, verl, TRL, ART, verifiers or ATIF, or read traces of verifiers and ATIF",
+    description: `Write rollouts in the format of a trainer or a trace tool. With --batch it writes the rows of a
+sealed batch, and marks failed rollouts where the format has a field for that. Without --batch it writes every
+admitted rollout of the book. Token formats (slime, verl-agent-loop, trl-rollouts) need --batch. verl, verl-agent-loop
+and art are Parquet files, the others JSON Lines. The command prints the fields that the format cannot carry, with the
+number of rollouts that had them. \`rollbook data export --format sft|pairs\` writes the conversations of trl-sft and
+trl-dpo in OpenAI's chat form.
 
-With --from the traces of another program enter the book as rollouts, signed with your key if there is one; with --out they are
-written to a file that \`rollbook artifact import\` reads. A trace that was exported from a book comes back as the same rollout,
-with the records that it refers to, so that it also enters another book.`,
+--from reads traces of another program into the book as rollouts, and signs them if you have a key. With --out it
+writes them to a file that \`rollbook artifact import\` reads. A trace that Rollbook exported becomes the same rollout
+again, with the records it refers to, also in another book.`,
     examples: [
       "rollbook data convert --to trl-sft --out trl.jsonl",
       "rollbook data convert --to slime --batch b745 --uneven keep --failures omit --out samples.jsonl",

@@ -47,12 +47,15 @@ export function addData(program: Command, io: Io): void {
 function addCheck(data: Command, io: Io): void {
   const command = addCommand(data, "check", {
     summary: "look for repeated rows, constant rewards, outliers, drift and wrong propensities",
-    description: `Look for faults of a decision log that no interval knows of: rows that occur twice under different ids, a reward that
-never changes, rewards far from all others, rewards that drift, and logged probabilities that do not match the choices.
-\`evaluate\` and \`gate\` run the same check on the rows they judge by. Exit 1 if no policy should be judged by the log.`,
+    description: `Look for faults in a decision log that intervals do not show: rows that occur twice under different
+ids, a reward that never changes, rewards far from all others, rewards that drift, and logged probabilities that do
+not match the choices. \`evaluate\` and \`gate\` run the same check on the rows they judge by. Exit 1 if the log is
+not fit to judge a policy.`,
     examples: ["rollbook data check --data routing.jsonl", "rollbook data check --family router --json"],
   }).addOption(
-    new Option("--unit <unit>", "rows with the same key count as one").choices(SPLIT_UNITS).default("task"),
+    new Option("--unit <unit>", "grouping key; rows with the same key count as one")
+      .choices(SPLIT_UNITS)
+      .default("task"),
   );
   addRowOptions(command, { data: true, families: "all" }).action(
     async (flags: RowFlags & { unit: SplitUnit; json?: true }) => {
@@ -75,21 +78,23 @@ type ExportFlags = RowFlags & {
 function addExport(data: Command, io: Io): void {
   const command = addCommand(data, "export", {
     summary: "write decisions, conversations or tables of the book to one file",
-    description: `Write what the book admits as a dataset (JSON Lines). Rollouts that failed, were rejected or are quarantined are excluded,
-as from a batch; what was left out is printed.
+    description: `Write the admitted rollouts of the book as a dataset (JSON Lines). Failed, rejected and quarantined
+rollouts are excluded, as in a batch; the command prints how many.
 
-decisions: a routing dataset, with a sidecar <out>.meta.json that counts rows by source and records the filters. Decisions and
-outcomes are joined by id. A missing outcome or probability stays missing.
+decisions: a routing dataset, with a sidecar <out>.meta.json that counts rows by source and records the filters.
+Decisions and outcomes are joined by id. A missing outcome or probability stays missing.
 
 sft: conversations that end with a reply of the model, in OpenAI's chat form: messages, tools, reward.
 
-pairs: for each question that several rollouts were asked, the reply with the highest and the one with the lowest reward:
-prompt, chosen, rejected.
+pairs: for each question that several rollouts were asked, the reply with the highest and the one with the lowest
+reward: prompt, chosen, rejected.
 
-\`rollbook data convert --to trl-sft\` and \`--to trl-dpo\` write the same conversations for TRL, with provenance, also from a batch.
+\`rollbook data convert --to trl-sft\` and \`--to trl-dpo\` write the same conversations for TRL, with provenance,
+also from a batch.
 
-parquet, arrow: one table for DuckDB, pyarrow or polars, chosen by --table. arrow writes an IPC file (Feather). The table holds every rollout of the book, also those that the
-other formats exclude. Nested values are JSON text; unknown values are null.`,
+parquet, arrow: one table for DuckDB, pyarrow or polars, chosen by --table. arrow writes an IPC file (Feather). The
+table holds every rollout of the book, including those that the other formats exclude. Nested values are JSON text;
+unknown values are null.`,
     examples: [
       "rollbook data export --out routing.jsonl",
       "rollbook data export --format sft --min-score 0.5 --out sft.jsonl",
@@ -98,7 +103,7 @@ other formats exclude. Nested values are JSON text; unknown values are null.`,
       "rollbook data export --format arrow --table rollouts --out rollouts.arrow",
     ],
   })
-    .requiredOption("--out <file>", "where to write; never overwritten")
+    .requiredOption("--out <file>", "file to write; never overwritten")
     .addOption(
       new Option("--format <format>", "what to write")
         .choices(["decisions", "sft", "pairs", ...TABLE_FORMATS])

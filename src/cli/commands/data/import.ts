@@ -36,18 +36,19 @@ interface DataImportFlags extends Omit<LogOptions, "format"> {
 export function addImport(data: Command, io: Io): void {
   addCommand(data, "import", {
     summary: "read a decision log of another format into the book, or into a routing dataset",
-    description: `Read a decision log: your own CSV, JSON Lines or Parquet with --map, Vowpal Wabbit text and dsjson, Open Bandit CSV,
-RLlib JSON, a table with the outcome of every candidate (needs --out), or a routing dataset itself. Rows of one episode become
-one task. Without --out every decision is sealed into the book as a rollout, signed with your key if there is one; importing a
-file twice adds nothing. With --out a routing dataset is written. --dry-run writes nothing: it prints three rows as they were
-read, and what is missing. Rows are checked and pass one by one, so memory does not follow the file. Text files may be gzipped.
-A bad row stops the import with its line.
+    description: `Read a decision log: your own CSV, JSON Lines or Parquet with --map, Vowpal Wabbit text and dsjson,
+Open Bandit CSV, RLlib JSON, a table with the outcome of every candidate (needs --out), or a routing dataset itself.
+Rows of one episode become one task. Without --out every decision is sealed into the book as a rollout, signed with
+your key if there is one; importing a file twice adds nothing. With --out a routing dataset is written. --dry-run
+writes nothing: it prints three rows as they were read, and what is missing. Rows are read one by one, so memory use
+does not depend on the size of the file. Text files may be gzipped. A bad row stops the import, and the error names
+its line.
 
---map names a column, or in JSON Lines and Parquet a path such as request.messages[0].content:
-model (the choice), reward, prompt or messages, propensity, candidates (a list in each row), terms=quality:1+cost:-0.5
-(weights; without reward= their sum is the reward), cost, latency, id, session, task, time, episode, step, features=a+b.
-With outcomes=a+b, one column per candidate: prompt, features, costs=c+d or costs={}_cost, id, task.
-A JSON object says the same of columns whose names hold a comma, a plus or a sign of equality.`,
+--map names a column, or in JSON Lines and Parquet a path such as request.messages[0].content: model (the choice),
+reward, prompt or messages, propensity, candidates (a list in each row), terms=quality:1+cost:-0.5 (weights; without
+reward= their sum is the reward), cost, latency, id, session, task, time, episode, step, features=a+b. With
+outcomes=a+b, one column per candidate: prompt, features, costs=c+d or costs={}_cost, id, task. Give a JSON object
+instead if a column name contains a comma, a plus or an equals sign.`,
     examples: [
       "rollbook data import log.vw --format vw-cb --actions 2 --out from-vw.jsonl",
       "rollbook data import log.csv --map prompt=question,model=arm,reward=score,propensity=p --dry-run",
@@ -59,7 +60,7 @@ A JSON object says the same of columns whose names hold a comma, a plus or a sig
     .addOption(
       new Option(
         "--format <format>",
-        "what the log is (default: with --map by the file's name, else routing)",
+        "format of the log (default: with --map by the file's name, else routing)",
       ).choices(LOG_FORMATS),
     )
     .option("--map <map>", "which column or path holds what: model=arm,reward=score,…", toMap)
@@ -71,14 +72,14 @@ A JSON object says the same of columns whose names hold a comma, a plus or a sig
     .addOption(
       new Option(
         "--data-source <source>",
-        "what the data is, where its rows do not say; a book needs real or synthetic",
+        "origin of rows that do not state it; a book needs real or synthetic",
       )
         .choices(["real", "synthetic", "unknown"])
         .default("unknown"),
     )
     .option(
       "--actions <n or names>",
-      "how many actions there are, or their names a,b,c (vw-cb needs it; otherwise: default those of the file)",
+      "number of actions, or their names a,b,c (required for vw-cb; default: those of the file)",
       toActions,
     )
     .action(async (file: string, { columns, ...flags }: DataImportFlags) => {

@@ -37,11 +37,12 @@ interface DemoFlags extends Partial<DemoSize> {
 export function addDemo(program: Command, io: Io): void {
   addCommand(program, "demo", {
     summary: "run the whole loop on simulated tasks, in about two minutes",
-    description: `Run the whole loop on simulated tasks: ${FULL_SIZE.windows} windows of ${FULL_SIZE.rollouts} rollouts. Tasks are generated and proved. An agent works on
-them in a sandbox, through the gateway, while a policy chooses the model. Each window trains four learners, judges them
-off-policy, and releases, of those that pass the gate, the one with the best lower bound. The summary compares them with the known optimum. The folder
-keeps the configuration, the book, the replay store, a verified pack and report.html. Needs no key, network or GPU.
---tour explains the records instead, scene by scene.`,
+    description: `Run the whole loop on simulated tasks: ${FULL_SIZE.windows} windows of ${FULL_SIZE.rollouts}
+rollouts. Tasks are generated and proved. An agent works on them in a sandbox, through the gateway, while a policy
+chooses the model. Each window trains four learners and judges them off-policy. Of those that pass the gate, it
+releases the one with the best lower bound. The summary compares them with the known optimum. The folder keeps the
+configuration, the book, the replay store, a verified pack and report.html. Needs no key, network or GPU. --tour
+explains the records instead, scene by scene.`,
     examples: [
       "rollbook demo",
       "rollbook demo --report demo.html",
@@ -58,7 +59,7 @@ keeps the configuration, the book, the replay store, a verified pack and report.
       `rollouts of a window, an even number from 40 on (default: ${FULL_SIZE.rollouts})`,
       positiveWhole,
     )
-    .addOption(seedOption("fixes what happens (default: 1)"))
+    .addOption(seedOption("seed of all draws (default: 1)"))
     .option("--report <file>", "also write the report to this file; never overwritten")
     .option("--tour", "play thirteen scenes that explain the records, on a small book")
     .option("--book <dir>", "with --tour: keep the book here (default: a temporary one)")
@@ -93,7 +94,7 @@ async function demo(io: Io, flags: DemoFlags): Promise<void> {
 /** Said before the work, not after it. */
 function requireFreeFile(path: string): void {
   if (existsSync(path))
-    throw new RollbookError("exists", { path }, `${path} is there already. Name another file with --report.`);
+    throw new RollbookError("exists", { path }, `${path} already exists. Name another file with --report.`);
   if (!existsSync(dirname(resolve(path))))
     throw new RollbookError("no-file", { path }, `the folder of ${path} does not exist. Create it first.`);
 }

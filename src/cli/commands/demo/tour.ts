@@ -19,7 +19,7 @@ export async function playTour(io: Io, flags: TourFlags): Promise<void> {
     throw new RollbookError(
       "book-exists",
       { root: flags.book },
-      `${flags.book} is a book already. Name a new directory.`,
+      `${flags.book} is already a book. Name a new directory.`,
     );
   }
   const scratch = mkdtempSync(join(tmpdir(), "rollbook-tour-"));

@@ -8,11 +8,11 @@ import { type BookFlags, withBook } from "../../with-book.ts";
 
 export function addCatalog(program: Command, io: Io): void {
   const group = addGroup(program, "catalog", {
-    summary: "the index over the book",
+    summary: "maintain the catalog, the index over the book",
     examples: ["rollbook catalog rebuild"],
   });
   addCommand(group, "rebuild", {
-    summary: "throw the catalog away and make it anew from the bytes",
+    summary: "delete the catalog and build it again from the packs of the book",
     examples: ["rollbook catalog rebuild"],
   }).action(async (flags: BookFlags) => {
     const report = await withBook(io, flags, rebuildCatalog);

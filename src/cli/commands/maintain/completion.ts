@@ -11,8 +11,8 @@ type Shell = (typeof SHELLS)[number];
 export function addCompletion(program: Command, io: Io, whole: () => Promise<Command>): void {
   addCommand(program, "completion", {
     summary: "print a script that completes commands and options in your shell",
-    description: `Print a script that completes commands and options in your shell. For bash add \`source <(rollbook completion bash)\` to
-~/.bashrc; for zsh \`source <(rollbook completion zsh)\` to ~/.zshrc; for fish save it as
+    description: `Print a script that completes commands and options in your shell. For bash add \`source <(rollbook
+completion bash)\` to ~/.bashrc; for zsh \`source <(rollbook completion zsh)\` to ~/.zshrc; for fish save it as
 ~/.config/fish/completions/rollbook.fish.`,
     examples: ["rollbook completion bash", "rollbook completion fish > rollbook.fish"],
     book: false,

@@ -10,7 +10,7 @@ import { type BookFlags, bookRoot } from "../../with-book.ts";
 
 export function addDoctor(program: Command, io: Io): void {
   addCommand(program, "doctor", {
-    summary: "check that everything needed is there",
+    summary: "check Node, SQLite, the book, the signing key, disk space and sandboxes",
     examples: ["rollbook doctor"],
   }).action(async (flags: BookFlags) => {
     const path = io.env.PATH ?? "";

@@ -14,16 +14,16 @@ import { remainsText } from "../artifact/erase.ts";
 export function addGc(program: Command, io: Io): void {
   addCommand(program, "gc", {
     summary: "remove blobs that nothing refers to",
-    description: `Remove blobs that nothing refers to, and fold copies of one blob into one. Safe while others write to the
-book; a damaged book is left alone. Rollouts, revisions, batches and everything they rest on stay. In the replay
-stores below replay/ of the book, segments that a dead writer left are removed.
+    description: `Remove blobs that nothing refers to, and duplicate copies of blobs. Rollouts, revisions, batches and
+everything they refer to stay. It is safe while other processes write to the book, and changes nothing in a damaged
+book. It also removes segments that a killed writer left in the replay stores in replay/ of the book.
 
-With --older-than, rollouts that ended longer ago are erased first, as by \`artifact erase\`: a signed tombstone names what
-went, and it cannot be undone. Rollouts that batches hold stay unless --with-batches is given, and so do rollouts without a
-time.`,
+--older-than first erases rollouts that ended longer ago, like \`artifact erase\`: a signed tombstone lists what was
+erased, and it cannot be undone. Rollouts in batches stay unless --with-batches is given. Rollouts without a time
+always stay.`,
     examples: ["rollbook gc --dry-run", "rollbook gc", "rollbook gc --older-than 30d --dry-run"],
   })
-    .option("--dry-run", "only say what would go")
+    .option("--dry-run", "list what would be removed, and change nothing")
     .option("--older-than <age>", "erase rollouts that ended longer ago: 24h, 30d, 8w", ageMs)
     .option(
       "--with-batches",

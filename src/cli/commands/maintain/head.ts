@@ -10,9 +10,9 @@ import { type BookFlags, withBook } from "../../with-book.ts";
 export function addHead(program: Command, io: Io): void {
   addCommand(program, "head", {
     summary: "write a signed head of the book and print its digest",
-    description: `Write a signed head over everything in the book and print its digest. Keep the digest outside the book:
-\`rollbook verify --expect\` then finds that packs are gone, were cut short or rewritten, or that the whole book was put back
-to an earlier state.`,
+    description: `Write a signed head over everything in the book and print its digest. Keep the digest outside the
+book: \`rollbook verify --expect\` then detects missing, truncated or rewritten packs, and a book that was restored to
+an earlier state.`,
     examples: ["rollbook head", "rollbook head --out head.json"],
   })
     .option("--out <file>", "also write the head with its signature here")

@@ -25,14 +25,15 @@ interface VerifyFlags extends BookFlags {
 
 const TRUST_FLAG = [
   "--require-trusted",
-  "fail unless every record that is to be signed is signed by a trusted key",
+  "fail unless a trusted key signed every record that needs a signature",
 ] as const;
 
 export function addVerify(program: Command, io: Io): void {
   addCommand(program, "verify", {
-    summary: "verify the whole book, or one record with everything it rests on",
-    description: `Verify the whole book, or one record with everything it rests on: every digest is recomputed, every reference
-followed, every batch assembled again. The report separates self-consistent from signed by a trusted key.`,
+    summary: "verify the whole book, or one record and everything it refers to",
+    description: `Verify the whole book, or one record and everything it refers to: recompute every digest, follow
+every reference, assemble every batch again. The report says separately whether the records are consistent and whether
+a trusted key signed them.`,
     examples: ["rollbook verify", "rollbook verify r-0001 --json"],
   })
     .argument(
@@ -42,7 +43,7 @@ followed, every batch assembled again. The report separates self-consistent from
     .option(...TRUST_FLAG)
     .option(
       "--expect <head>",
-      "fail unless the book still holds this head: its digest, or the file of `head --out`",
+      "fail unless the book still contains this head: its digest, or the file that `head --out` wrote",
     )
     .action(async (name: string | undefined, flags: VerifyFlags & { expect?: string }) => {
       const expect = flags.expect === undefined ? {} : { expect: parseHead(flags.expect, name) };
@@ -61,7 +62,7 @@ followed, every batch assembled again. The report separates self-consistent from
 
 export function addArtifactVerify(artifact: Command, io: Io): void {
   addCommand(artifact, "verify", {
-    summary: "verify rollouts with everything they rest on",
+    summary: "verify rollouts and every record they refer to",
     examples: ["rollbook artifact verify", "rollbook artifact verify r-0001"],
   })
     .argument("[artifact...]", "rollout ids, digests, or the first digits of them (default: all)")
@@ -95,7 +96,7 @@ function parseHead(given: string, name: string | undefined): Digest {
   throw new RollbookError(
     "bad-option",
     { expect: given },
-    `--expect ${given}: neither a digest (sha256:…) nor a file that \`rollbook head --out\` wrote.`,
+    `--expect ${given} is neither a digest (sha256:…) nor a file that \`rollbook head --out\` wrote. Give one of them.`,
   );
 }
 

@@ -11,12 +11,12 @@ import { type BookFlags, withBook } from "../../with-book.ts";
 export function addCat(program: Command, io: Io): void {
   addCommand(program, "cat", {
     summary: "print any blob of the book by its digest",
-    description: `Print any blob of the book: a record, a message, a column of numbers, a final state. A terminal gets it laid out, without
-characters that would steer it; a pipe or a file gets the bytes as they are.`,
+    description: `Print any blob of the book: a record, a message, a column of numbers, a final state. On a terminal it
+is indented and control characters are removed; a pipe or a file gets the exact bytes.`,
     examples: ["rollbook cat r-0001", "rollbook cat r-0001 > content.json"],
   })
-    .argument("<digest>", "digest, the first 4 digits of one or more, or the id of a record")
-    .option("--raw", "the bytes as they are, on a terminal too")
+    .argument("<digest>", "digest, at least its first 4 digits, or the id of a record")
+    .option("--raw", "print the exact bytes on a terminal too")
     .action(async (name: string, flags: BookFlags & { raw?: true }) => {
       const { digest, kind, bytes } = await withBook(io, flags, (book) => readBlob(book, name));
       if (flags.json) {

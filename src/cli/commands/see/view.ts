@@ -19,9 +19,10 @@ type ViewFlags = BookFlags & Parameters<typeof rolloutQuery>[0] & { port: number
 export function addView(program: Command, io: Io): void {
   const command = addCommand(program, "view", {
     summary: "show the book in a browser, or write it as one HTML file",
-    description: `Show the book in a browser: rollouts with filters, transcripts, batches with lineage and ledger, verdicts of the gate. The
-page is served on loopback until interrupted, reads only, and needs the token in the address that is printed. With --out one
-HTML file is written that needs nothing else; the filters choose its rollouts, by default the latest ${FILE_ROLLOUTS}.`,
+    description: `Show the book in a browser: rollouts with filters, transcripts, batches with lineage and ledger,
+verdicts of the gate. The server listens on loopback until interrupted, is read-only, and needs the token in the
+printed address. --out writes one self-contained HTML file instead; the filters select its rollouts, by default the
+latest ${FILE_ROLLOUTS}.`,
     examples: ["rollbook view --port 0", "rollbook view --out book.html --limit 100"],
   })
     .option("--port <n>", "listen on this port of 127.0.0.1; 0 takes a free one", wholeNumber, 8793)

@@ -24,16 +24,16 @@ interface CollectFlags extends SimFlags {
 
 export function addSimCollect(sim: Command, io: Io): void {
   const command = addCommand(sim, "collect", {
-    summary: "log routing decisions in a world whose optimum is known",
-    description: `Run the chat agent on every task of a folder while a behaviour policy chooses the model of each rollout, and
-seal the decisions with their probabilities and rewards. The policy sees prompt and request fields only. \`rollbook data
-export\` makes a routing dataset of the book. Prints the exact values of the behaviour policy, of the best policy, of
-the best single model and of an even choice, beside what was observed.
+    summary: "log routing decisions on simulated tasks, where the optimum is known",
+    description: `Run the chat agent on every task of a folder while a behaviour policy chooses the model of each
+rollout, and seal the decisions with their probabilities and rewards. The policy sees prompt and request fields only.
+\`rollbook data export\` makes a routing dataset of the book. Prints the observed mean reward, and the exact values of
+the behaviour policy, the best policy, the best single model and a uniform choice.
 
-With --fast nothing is run: what each solution does is looked up in the proofs of the tasks, and the environment of the
-rollouts is called sim-proofs. Choices, prices and rewards are the same as in a sandbox.
+With --fast nothing is run: the result of each solution is looked up in the proofs of the tasks, and the environment
+of the rollouts is called sim-proofs. Choices, prices and rewards are the same as in a sandbox.
 
-With --recorded the questions, the answers and what was right come from a file of recorded answers of real models
+With --recorded the questions, the answers and their correctness come from a file of recorded answers of real models
 (docs/simulator.md): each rollout asks one question once.`,
     examples: [
       "rollbook sim collect --book runs --tasks tasks --policy uniform --samples 2 --engine quickjs",
@@ -44,8 +44,12 @@ With --recorded the questions, the answers and what was right come from a file o
     .option("--recorded <file>", "recorded answers of real models instead of tasks, described in YAML")
     .addOption(new Option("--policy <policy>", "the behaviour policy").choices(BEHAVIOURS).default("uniform"))
     .option("--table <file>", "a static table, for epsilon-greedy and table (default: the first model)")
-    .option("--epsilon <share>", "share of even choices: epsilon-greedy, softmax (default: 0.1)", amount)
-    .option("--temperature <t>", "of softmax: small is greedy (default: 0.5)", amount)
+    .option(
+      "--epsilon <share>",
+      "share of uniformly random choices, for epsilon-greedy and softmax (default: 0.1)",
+      amount,
+    )
+    .option("--temperature <t>", "temperature of softmax; lower is greedier (default: 0.5)", amount)
     .option("--fast", "look results up in the proofs instead of running them");
   addSimOptions(command).action((flags: CollectFlags) => collect(io, flags));
 }
@@ -86,7 +90,9 @@ function refuseIdle(flags: CollectFlags): void {
   if (epsilon !== undefined && epsilon > 1) throw wrongUsage(`--epsilon ${epsilon} is not in 0 … 1`);
   for (const [name, policies] of Object.entries(MEANT_FOR))
     if (flags[name as keyof typeof MEANT_FOR] !== undefined && !policies.some((each) => each === policy))
-      throw wrongUsage(`--${name} says nothing to --policy ${policy}, only to ${policies.join(" and ")}`);
+      throw wrongUsage(
+        `--${name} has no effect with --policy ${policy}. It works with ${policies.join(" and ")}`,
+      );
   for (const name of ["models", "fast"] as const)
     if (recorded !== undefined && flags[name] !== undefined)
       throw wrongUsage(`--${name} is for --tasks: with --recorded nothing is simulated and nothing is run`);

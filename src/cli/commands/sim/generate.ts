@@ -23,12 +23,15 @@ interface Flags {
 
 export function addSimGenerate(sim: Command, io: Io): void {
   const command = addCommand(sim, "generate", {
-    summary: "make tasks from a seed and prove each one in a sandbox",
-    description: `Make tasks from a seed, families and difficulties taking turns. Each is proved in a sandbox, twice: its start
-fails, its reference solution passes, its mutants fail hidden tests. A draw that cannot be proved is replaced by the next.
+    summary: "generate tasks from a seed and prove each one in a sandbox",
+    description: `Generate tasks from a seed, rotating through families and difficulties. Each task is proved twice in
+a sandbox: its starting files fail, its reference solution passes, and wrong variants (mutants) fail the hidden tests.
+A task that cannot be proved is replaced by the next draw.
 
-The folder holds tasks.jsonl (rows for launch: prompt, label, metadata), solutions.jsonl (for simulated models only), packages.jsonl and
-tasks.meta.json. The same seed gives the same bytes. Families: ${FAMILIES.map((each) => each.name).join(", ")}.`,
+The folder holds tasks.jsonl (rows for launch: prompt, label, metadata), solutions.jsonl (for simulated models only),
+packages.jsonl and tasks.meta.json. The same seed gives the same bytes. Families: ${FAMILIES.map(
+      (each) => each.name,
+    ).join(", ")}.`,
     examples: [
       "rollbook sim generate --count 20 --seed 7 --engine quickjs --out sim-tasks",
       "rollbook sim generate --count 5 --family-file roman-family.mjs --engine quickjs --out own-tasks",

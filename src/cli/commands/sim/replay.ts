@@ -17,9 +17,9 @@ interface ReplayFlags {
 export function addSimReplay(sim: Command, io: Io): void {
   addCommand(sim, "replay", {
     summary: "serve recorded answers of real models as an upstream",
-    description: `Serve recorded answers of real models as an OpenAI-compatible upstream on loopback, until interrupted. A prompt
-that is not on record is answered 404. With --rows the questions are written as tasks for launch, with what was right as
-their label.`,
+    description: `Serve recorded answers of real models as an OpenAI-compatible upstream on loopback, until
+interrupted. An unknown prompt gets the status 404. --rows writes the questions as tasks for launch, with the
+correctness of each answer as their label.`,
     examples: ["rollbook sim replay --recorded recorded.yaml --port 0"],
     book: false,
   })

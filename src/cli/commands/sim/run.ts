@@ -30,14 +30,14 @@ interface SimRunFlags extends SimFlags, IsolationFlags {
 export function addSimRun(sim: Command, io: Io): void {
   const command = addCommand(sim, "run", {
     summary: "run an agent on simulated tasks in parallel sandboxes",
-    description: `Run an agent on every task of a folder, in parallel sandboxes, through launcher, queue and gateway, and seal
-what happened. Hidden tests decide what a rollout earns. The same command again runs only what is missing.
+    description: `Run an agent on every task of a folder, in parallel sandboxes, through launcher, queue and gateway,
+and seal each rollout. Hidden tests decide the reward. The same command again runs only the missing rollouts.
 
-Agents: \`chat\` drives a model, one of the simulated ones or what a router chooses; \`reference\` hands in the reference
-solutions; any other name is an agent file as for launch, which gets the visible part of a task as its payload and returns
-{ finalState: { files } }.
+Agents: \`chat\` drives a model, one of the simulated ones or what a router chooses; \`reference\` hands in the
+reference solutions; any other name is an agent file as for launch, which gets the visible part of a task as its
+payload and returns { finalState: { files } }.
 
-For the chat agent the exact expected reward is printed beside what was observed, and that of the best policy.`,
+For the chat agent it also prints the exact expected reward, and that of the best policy.`,
     examples: [
       "rollbook sim run --book runs --tasks tasks --agent reference --engine quickjs",
       "rollbook sim run --book runs --tasks tasks --model sim-small --workers 4 --engine quickjs --min-pass 0.1",

@@ -9,7 +9,7 @@ import { addSimRun } from "./run.ts";
 
 export function addSim(program: Command, io: Io): void {
   const sim = addGroup(program, "sim", {
-    summary: "tasks with hidden tests, and models whose optimum is known",
+    summary: "generate and run simulated tasks with hidden tests and a known optimum",
     examples: [
       "rollbook sim generate --count 20 --seed 7 --engine quickjs --out sim-tasks",
       "rollbook sim run --book runs --tasks tasks --agent reference --engine quickjs",

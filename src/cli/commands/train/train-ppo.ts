@@ -33,10 +33,10 @@ interface PpoFlags {
 export function addPpo(train: Command, io: Io): void {
   addCommand(train, "ppo", {
     summary: "proximal policy optimisation: a network that learns by acting",
-    description: `Proximal policy optimisation: a network that learns by acting in a world. The checkpoint is a function of world, options and
-seed. --env simulator routes every turn of proved tasks (\`rollbook sim generate\`) in their closed form; nothing is run.
-It writes its state to OUT.training as it goes. The same command continues a training that was killed, and ends with the same
-weights.`,
+    description: `Proximal policy optimisation: a network that learns by acting in a world. The checkpoint is a
+function of world, options and seed. --env simulator routes every turn of generated tasks (\`rollbook sim generate\`)
+and computes results from their proofs; no program is run. It writes its state to OUT.training as it goes. After a
+kill, the same command continues the training and ends with the same weights.`,
     examples: ["rollbook train ppo --env cart-pole --steps 20000 --out policies/ppo --id balance-1"],
   })
     .addOption(
@@ -49,15 +49,15 @@ weights.`,
     .requiredOption("--id <id>", "the id of the new revision")
     .option("--policy <family>", "the family of the new revision", "router")
     .option("--parent <dir>", "the checkpoint it succeeds")
-    .option("--steps <n>", "steps in the world, in all", positiveWhole, 100_000)
-    .option("--environments <n>", "worlds side by side", positiveWhole, 8)
+    .option("--steps <n>", "steps in the world, in total", positiveWhole, 100_000)
+    .option("--environments <n>", "copies of the world that run in parallel", positiveWhole, 8)
     .option("--horizon <n>", "steps of each world between two updates", positiveWhole, 128)
     .option("--epochs <n>", "passes over the steps of an update", positiveWhole, 10)
     .option("--batch <n>", "steps of a minibatch", positiveWhole, 128)
-    .option("--rate <x>", "learning rate at the start; it sinks to 0", nonNegative, 1e-3)
+    .option("--rate <x>", "initial learning rate; it decreases to 0", nonNegative, 1e-3)
     .option(
       "--discount <g>",
-      "worth of a reward one step later (default: 0.99, 1 for --env simulator)",
+      "discount of a reward one step later (default: 0.99, 1 for --env simulator)",
       share,
     )
     .option("--entropy <x>", "weight of the entropy bonus", nonNegative, 0)

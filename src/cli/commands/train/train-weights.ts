@@ -25,18 +25,19 @@ interface WeightsFlags extends BookFlags {
 export function addTrainWeights(train: Command, io: Io): void {
   addCommand(train, "weights", {
     summary: "seal weights that another trainer wrote",
-    description: `Seal weights that another trainer wrote, as a revision that names its parent, its batches and its datasets. The file
-enters the book as it is; its digest names the revision. The same weights under the same id are sealed once.`,
+    description: `Seal weights that another trainer wrote, as a revision that names its parent, its batches and its
+datasets. The file is stored in the book unchanged, and the revision names its digest. The same weights under the same
+id are sealed once.`,
     examples: [
       "rollbook train weights model.safetensors --family writer --id writer-r4 --parent writer-r3 --batch be3b",
     ],
   })
-    .argument("<file>", "the weights, as a safetensors file")
+    .argument("<file>", "the file with the weights, such as a safetensors file; its format is not checked")
     .requiredOption("--family <family>", "the policy family of the revision")
     .requiredOption("--id <id>", "the id of the new revision")
     .option("--parent <revision>", "the revision it was trained from: id, digest, or first digits")
-    .option("--batch <batch...>", "the batches it was trained from: digests, or first digits")
-    .option("--dataset <file...>", "files it was trained from, which enter by their digests")
+    .option("--batch <batch...>", "the batches it was trained on: digests, or first digits")
+    .option("--dataset <file...>", "files it was trained on, recorded by their digests")
     .option("--steps <n>", "optimizer steps", wholeNumber)
     .addOption(seedOption("the seed of the training", 0n))
     .action((file: string, flags: WeightsFlags) => run(io, file, flags));

@@ -57,7 +57,10 @@ export function addTrain(program: Command, io: Io): void {
     learner: ({ type, rate, ...flags }) => ({ kind: "csc", type, rate, spec: readValueSpec(flags) }),
   })
     .addOption(
-      new Option("--type <type>", "what each candidate's regression learns: r/p, r, or q + (r - q)/p")
+      new Option(
+        "--type <type>",
+        "target of each candidate's regression: ips is r/p, dm is r, dr is q + (r - q)/p",
+      )
         .choices(["ips", "dm", "dr"])
         .default("dr"),
     )
@@ -109,14 +112,14 @@ export function addTrain(program: Command, io: Io): void {
     name: "cql",
     summary: "discrete conservative Q-learning: a network that values every candidate",
     example: " --steps 1000",
-    note: `\n--discount 0 learns single decisions (routing), above 0 chains of decisions.${RESUME_NOTE}`,
+    note: `\n--discount 0 is for single decisions (routing), a larger value for chains of decisions.${RESUME_NOTE}`,
     learner: ({ discount = 0, conservatism = 1, targetEvery = 500, goal, ...flags }) => ({
       ...{ kind: "cql", ...networkConfig(flags), spec: readSpec(flags), discount, conservatism, targetEvery },
       ...(goal === "return" ? { goal } : {}),
     }),
   });
   addNetworkOptions(cql, { steps: 6000, patience: 0 })
-    .option("--discount <g>", "worth of a reward one decision later, 0 … 1", share, 0)
+    .option("--discount <g>", "discount of a reward one decision later, 0 … 1", share, 0)
     .option(
       "--conservatism <a>",
       "weight of the conservative term; 0 is plain double Q-learning",
@@ -127,7 +130,7 @@ export function addTrain(program: Command, io: Io): void {
     .addOption(
       new Option(
         "--goal <which>",
-        "what a choice in a chain is measured by: bootstrap (the best value of the next state) or return (what the log earned from there on)",
+        "training target of a decision in a chain: bootstrap (the best value of the next state) or return (the logged rewards from there on)",
       )
         .choices(["bootstrap", "return"])
         .default("bootstrap"),
@@ -157,9 +160,11 @@ function addValueTrainer(
   const command = addTrainer(train, io, {
     name,
     summary,
-    learner: ({ l2, neighbours, costWeight, meanCost, ...flags }) => ({
-      ...{ kind: name, l2, k: neighbours, costWeight, meanCost, spec: readValueSpec(flags) },
-    }),
+    learner: ({ l2, neighbours, costWeight, meanCost, ...flags }) => {
+      if (costWeight !== undefined && meanCost !== undefined)
+        throw wrongUsage("--mean-cost sets the cost weight. Remove it, or remove --cost-weight");
+      return { ...{ kind: name, l2, k: neighbours, costWeight, meanCost, spec: readValueSpec(flags) } };
+    },
   });
   if (name === "ridge" || name === "logistic")
     command.option("--l2 <x>", "strength of the penalty (default: by cross-validation)", nonNegative);
@@ -175,7 +180,7 @@ function addValueTrainer(
       "maximise quality minus this times cost (default: the logged reward)",
       nonNegative,
     )
-    .option("--mean-cost <x>", "best quality at this mean cost: the cost weight follows from it", nonNegative)
+    .option("--mean-cost <x>", "maximise quality at this mean cost; this sets the cost weight", nonNegative)
     .option(
       "--embeddings <url>",
       "also read embeddings of the prompts, from an endpoint of the OpenAI /v1/embeddings shape; key in $ROLLBOOK_EMBEDDINGS_KEY",
@@ -185,12 +190,12 @@ function addValueTrainer(
 }
 
 const STATE_NOTE = `
-The state in the book grows by the decisions that are new, each counted once; several processes may train at once. New
-decisions are sealed as one batch. Where nothing is new and --out holds the same revision, nothing is written.`;
-const BONUS_HELP = "factor of the exploration bonus; what is judged and served has it too";
+In a book the learner
+continues from its stored state: each decision counts once, new decisions are sealed as one batch, and several processes may
+train at the same time. If nothing is new and --out holds the same revision, nothing is written.`;
+const BONUS_HELP = "factor of the exploration bonus; also used when the policy is judged and served";
 const RESUME_NOTE = `
-It writes its state to OUT.training after every point of the learning curve. The same command continues a training that was
-killed, and ends with the same weights.`;
+It writes its state to OUT.training after every point of the learning curve. After a kill, the same command continues the training and ends with the same weights.`;
 const FEATURES_HELP = "a feature spec as JSON (default: see docs/learn.md)";
 
 function addTrainer(
@@ -208,10 +213,12 @@ function addTrainer(
   const { name, summary, note, learner, example = "" } = trainer;
   const command = addCommand(train, name, {
     summary,
-    description: `${summary[0]!.toUpperCase()}${summary.slice(1)}. The checkpoint is a function of rows, options and seed. It learns from the train split
-and records it, so that evaluate and gate never judge it by rows it knows. From the book it learns from the admitted decisions:
-they are cut into a sealed batch, which the revision names, and the checkpoint is sealed there too. A dataset file enters the
-lineage by the SHA-256 of its bytes, a replay store by the digest of its manifest.${note ?? ""}`,
+    description: `${summary[0]!.toUpperCase()}${summary.slice(1)}. The same rows, options and seed
+give the same checkpoint. Training uses the train split and records it, so that evaluate and gate never judge the policy on rows
+that it was trained on. Without --data and --replay it trains on the
+admitted decisions of the book: they become a sealed batch that the
+revision names, and the checkpoint is sealed in the book too. The lineage names a dataset file by the SHA-256 of its bytes, and a
+replay store by the digest of its manifest.${note ?? ""}`,
     examples: [
       `rollbook train ${name} --data routing.jsonl${example} --out policies/${name} --id router-${name}`,
     ],
@@ -219,10 +226,12 @@ lineage by the SHA-256 of its bytes, a replay store by the digest of its manifes
     .requiredOption("--out <dir>", "the checkpoint's folder; never overwritten")
     .requiredOption("--id <id>", "the id of the new revision")
     .option("--policy <family>", "the family of the new revision", "router")
-    .option("--parent <dir|id>", "what it succeeds: a checkpoint, or a revision of the book it learns from")
-    .addOption(seedOption("fixes draws and hold-outs", 0n));
-  if (note === STATE_NOTE)
-    command.option("--no-baseline", "leave out the static table that the same rows would give");
+    .option(
+      "--parent <dir|id>",
+      "parent of the new revision: a checkpoint's folder, or a revision of the book",
+    )
+    .addOption(seedOption("seed of draws and hold-outs", 0n));
+  if (note === STATE_NOTE) command.option("--no-baseline", "do not fit a static table on the same rows");
   command.option(
     "--floor-risk <a>",
     "set the confidence floor on the calibration split, so that departures from the table lose at most this quality in expectation",
@@ -236,6 +245,10 @@ lineage by the SHA-256 of its bytes, a replay store by the digest of its manifes
 async function run(io: Io, flags: TrainFlags, learner: Learner): Promise<void> {
   const { id, policy, parent, seed, out, floorRisk, baseline = true } = flags;
   const { table, propensityFloor, qualityRange } = flags;
+  if (table !== undefined && floorRisk === undefined)
+    throw wrongUsage(
+      "--table has no effect without --floor-risk. Add --floor-risk, or give --table to `gate`",
+    );
   const trained = await withDecisions(io, { ...flags, mode: "write" }, (source) =>
     trainPolicy(source, {
       ...requestOf(flags),

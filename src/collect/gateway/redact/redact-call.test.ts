@@ -192,7 +192,7 @@ describe("a secret that the gateway knows", () => {
     );
   });
 
-  it("is written neither from a key that stands twice nor from a reply that is no JSON", () => {
+  it("is written neither from a key that appears twice nor from a reply that is no JSON", () => {
     fc.assert(
       fc.property(dialects, spelling, fc.boolean(), (dialect, { secret, text, subset }, isCut) => {
         const twice = JSON.stringify(REPLIES[dialect]).replace(

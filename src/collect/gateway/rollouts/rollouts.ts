@@ -79,7 +79,7 @@ export class Rollouts {
     for (const { rollout, missing } of damaged) {
       this.#deps.log(
         missing === undefined
-          ? `rollout ${rollout} is in the journal without its beginning: it is left there, and not taken up. Put the missing segment back and start again`
+          ? `rollout ${rollout} is in the journal without its beginning: the gateway leaves it there and does not continue it. Put the missing segment back and start again`
           : `rollout ${rollout} goes on, but ${callsText(missing)} missing from the journal: its artifact will say so. Put the missing segment back and start again, if there is one`,
       );
       if (missing === undefined) this.#states.tears(rollout);

@@ -243,7 +243,7 @@ function breakerOpen(upstream: string, waitMs: number): RollbookError {
   return new RollbookError(
     "upstream-resting",
     { upstream, waitMs },
-    `upstream ${upstream} has failed too often and rests for ${Math.ceil(waitMs / 1000)} s. Try later, or route elsewhere.`,
+    `upstream ${upstream} has failed too often and is paused for ${Math.ceil(waitMs / 1000)} s. Try later, or route elsewhere.`,
   );
 }
 

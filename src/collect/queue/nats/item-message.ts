@@ -76,7 +76,7 @@ function badRecord({ subject, seq }: { subject: string; seq: number }, cause?: u
   return new RollbookError(
     "bad-queue-record",
     { subject, seq },
-    `${subject}: message ${seq} is no record of a rollbook queue of this version. Use another queue name for this version.`,
+    `${subject}: message ${seq} is not a record of a rollbook queue of this version. Use another queue name for this version.`,
     { cause },
   );
 }

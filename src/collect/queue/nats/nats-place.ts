@@ -63,7 +63,7 @@ export function parseNatsUrl(text: string): NatsPlace {
   const options = new URLSearchParams(query ?? "");
   for (const key of options.keys())
     if (key !== "replicas" && key !== "max-items")
-      throw badUrl(text, `${key} is no option; there are replicas and max-items`);
+      throw badUrl(text, `${key} is not an option; there are replicas and max-items`);
   return {
     servers: hosts!.split(",").map((host) => withPort(text, host)),
     name: name || DEFAULT_NAME,
@@ -84,7 +84,7 @@ export function accessFrom(env: Readonly<Record<string, string | undefined>>): N
 
 function withPort(text: string, host: string): string {
   if (!/^(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9_.-]+)(:\d{1,5})?$/.test(host))
-    throw badUrl(text, `${JSON.stringify(host)} is no host`);
+    throw badUrl(text, `${JSON.stringify(host)} is not a host`);
   return /:\d+$/.test(host.replace(/^\[.*\]/, "")) ? host : `${host}:${DEFAULT_PORT}`;
 }
 

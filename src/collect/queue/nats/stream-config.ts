@@ -45,6 +45,6 @@ export function checkConfig(
   throw new RollbookError(
     "queue-config",
     { stream: there.name, faults },
-    `the stream ${there.name} does not suit: ${faults.join("; ")}. Use another queue name, or correct it with \`nats stream edit\`.`,
+    `the stream ${there.name} cannot be used: ${faults.join("; ")}. Use another queue name, or correct it with \`nats stream edit\`.`,
   );
 }

@@ -166,7 +166,7 @@ function checkTerms({ name, terms, clip }: Parameters<typeof compositeReward>[0]
   const names = terms.map((term) => parseId(term.name, "name of a term") as string);
   const twice = names.find((each, i) => names.indexOf(each) !== i || each === "clip");
   if (twice !== undefined)
-    throw bad(`${name}: the term ${twice} stands twice, or takes the name of the clip`);
+    throw bad(`${name}: the term ${twice} appears twice, or takes the name of the clip`);
   const heavy = terms.find(({ weight }) => !Number.isFinite(weight));
   if (heavy !== undefined) throw bad(`${name}: the weight of ${heavy.name} is ${heavy.weight}`);
   if (clip !== undefined && !(clip[0] <= clip[1])) throw bad(`${name}: clips to [${clip.join(", ")}]`);

@@ -44,7 +44,7 @@ describe("launch", () => {
     expect(results.at(-1)?.row).toBe(0);
   });
 
-  it("makes two assignments of a row that stands twice, and the same ids every time", async () => {
+  it("makes two assignments of a row that appears twice, and the same ids every time", async () => {
     const twice = [...rows(1), ...rows(1)];
     const [first, second] = [await launchWorld(), await launchWorld()];
     const ids = async ({ start }: typeof first) =>

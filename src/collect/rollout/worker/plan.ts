@@ -1,6 +1,6 @@
 /** From rows to work: tasks, assignments and queue items with ids that follow from content alone, so that the same
  *  launch planned twice is the same work. In: rows, what they are launched with. Out: sealed records and items. Pure.
- *  A row that stands twice is two assignments of one task: they differ in their visit. */
+ *  A row that appears twice is two assignments of one task: they differ in their visit. */
 import { type Digest, digestJson, type Id, type Json, parseId, RollbookError } from "../../../base/index.ts";
 import {
   Assignment,

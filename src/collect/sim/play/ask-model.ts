@@ -65,7 +65,9 @@ export function readAnswer({ status, text, routed }: Reply, asked: string): Mode
       completionTokens: body.usage?.completion_tokens ?? 0,
     };
   } catch (cause) {
-    throw failedBy("provider", `the model's reply is no chat completion: ${text.slice(0, 200)}`, { cause });
+    throw failedBy("provider", `the model's reply is not a chat completion: ${text.slice(0, 200)}`, {
+      cause,
+    });
   }
 }
 

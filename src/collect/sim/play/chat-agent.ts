@@ -46,7 +46,7 @@ export function readVisible(payload: Payload): VisibleTask {
   const visible = payload as unknown as VisibleTask;
   if (typeof visible.statement === "string" && Array.isArray(visible.editable) && visible.check !== undefined)
     return visible;
-  throw failedBy("task", "the payload is no simulated task: statement, editable or check is missing.");
+  throw failedBy("task", "the payload is not a simulated task: statement, editable or check is missing.");
 }
 
 async function converse(

@@ -60,9 +60,9 @@ describe("a folder of tasks", () => {
   });
 
   it("is never overwritten, not even half of it", () => {
-    expect(() => writeTasks(folder, tasks)).toThrow(/there already/);
+    expect(() => writeTasks(folder, tasks)).toThrow(/already exists/);
     rmSync(join(folder, META_FILE));
-    expect(() => writeTasks(folder, tasks)).toThrow(/there already/);
+    expect(() => writeTasks(folder, tasks)).toThrow(/already exists/);
   });
 
   it.each([

@@ -136,11 +136,7 @@ export function refuseExisting(folder: string): void {
   for (const name of [META_FILE, TASKS_FILE, SOLUTIONS_FILE, PACKAGES_FILE]) {
     const path = join(folder, name);
     if (existsSync(path))
-      throw new RollbookError(
-        "exists",
-        { path },
-        `${path} is there already. Name another folder with --out.`,
-      );
+      throw new RollbookError("exists", { path }, `${path} already exists. Name another folder with --out.`);
   }
 }
 
@@ -214,8 +210,8 @@ function readMeta(folder: string): TasksMeta {
       "no-tasks",
       { path },
       begun
-        ? `${path} is not there: ${folder} is not a finished folder of \`rollbook sim generate\`. Name one, or make one elsewhere with --out.`
-        : `${path} is not there. Make tasks with \`rollbook sim generate --out ${folder}\`.`,
+        ? `${path} does not exist: ${folder} is not a finished folder of \`rollbook sim generate\`. Name one, or make one elsewhere with --out.`
+        : `${path} does not exist. Make tasks with \`rollbook sim generate --out ${folder}\`.`,
     );
   }
   const meta = parseJson(decodeUtf8(readFileSync(path), path), path) as unknown as TasksMeta;

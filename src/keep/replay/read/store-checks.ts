@@ -73,7 +73,7 @@ export async function requireDisjointSplits(store: ReplayStore): Promise<void> {
   throw new RollbookError(
     "split-leak",
     { leaks: leaks.length, ...first },
-    `the task ${first.task} of ${first.environment} stands in the splits ${first.splits.join(" and ")}${leaks.length > 1 ? `, and ${leaks.length - 1} more like it` : ""}. Give every task one split.`,
+    `the task ${first.task} of ${first.environment} is in several splits: ${first.splits.join(" and ")}${leaks.length > 1 ? `, and ${leaks.length - 1} more like it` : ""}. Give every task one split.`,
   );
 }
 

@@ -159,7 +159,7 @@ function checkProbabilities(complain: Complain, window: CandidateWindow, i: numb
     logged++;
     sum += probability;
     if (probability < 0 || probability > 1)
-      complain("candidates/probability", row, `${probability} is no probability`);
+      complain("candidates/probability", row, `${probability} is not a probability`);
     if (rows.selectable[at] === 0 && probability > 0)
       complain("candidates/probability", row, `${probability}, but it may not be chosen`);
     if (rows.selected[at] === 1 && probability === 0)

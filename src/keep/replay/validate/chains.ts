@@ -83,7 +83,7 @@ function checkChain(
     complain("level", "chain", `a ${level} chain has ${stepCount} steps and ${tokenCount} tokens`);
   const text = texts[rows.ending[i]!]!;
   const ending = ENDINGS.get(text);
-  if (ending === undefined) complain("ending", "ending", `${text} is no ending`);
+  if (ending === undefined) complain("ending", "ending", `${text} is not an ending`);
   else {
     if (rows.terminal[i] !== Number(ending.terminal))
       complain("terminal", "ending", `terminal is ${rows.terminal[i]} for the ending ${text}`);
@@ -132,7 +132,7 @@ function checkTree({ report }: RuleContext, window: StepTreeWindow, i: number): 
       complain("index", row, `is step ${index} of its chain, says ${steps.index[at]}`);
     const parent = steps.parent[at]!;
     if (index === 0 ? parent !== -1 : parent < start || parent >= row)
-      complain("parent", row, `${parent} is no earlier step of the chain, which begins at ${start}`);
+      complain("parent", row, `${parent} is not an earlier step of the chain, which begins at ${start}`);
     const depth = hasParent(steps, { at, start, firstStep }) ? steps.depth[parent - firstStep]! + 1 : 0;
     if (steps.depth[at] !== depth)
       complain("depth", row, `depth is ${steps.depth[at]}, its path has ${depth} steps before it`);

@@ -53,7 +53,7 @@ async function checkColumn(context: RuleContext, { table, column, spec }: Column
       broken = true;
       const row = chunk.from + Math.floor(i / array.width);
       if (target === undefined) context.report(path, row, "value", `${value} is neither 0 nor 1`);
-      else context.report(path, row, "reference", `${value} is no row of ${target}, which has ${high}`);
+      else context.report(path, row, "reference", `${value} is not a row of ${target}, which has ${high}`);
     }
   }
   if (broken) context.distrust(path);

@@ -19,7 +19,7 @@ export const dictionaries: Rule = {
     ] as const) {
       const seen = new Set<string>();
       list.forEach((text, row) => {
-        if (seen.has(text)) report(array, row, "unique", `${JSON.stringify(text)} stands twice`);
+        if (seen.has(text)) report(array, row, "unique", `${JSON.stringify(text)} appears twice`);
         seen.add(text);
       });
     }
@@ -44,7 +44,7 @@ export const sources: Rule = {
       if (Buffer.compare(key, sourceKey(source)) !== 0)
         report("sources/key", row, "hash", "the key is not the digest of the row");
       const first = seen.of(key, row);
-      if (first !== row) report("sources/key", row, "unique", `the same source stands in row ${first}`);
+      if (first !== row) report("sources/key", row, "unique", `the same source is in row ${first}`);
       const bad = source.features.findIndex((value) => !Number.isFinite(value));
       if (bad >= 0)
         report("source_features/value", row, "value", `feature ${bad} of this source is not finite`);
@@ -68,7 +68,7 @@ export const targets: Rule = {
       if (Buffer.compare(key, targetKey(target)) !== 0)
         report("targets/key", row, "hash", "the key is not the digest of the row");
       const first = seen.of(key, row);
-      if (first !== row) report("targets/key", row, "unique", `the same target stands in row ${first}`);
+      if (first !== row) report("targets/key", row, "unique", `the same target is in row ${first}`);
       if (valid !== (target.invalidReason === undefined))
         report(
           "targets/valid",

@@ -194,7 +194,7 @@ class AcrossSegments implements Rule {
         "sources/split",
         leak.row,
         "split",
-        `the task ${leak.task} stands in the splits ${leak.splits.join(" and ")}`,
+        `the task ${leak.task} is in several splits: ${leak.splits.join(" and ")}`,
       );
   }
 }

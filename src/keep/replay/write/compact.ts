@@ -40,7 +40,7 @@ export interface CompactOptions {
 export async function compactReplay(options: CompactOptions): Promise<ReplayManifest> {
   const to = resolve(options.to);
   if (existsSync(to))
-    throw new RollbookError("replay-exists", { to }, `${to} exists already. Name a new directory.`);
+    throw new RollbookError("replay-exists", { to }, `${to} already exists. Name a new directory.`);
   const store = await openReplay(options.from, { cacheBytes: "walk" });
   const partial = `${to}.partial`;
   removeLeftover(partial);

@@ -42,7 +42,7 @@ export async function writeReplay(options: WriteOptions): Promise<WriteResult> {
       throw new RollbookError(
         "replay-exists",
         { root },
-        `${root} is a replay store already. Append to it, or name another directory.`,
+        `${root} is already a replay store. Append to it, or name another directory.`,
       );
     refuseForeign(root);
     const returns = checkReturns({ ...DEFAULT_RETURNS, ...options.returns });
