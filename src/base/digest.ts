@@ -53,7 +53,7 @@ export function writeHex(
       (hexValue(text.charCodeAt(from + 2 * i)) << 4) | hexValue(text.charCodeAt(from + 2 * i + 1));
 }
 
-/** Of a lower hexadecimal digit, without a branch: which of the two it is nobody can foresee. */
+/** Of a lower hexadecimal digit, without a branch, because the branch would be unpredictable. */
 function hexValue(code: number): number {
   return (code & 15) + 9 * (code >> 6);
 }

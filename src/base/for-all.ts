@@ -1,5 +1,5 @@
 /** Does something for each of many who know nothing of each other. One that fails keeps no other from its turn: its error
- *  is thrown where nobody is in the middle of something, as an uncaught exception. */
+ *  is thrown outside of every caller, as an uncaught exception. */
 export function forAll<T>(all: Iterable<T>, act: (each: T) => void): void {
   for (const each of all) {
     try {

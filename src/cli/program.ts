@@ -18,7 +18,7 @@ export async function buildProgram(io: Io = processIo(), words: readonly string[
     .exitOverride()
     .configureOutput({
       writeOut: (text) => io.out(text),
-      // Errors are printed by whoever runs the program, in the form that was asked for.
+      // The caller of the program prints errors, in the requested form.
       outputError: () => {},
       writeErr: (text) => io.err(text),
     });

@@ -26,7 +26,7 @@ export interface Submitted {
 
 export type Admit = (artifact: Submitted) => Admission | Promise<Admission>;
 
-/** Where nobody judges. */
+/** Without a judge. */
 export const STORED: Admission = {
   outcome: "stored",
   signals: [],

@@ -1,6 +1,6 @@
 /** The records of revisions that are known by what they did alone: routers, models and agents as they were logged.
- *  In: a stream's family and revision. Out: a PolicyRevision. The same revision gives the same bytes, whoever logs it and
- *  however often, so a book keeps it once. Does not say when it was made, nor from what: whoever knows more seals more. */
+ *  In: a stream's family and revision. Out: a PolicyRevision. The same revision gives the same bytes, whichever process logs it and
+ *  however often, so a book keeps it once. Does not say when it was made, nor from what: a process that knows more seals another record. */
 
 import { nameRevision, type PolicyRevision, type Sealed, type Stream } from "../contract/index.ts";
 

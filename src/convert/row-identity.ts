@@ -32,7 +32,7 @@ export class RowIdentities {
   }
 }
 
-/** Equal questions are one task, whoever answered. A row without a prompt is a task of its own: fields alone describe a
+/** Equal questions are one task, whichever model answered. A row without a prompt is a task of its own: fields alone describe a
  *  question, and many questions share them. */
 export function taskOfQuestion(
   { prompt, fields }: Pick<DecisionContext, "prompt" | "fields">,

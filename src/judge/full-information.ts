@@ -38,7 +38,7 @@ export function isFullyKnown(rows: readonly JudgedRow[]): boolean {
 
 type EvaluateOptions = Parameters<typeof evaluatePolicy>[1];
 
-/** The first candidate stands for a choice that nobody made: it is no contender. */
+/** The log has no real choice; the first candidate only fills the field and is not a contender. */
 export function evaluateExactly(rows: readonly JudgedRow[], options: EvaluateOptions): Evaluation {
   const evaluation = evaluatePolicy(rows.map(asIfChosen), options);
   return {

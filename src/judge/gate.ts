@@ -99,7 +99,7 @@ interface Case {
   readonly against: Float64Array | undefined;
   readonly asked: readonly Measure[];
   readonly rule: GateRule;
-  /** Of the log, whoever is judged by it. */
+  /** Of the log, for every candidate. */
   readonly faults: readonly string[];
 }
 

@@ -1,6 +1,6 @@
 /** Seals rollouts (and whatever else is signed) durably: many at once, one signature and one fsync for all that wait.
  *  In: sealed records. Out: a promise for each, resolved when it is durable and signed. A commit starts when the one
- *  before it has ended; a rollout that nobody waits for may wait a little for others. */
+ *  before it has ended; a rollout without a waiting client may wait a little for others. */
 import { type Digest, digestBytes } from "../base/index.ts";
 import type { SealedBlob, Signer } from "../contract/index.ts";
 import type { Blob, BlobStore } from "./blob/index.ts";

@@ -1,5 +1,5 @@
 /** One writer's stay in a book: it holds its lock, fills its own packs, and remembers what it put.
- *  In: blobs. Out: packs. Nobody else touches the packs of a session while its lock is held; therefore it may
+ *  In: blobs. Out: packs. No other process changes the packs of a session while its lock is held; therefore it may
  *  skip blobs it has already put, and only those. Group commit: an fsync begins when the last one ends. With a key it
  *  writes a signed head of the book when it ends, when a pack is full, and once a second while it writes. */
 import { existsSync, readdirSync, readFileSync } from "node:fs";
@@ -74,7 +74,7 @@ export class Session {
   }
 
   static async begin(paths: BookPaths, options: SessionOptions): Promise<Session> {
-    // Lock files come and go under the book's lock only, so that nobody removes one that is being taken.
+    // Lock files come and go under the book's lock only, so that no process removes one that is being taken.
     const session = await withLock(
       paths.bookLock,
       () => new Session(paths, takeName(paths, options.clock), options),
@@ -190,12 +190,12 @@ export class Session {
     this.#headSoon();
   }
 
-  /** Behind the writers: nobody waits for it. A process that ends does not wait for it either, it closes its session. */
+  /** In the background: no writer waits for it. A process that ends does not wait for it either, it closes its session. */
   #headSoon(waitMs = HEAD_EVERY_MS): void {
     if (this.#headTimer !== undefined || this.#heads === null || this.#options.sign === undefined) return;
     this.#headTimer = setTimeout(() => {
       this.#headTimer = undefined;
-      // What fails here fails for whoever flushes next, too.
+      // A failure here also fails the next flush.
       if (this.#isAhead && this.#failure === undefined) this.head().catch(() => {});
     }, waitMs);
     this.#headTimer.unref();

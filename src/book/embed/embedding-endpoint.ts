@@ -23,7 +23,7 @@ interface EmbeddingPatience {
 const BATCH = 64;
 const FIRST_WAIT_MS = 250;
 const MOST_WAIT_MS = 30_000;
-/** For commands: nobody waits for one answer, and a run that stops has to begin again. */
+/** For commands: no request waits for one answer, and a run that stops has to begin again. */
 const OFFLINE: EmbeddingPatience = { tries: 4, timeoutMs: 60_000 };
 
 export async function askEmbeddings(

@@ -63,7 +63,7 @@ export interface Prepared {
   readonly blobs: readonly SealedBlob[];
 }
 
-/** What psionic-v1 does not say and whoever imports it must. */
+/** What psionic-v1 does not state, so the import must. */
 export interface PsionicAnswers {
   readonly logprobKind?: LogprobKind | undefined;
   readonly dataSource?: "real" | "synthetic" | undefined;

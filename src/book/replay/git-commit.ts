@@ -43,7 +43,7 @@ function packedRef(folder: string, ref: string): string | undefined {
 
 const commit = (text: string | undefined) => (text !== undefined && COMMIT.test(text) ? text : undefined);
 
-/** Undefined where there is nothing to read: a manifest without a commit is honest, an error here would help nobody. */
+/** Undefined where there is nothing to read: a manifest without a commit is correct, and an error here would not help. */
 function read(path: string): string | undefined {
   try {
     return readFileSync(path, "utf8").trim();

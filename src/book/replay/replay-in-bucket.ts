@@ -89,7 +89,7 @@ class ReplayView {
     writeAtomically(path, manifest.bytes, `${path}.tmp`);
     const { segments, layout, generation } = readManifest(this.#root);
     // Writers that died leave the root of the bucket any number of commits behind. Only a newer one says something: an old
-    // manifest was put back, and whoever opens the view refuses it.
+    // manifest was put back, and a reader that opens the view refuses it.
     const newest = Math.max(generation, (root && rootGeneration(root)) ?? 0);
     if (layout === "segmented") commitRoot(this.#root, newest);
     await this.#bringDown(segments);

@@ -1,4 +1,4 @@
-/** Routers that rollouts name: sealed by whoever collects, read by the gateway that records.
+/** Routers that rollouts name: sealed by the collecting process, read by the gateway that records.
  *  In: a router, a book. Out: its record; and from the record the chooser of a gateway. The router that is read must have
  *  the digest that the record says: choices are logged under it. Where the reader requires trust, a trusted key must have
  *  signed the record and the revision of its policy. */

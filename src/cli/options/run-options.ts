@@ -118,7 +118,7 @@ export function identityFrom(io: Io): Identity {
   );
 }
 
-/** How often progress is told where nobody watches: a log of hours stays readable. */
+/** How often progress is printed without a terminal: a log of hours stays readable. */
 const QUIET_MS = 5_000;
 
 /** Progress on one line of a terminal that somebody watches, and lines of a log above it; elsewhere a line now and then. */

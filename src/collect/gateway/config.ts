@@ -264,7 +264,7 @@ export function readSecrets(
   for (const [upstreamName, { keyEnv }] of Object.entries(config.upstreams))
     if (keyEnv !== undefined)
       keys.set(upstreamName, need(keyEnv, `the key of upstream ${upstreamName}`, PLACEHOLDER_KEYS));
-  // A token that everybody knows would be an open door.
+  // A well-known token would protect nothing.
   const tokens = config.tokensEnv.map((each) => need(each, "a token of the gateway", NONE));
   return { tokens, keys, secrets };
 }

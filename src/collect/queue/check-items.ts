@@ -39,7 +39,7 @@ export function unknownItem(item: string): RollbookError {
   );
 }
 
-/** Results are digests: whoever reads them later looks them up. */
+/** Results are digests: readers look them up in the book. */
 export function checkResult(item: string, result: string): void {
   if (isDigest(result)) return;
   throw new RollbookError(

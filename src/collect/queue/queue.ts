@@ -85,7 +85,7 @@ export interface WorkQueue {
   claim(worker: string, limit: number, from?: ClaimFrom): Promise<Claim[]>;
   /** Extends claims by the time to live; returns those that are lost. */
   heartbeat(claims: readonly ClaimKey[]): Promise<ClaimKey[]>;
-  /** Durable when it resolves. An item nobody enqueued is refused (`unknown-item`), here and in `fail`. */
+  /** Durable when it resolves. An item that was never enqueued is refused (`unknown-item`), here and in `fail`. */
   complete(claim: ClaimKey, result: Digest): Promise<CompleteOutcome>;
   /** `retryAfterMs` undefined: do not retry, set aside as dead. */
   fail(claim: ClaimKey, reason: { message: string; retryAfterMs?: number }): Promise<FailOutcome>;

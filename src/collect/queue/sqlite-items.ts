@@ -55,7 +55,7 @@ export class ItemTable {
   static open(db: Sqlite): ItemTable {
     db.exec("PRAGMA synchronous = FULL");
     db.transaction(() => db.exec(SCHEMA));
-    // From here on nobody waits inside SQLite: the group commit asks again without stopping the event loop.
+    // From here on no call waits inside SQLite: the group commit asks again without stopping the event loop.
     db.exec("PRAGMA busy_timeout = 0");
     return new ItemTable(db);
   }

@@ -23,7 +23,7 @@ import type { PsionicArtifact, PsionicProof, PsionicSample, PsionicTermination }
 interface PsionicContext {
   logprobKind: LogprobKind;
   dataSource: RolloutDraft["dataSource"];
-  /** 0 where nobody knows it. */
+  /** 0 if unknown. */
   seed?: bigint;
 }
 

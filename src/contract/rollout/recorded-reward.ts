@@ -7,7 +7,7 @@ export function recordedReward({
   scores,
   streams,
 }: Pick<RolloutContent, "scores" | "streams">): number | null {
-  // Scores of weight 0 are kept, and count for nobody: with no other a rollout is unlabelled, not worth 0.
+  // Scores of weight 0 are kept and do not count: with no other a rollout is unlabelled, not worth 0.
   const counted = scores.filter(({ weight }) => weight !== 0);
   if (counted.length > 0) return counted.reduce((sum, each) => sum + each.value * each.weight, 0);
   for (const stream of streams) {

@@ -1,4 +1,4 @@
-/** The rollout artifact in two records. Content is what happened and is the same whoever ran it; the envelope
+/** The rollout artifact in two records. Content is what happened and is the same for every worker; the envelope
  *  is who ran it, when, and what proves it. Batches, replay and training bind content only. */
 import { z } from "zod";
 import { type Digest, digestJson } from "../../base/index.ts";
@@ -79,7 +79,7 @@ export const RolloutContent = defineRecord({
 });
 export type RolloutContent = RecordOf<typeof RolloutContent>;
 
-/** Whether the last byte of a reply was handed to the client. After a crash nobody knows, unless a later prompt
+/** Whether the last byte of a reply was handed to the client. After a crash it is unknown, unless a later prompt
  *  contains the reply. */
 export const delivery = z.enum(["sent", "aborted", "unknown"]);
 export type Delivery = z.output<typeof delivery>;

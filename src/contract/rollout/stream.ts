@@ -39,7 +39,7 @@ export const tokenStream = z.strictObject({
     turns: z.optional(columnRef("u32")),
     /** Absent means unlabelled, never 0. */
     rewards: z.optional(columnRef("f32")),
-    /** Claims of whoever made the artifact; a batch computes its own unless told to believe them. */
+    /** Claims of the producer of the artifact; a batch computes its own unless told to believe them. */
     advantages: z.optional(columnRef("f32")),
   }),
   segments: z.array(segment).min(1).max(100_000),

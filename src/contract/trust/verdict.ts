@@ -32,7 +32,7 @@ export const Verdict = defineRecord({
   shape: {
     subject: digest,
     validator: id,
-    /** The policy family it is about; absent: whoever learns from the rollout. */
+    /** The policy family it is about; absent: every family that learns from the rollout. */
     family: z.optional(id),
     disposition,
     weightBps: z.number().int().min(0).max(FULL_WEIGHT_BPS),
@@ -46,7 +46,7 @@ export const Verdict = defineRecord({
   check(verdict) {
     const bad = (message: string) =>
       refuse("bad-record", { field: "disposition", disposition: verdict.disposition }, message);
-    // Nobody may accept what nobody looked at: that is "unobserved".
+    // A rollout that no validator looked at is "unobserved" and cannot be accepted.
     if (verdict.disposition === "accepted" && verdict.observations.length === 0)
       throw bad("an acceptance without observations: use unobserved.");
     if (verdict.codes.includes("duplicate-detected") && verdict.disposition === "accepted")

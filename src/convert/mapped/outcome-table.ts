@@ -85,7 +85,7 @@ function rowFrom(
       task: columns.task === undefined ? taskOfQuestion(context, id) : text(columns.task),
     },
     ...{ family: "imported", atMs: 0, source, context, candidates },
-    // Nobody chose: the first candidate stands for the choice, and no probability is claimed.
+    // No policy chose: the first candidate fills the field of the choice, without a probability.
     ...{ chosen: 0, propensity: null, reward, terminal: true, terms, rewardFrom: "imported" },
   };
 }

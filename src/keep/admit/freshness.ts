@@ -34,7 +34,7 @@ export interface FreshnessBudgets {
 export const CLOCK_SKEW_MS = 60_000;
 
 export const FRESHNESS_PROFILES = {
-  /** Ages are left alone: an agent's rollout may take longer than any age that suits everybody. */
+  /** Ages are left alone: no single age suits all agents. */
   default: { drift: { accept: 3, quarantine: 5 } },
   psionic: {
     drift: { accept: 3, quarantine: 5 },
@@ -150,7 +150,7 @@ function measure({ target, revision, budgets }: Sampled, key: RevisionKey): Meas
   const known = source?.digest === key.digest && source.family === target.family ? source : undefined;
   const numbered = known?.number !== undefined && target.number !== undefined;
   const drift = numbered ? Number(target.number! - known.number!) : descent(target, key, revision);
-  // 0: logged by its name alone; nobody said when it was produced.
+  // 0: logged by its name alone, without a time of production.
   const dated = known !== undefined && known.producedAtMs > 0 && target.producedAtMs > 0;
   const ageMs = dated ? target.producedAtMs - known.producedAtMs : null;
   const measured =
@@ -199,7 +199,7 @@ function signalOf(
   return { name: parseId(name), observed, acceptBudget: accept, quarantineBudget: quarantine, outcome };
 }
 
-/** A policy that differs from the target by nobody knows how much. */
+/** A policy with an unknown distance to the target. */
 const UNMEASURED: Signal = {
   name: parseId("unmeasured-mismatch"),
   observed: null,

@@ -1,7 +1,7 @@
 /** The validator: one verdict for each content of a bundle.
  *  In: artifacts, what was accepted before, access to calls and proofs, a way to execute again. Out: sealed verdicts.
  *  The same bundle in any order gives the same verdicts. Which artifacts get the expensive checks follows from their
- *  digests and a nonce, so nobody chooses. A check that should have been made and was not is "replay-required", never
+ *  digests and a nonce, so no one can influence the draw. A check that should have been made and was not is "replay-required", never
  *  an acceptance. Freshness gives its verdict apart (admission.ts); batches obey the harshest. */
 import { type Digest, digestJson, type Id, RollbookError } from "../../base/index.ts";
 import {
@@ -37,7 +37,7 @@ export interface ValidateOptions {
   readonly nowMs: number;
   /** How many of 10 000 artifacts are executed again. */
   readonly sampleBps: number;
-  /** Kept from workers until they have submitted, so that nobody shapes a rollout to avoid the draw. */
+  /** Kept from workers until they have submitted, so that no worker shapes a rollout to avoid the draw. */
   readonly nonce: string;
   /** How far clocks may disagree; a minute unless given. */
   readonly clockSkewMs?: number;

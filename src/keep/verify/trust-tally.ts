@@ -38,7 +38,7 @@ export class TrustTally {
     return this.#trusted.has(signer);
   }
 
-  /** Everything that a good signature names, whoever made it. */
+  /** Everything that a valid signature names, by any key. */
   subjects(): ReadonlySet<Digest> {
     return new Set([...this.#subjects.values()].flat());
   }

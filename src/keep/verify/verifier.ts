@@ -90,7 +90,7 @@ export class Verifier {
   #bytes = 0;
   #external = 0;
 
-  /** `whole`: every blob of the book will be seen, so what an attestation names and nobody has is missing. */
+  /** `whole`: every blob of the book will be seen, so a blob that an attestation names and the book does not hold is missing. */
   constructor(options: { trustedKeys: Iterable<string>; whole: boolean }) {
     this.#trust = new TrustTally(options.trustedKeys);
     this.#whole = options.whole;

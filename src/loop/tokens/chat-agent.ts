@@ -1,6 +1,6 @@
 /** The built-in agent of a token window: one chat call, scored against the label of the task.
  *  In: a payload with `question`. Out: the reply as final state; reward 1 where it equals the label. In process, because
- *  it runs no code of anybody else. */
+ *  it runs no other code. */
 import { Agent as HttpAgent, request } from "node:http";
 import { digestJson } from "../../base/index.ts";
 import {

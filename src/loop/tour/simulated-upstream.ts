@@ -1,5 +1,5 @@
 /** A model that lives in this process: speaks OpenAI chat completions over HTTP and adds two numbers, except where
- *  one of them is 7. In: nothing. Out: its URL. The same question gets the same answer, whoever asks and when. */
+ *  one of them is 7. In: nothing. Out: its URL. The same question always gets the same answer. */
 import { type ServedUpstream, serveOnLoopback } from "../../collect/sim/index.ts";
 
 export function openSimulatedUpstream(): Promise<ServedUpstream> {

@@ -40,7 +40,7 @@ const ENDINGS: Readonly<Record<number, Ending>> = {
   26: { kind: "cancelled" },
   33: { kind: "failed", owner: "task", message: "the task has no answer" },
 };
-/** Nobody has graded this one yet. */
+/** Not graded yet. */
 export const UNLABELLED = 7;
 
 export function makeWorld(seed: bigint): World {

@@ -45,7 +45,7 @@ export interface LoopWorld {
   readonly rows: number;
   assign(rows: readonly number[], samples: number): Assigned;
   collect(options: CollectOptions): Promise<Collected>;
-  /** The exact expected reward of a router, and of the best policy; undefined where nobody knows. */
+  /** The exact expected reward of a router, and of the best policy; undefined if unknown. */
   readonly exact: { value(router: Router): number; readonly best: number } | undefined;
 }
 

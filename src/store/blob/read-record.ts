@@ -9,7 +9,7 @@ export async function readRecord<T extends RecordType>(
   type: T,
   digest: Digest,
 ): Promise<RecordOf<T>> {
-  // Digests that came by queue or by name have been checked by nobody.
+  // Digests that came by queue or by name are not checked yet.
   const blob = isDigest(digest) ? await store.get(digest) : undefined;
   if (blob === undefined)
     throw refuse(

@@ -62,7 +62,7 @@ export class GroupCommit {
     return new Promise((durable, lost) => this.whenDurable({ durable, lost }, withinMs));
   }
 
-  /** Starts a commit within `withinMs`, though nobody waits for it. */
+  /** Starts a commit within `withinMs`, even if no caller waits for it. */
   want(withinMs = 0): void {
     if (this.#end !== undefined) return;
     const { enough = Number.POSITIVE_INFINITY } = this.#options;

@@ -29,7 +29,7 @@ export type { LogEntry, LogPlace };
 
 /** A segment is left behind once it is this long. */
 const SEGMENT_BYTES = 64 * 1024 * 1024;
-/** Entries for which nobody has to wait any longer. */
+/** Entries that no caller waits for any more. */
 const GATHERED = 16;
 /** … and after a write, which has let some gather already. */
 const ENOUGH = 8;
@@ -42,7 +42,7 @@ const NAME = /^(\d{10})\.log$/;
 export class AppendLog {
   readonly #directory: string;
   readonly #segmentBytes: number;
-  /** Entries of each segment that nobody has released. */
+  /** Entries of each segment that are not released yet. */
   readonly #live = new Map<number, number>();
   #segment: number;
   #offset = 0;

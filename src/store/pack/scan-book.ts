@@ -62,7 +62,7 @@ async function* scanPack(
   }
 }
 
-/** Whoever leaves out a part of a book without a word would take it for whole. */
+/** A scan that silently skips a part of a book would report it as complete. */
 function runLeft(): RollbookError {
   return new RollbookError(
     "run-left",

@@ -1,4 +1,4 @@
-/** A place for objects: put once, read, list, delete; and for the few that change, replaced by whoever read the last version.
+/** A place for objects: put once, read, list, delete; and for the few that change, replaced by a writer that read the last version.
  *  In: keys below one prefix. Out: bytes. Every such write is conditional, so that of two writers exactly one succeeds.
  *  Knows nothing of books. */
 

@@ -4,7 +4,7 @@ import { isBurden, qualityOf } from "../../judge/evaluate/index.ts";
 import type { Evaluation, Measure } from "../../judge/index.ts";
 import { plural } from "../format.ts";
 
-/** Whom the policy is compared with: the first of these that the log can carry. */
+/** The baseline of the sentence: the first of these that the log supports. */
 const BASELINES = [
   ["static", "the static table"],
   ["behaviour", "the policy behind the log"],

@@ -161,7 +161,7 @@ function pageQuery(query: URLSearchParams): RolloutQuery {
   };
 }
 
-/** Bytes of records are never shown as a page: whoever opens them saves a file. */
+/** Bytes of records are never shown as a page: the browser saves them as a file. */
 function sendBlob(response: ServerResponse, bytes: Uint8Array): void {
   response.setHeader("content-disposition", "attachment");
   send(response, 200, { type: "application/octet-stream", body: bytes });

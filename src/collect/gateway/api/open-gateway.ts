@@ -24,7 +24,7 @@ export async function openGateway(options: GatewayOptions): Promise<Gateway> {
   let server: GatewayServer | undefined;
   try {
     const directory = join(book.root, "journal", encodeURIComponent(config.worker));
-    // Reads what was written since the catalog was last brought up to date, here or by anybody else.
+    // Reads what was written since the catalog was last brought up to date, here or by another process.
     const opened = openCatalog(book.root);
     catalog = opened;
     await opened.sync();

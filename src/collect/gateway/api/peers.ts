@@ -101,7 +101,7 @@ export class Peers {
 
   /** Resolves when the answer has been passed on. */
   async #forward(owner: string, { request, response, body }: Asking): Promise<void> {
-    // The client left while the owner was looked for: nobody would abort what is sent now.
+    // The client left while the owner was looked for: a request sent now would not be aborted.
     if (response.destroyed) return;
     const { pool, prefix } = this.#peers.get(owner)!;
     const { metrics, config } = this.#options;

@@ -219,7 +219,7 @@ export class GatewayServer {
     sendJson(response, ok ? 200 : 503, ok ? { ok } : { ok, records, seals });
   }
 
-  /** A stop waits for it, also when whoever asked has left. */
+  /** A stop waits for it, also if its client has left. */
   #hold(post: Promise<unknown>): void {
     this.#posts.add(post);
     void post.finally(() => this.#posts.delete(post));

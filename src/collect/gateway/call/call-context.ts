@@ -31,9 +31,9 @@ export interface CallContext {
   readonly record: "durable" | "async";
   /** When replies go out that wait for nothing. */
   readonly turnEnd: TurnEnd;
-  /** For what nobody else will hear of. */
+  /** For failures that no caller gets. */
   readonly log: (line: string) => void;
-  /** Undefined if nobody watches. */
+  /** Undefined without a watcher. */
   readonly tell: TellEvent | undefined;
 }
 

@@ -44,7 +44,7 @@ export class CallTarget {
     this.#deps = deps;
   }
 
-  /** False if nobody knows the model, or no candidate is left. */
+  /** False if the model is unknown, or no candidate is left. */
   choose(request: RequestFacts): boolean {
     const { dialect, body, rollout } = this.#in;
     const { routes, upstreams } = this.#deps;

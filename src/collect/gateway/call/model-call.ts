@@ -50,7 +50,7 @@ export class ModelCall implements Receiver, Waiter {
   }
 
   /** `request` is what the body says, `vectors` those of its prompt, where the router reads them. Throws a refusal if
-   *  nobody knows the model; then nothing has been sent. */
+   *  the model is unknown; then nothing has been sent. */
   start(request: RequestFacts, vectors?: PromptVectors): void {
     const { response } = this.#in;
     this.#aimed = new CallTarget(this.#in, { call: this.#index, vectors }, this.#deps);

@@ -68,7 +68,7 @@ function isLogprob(value: unknown): boolean {
   );
 }
 
-/** The ids of [logprob, id, text]; the first token of a prompt has no logprob, and nobody asks for it. */
+/** The ids of [logprob, id, text]; the first token of a prompt has no logprob, and it is not needed. */
 function idsOf(entries: unknown[] | undefined): number[] | undefined {
   const ids = entries?.map((entry) => (Array.isArray(entry) ? (entry[1] as unknown) : undefined));
   return ids?.every((id) => typeof id === "number" && id >>> 0 === id) ? (ids as number[]) : undefined;

@@ -23,7 +23,7 @@ export interface JournalVisitor {
   called(facts: CalledFacts, place: LogPlace): void;
 }
 
-/** How long an entry that nobody waits for may wait for others: fewer writes then do. */
+/** How long an entry without a waiting client may wait for others: this saves writes. */
 export const SOON_MS = 5;
 
 export class Journal {

@@ -34,7 +34,7 @@ export interface CloseCoordinatorOptions {
   readonly signer: Signer | undefined;
   readonly clock: Clock;
   readonly metrics: Metrics;
-  /** For what nobody else will hear of. */
+  /** For failures that no caller gets. */
   readonly log: (line: string) => void;
   /** Hears of every rollout that a client opened, once it is closed. */
   readonly onClosed?: ((rollout: OpenRollout, report: CloseReport) => void) | undefined;
@@ -57,7 +57,7 @@ export class CloseCoordinator {
     const report = this.#close(rollout, closing);
     states.closes(rollout, report);
     this.#hold(report);
-    // A rollout that could not be closed is open: whoever asks again may have more luck.
+    // A rollout that could not be closed is open: a later request may succeed.
     report.catch((error) => {
       states.fails(rollout);
       metrics.count("rollbook_gateway_sealing_failures_total");

@@ -1,7 +1,7 @@
 /** What is missing from a journal of which somebody moved a segment away. In: a rollout as the journal tells it, and what
  *  its calls say of earlier ones. Out: the numbers of its calls that are not there any more; and how a rollout ends of
  *  which calls are missing. Pure. Calls that were in progress at a crash are not missing: they were never recorded, and
- *  nobody got their replies; but where others are missing, they cannot be told from those. */
+ *  their replies were not sent; but if others are missing, the two cannot be distinguished. */
 import { type Ending, outsideBaseline } from "../../../contract/index.ts";
 import type { OpenRollout } from "../journal/index.ts";
 
@@ -13,7 +13,7 @@ export function lostCalls(
 ): number[] {
   const lost = new Set([...sent].filter((call) => !calls.has(call)));
   if (hasGap) for (let call = 0; call < started; call++) if (!calls.has(call)) lost.add(call);
-  // A call of which nothing is left had a number that nobody has taken since.
+  // A call that was lost completely had a number that no later call has.
   if (hasGap && lost.size === 0) lost.add(started);
   return [...lost].sort((a, b) => a - b);
 }

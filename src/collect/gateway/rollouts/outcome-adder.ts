@@ -42,7 +42,7 @@ export class OutcomeAdder {
     const event: GradedEvent = { kind: "graded", ...grade, atMs: clock.nowMs() };
     const state = states.live(id);
     // A rollout that is just being sealed takes its grades along; wait, and grade the artifact. Where there will be
-    // none, whoever closes it hears of that.
+    // none, the close request reports it.
     if (state?.kind === "closing") {
       await Promise.allSettled([state.report]);
       return this.grade(id, grade);
@@ -58,7 +58,7 @@ export class OutcomeAdder {
       rollout.events.push(journal.event(id, event));
       rollout.addGrade(event);
     }
-    // Also for one that is there already: whoever brought it may still be waiting for the disk.
+    // Also for an outcome that was brought before: that request may still be waiting for the disk.
     await journal.flush();
     return isNew;
   }
@@ -78,7 +78,7 @@ export class OutcomeAdder {
     const feedback = feedbackFor(before, event);
     const signatures = signer === undefined ? [] : attest(signedAmong(feedback), signer);
     for (const { kind, bytes } of [...feedback, ...signatures]) store.put(kind, bytes);
-    // Whoever brings it again now waits for the same disk.
+    // A repeated request now waits for the same write.
     states.seals(id, after, false);
     try {
       await store.flush();

@@ -100,7 +100,7 @@ function isSigned(envelope: Digest, signer: PublicKey, catalog: Catalog): boolea
   return attestations.some((each) => (catalog.record(each)!.fields as { signer?: string }).signer === signer);
 }
 
-/** Outcomes that came after the closing, of which nobody else tells the book. */
+/** Outcomes that came after the close, which are not in the book yet. */
 function missingFeedback({ grades, calls }: OpenRollout, envelope: Digest, catalog: Catalog): SealedBlob[] {
   if (grades.length === 0) return [];
   const isContent = (digest: Digest) => catalog.record(digest)?.kind === RolloutContent.kind;

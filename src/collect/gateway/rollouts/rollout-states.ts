@@ -108,7 +108,7 @@ export class RolloutStates {
 
   empties(rollout: OpenRollout, ending: Ending): void {
     this.#set(rollout.id, { kind: "empty", ending });
-    // Nobody closes a single call a second time.
+    // A single call is closed only once.
     if (isSingle(rollout)) this.#delete(rollout.id);
     if (this.#counts.empty <= MOST_EMPTY) return;
     for (const [oldest, { kind }] of this.#states) {

@@ -295,7 +295,7 @@ export class Rollouts {
       else if (rollout.lastUsedMs <= before) idle.push(this.#closing.begin(rollout, {}));
       else if (state.kind === "failed" && isSingle(rollout)) failed.push(rollout);
     }
-    // Whoever closed them hears what went wrong with the others.
+    // Each close request reports the failure of its own rollout.
     await Promise.all([...idle, this.#sealFailed(failed), Promise.allSettled(underWay)]);
     return idle.length;
   }
@@ -308,7 +308,7 @@ export class Rollouts {
     await Promise.all(left.map((each) => this.#closing.begin(each, {})));
   }
 
-  /** Resolves when no call is in progress: all are recorded, or lost. Nobody may begin another meanwhile. */
+  /** Resolves when no call is in progress: all are recorded, or lost. No other call may begin meanwhile. */
   async quiet(): Promise<void> {
     for (const { rollout } of this.#states.allLive())
       if (rollout.active > 0) await new Promise<void>((done) => rollout.whenQuiet.push(done));

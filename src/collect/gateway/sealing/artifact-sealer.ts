@@ -63,7 +63,7 @@ export interface ArtifactSealerOptions {
 }
 
 /** A commit costs a signature, two writes to disk and messages between threads, however many rollouts it is for: a
- *  rollout that nobody waits for may wait this long for others, unless so many are there. */
+ *  rollout without a waiting client may wait this long for others, unless so many are there. */
 const GATHER_MS = 25;
 const GATHERED = 128;
 /** Bytes of the journal after which others have their turn. */
@@ -221,7 +221,7 @@ export class ArtifactSealer {
       remarks.push(
         `${unread} of its calls were sealed unread: their bodies are kept whole, without messages`,
       );
-    // What nobody marked before a crash stays unknown, unless a prompt proved it.
+    // A delivery that was not marked before a crash stays unknown, unless a prompt proved it.
     for (const { call, delivery } of [...deliveries, ...marks]) builder.mark(call, delivery);
     return builder;
   }

@@ -1,6 +1,6 @@
 /** Writes calls into the book when their rollout is sealed. In: calls from the journal, in order. Out: message, media
  *  and call blobs, put in an order in which a crash leaves nothing half-named, and the rollout as they tell it.
- *  Runs behind the calls: nobody waits for it but who closes a rollout. */
+ *  Runs after the calls: only close requests wait for it. */
 import { isUtf8 } from "node:buffer";
 import { createHash } from "node:crypto";
 import { canonicalize, type Digest, digestTagged, isRollbookError } from "../../../base/index.ts";
@@ -226,7 +226,7 @@ export function digestBody(...chunks: readonly Uint8Array[]): Digest {
   return `sha256:${hash.digest("hex")}` as Digest;
 }
 
-/** What nobody could read, or was not to be read. */
+/** A half that could not be read, or was not to be read. */
 const UNREAD: ReadCall = {
   request: { model: "", stream: false, maxTokens: undefined, messages: [], parameters: {} },
   reply: { messages: [] },

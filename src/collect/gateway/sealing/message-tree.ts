@@ -1,6 +1,6 @@
 /** The conversation of a rollout as a tree of messages: which call continues which, and how faithfully.
  *  In: the messages of each call, as keys. Out: the call it continues and the drift. Pure: no clock, no store.
- *  CLEAN: the prompt contains an earlier reply as it was, and nobody continued that reply before.
+ *  CLEAN: the prompt contains an earlier reply as it was, and no earlier prompt continued that reply.
  *  REALIGN: the prompt goes on after an earlier prompt with a reply that was altered on the way.
  *  FORK: the prompt leaves the conversation earlier, or continues what was continued already. */
 

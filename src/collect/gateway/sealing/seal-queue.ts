@@ -33,7 +33,7 @@ export interface SealQueueOptions extends Pick<SealingData, "root" | "worker" | 
   readonly signer?: Signer | undefined;
   readonly admit?: Admit | undefined;
   readonly clock: Clock;
-  /** For what nobody else will hear of. */
+  /** For failures that no caller gets. */
   readonly log: (line: string) => void;
   /** The thread has died and will be started again. */
   readonly onDeath?: (() => void) | undefined;
@@ -67,7 +67,7 @@ interface OpenRequest {
 /** So many rollouts are with the thread at a time: enough for a commit and the next. The others wait here, where those
  *  that somebody waits for can go first. */
 const MOST_AT_THREAD = 256;
-/** Rollouts that nobody waits for are gathered for so long. */
+/** Rollouts without a waiting client are gathered for this long. */
 const SEND_DELAY_MS = 10;
 /** A rollout that was there when so many threads died is perhaps why. */
 const DEATHS_PER_TASK = 3;
@@ -87,7 +87,7 @@ export class SealQueue {
   readonly #requests = new Map<number, OpenRequest>();
   #thread: Worker | undefined;
   #numbers = 0;
-  /** Rollouts that come in one turn of the event loop go in one message; those that nobody waits for, in a few ms. */
+  /** Rollouts that come in one turn of the event loop go in one message; those without a waiting client, in a few ms. */
   readonly #sending = new GroupCommit({
     commit: async () => this.#sendTasks(),
     gather: (start) => setImmediate(start),
@@ -164,7 +164,7 @@ export class SealQueue {
     await thread?.terminate();
   }
 
-  /** Ends the thread, and takes nothing more. Whoever wants everything sealed waits for the answers first: what has none
+  /** Ends the thread, and takes nothing more. To have everything sealed, wait for the answers first: what has none
    *  is refused. */
   async close(): Promise<void> {
     this.#isClosed = true;
@@ -236,7 +236,7 @@ export class SealQueue {
   #onMessage(thread: Worker, message: FromSealing): void {
     // A head is signed for a thread that is closing, too: it waits for the signature before it ends.
     const isHead = message.kind === "ask" && message.question.kind === "head";
-    // Nobody waits for what else it says after it was abandoned.
+    // Messages of an abandoned thread are ignored.
     if (!isHead && thread !== this.#thread && this.#atThread.size === 0 && this.#requests.size === 0) return;
     if (message.kind === "ask") {
       void this.#answer(thread, message);

@@ -61,7 +61,7 @@ export function sealOpenRollout(
   });
 }
 
-/** How a rollout ended that nobody closed: by its last reply. Without a builder there was no call. */
+/** The ending of a rollout without a close request: by its last reply. Without a builder there was no call. */
 export function endingOf(builder: RolloutBuilder | undefined, capped: OpenRollout["capped"]): Ending {
   if (capped !== undefined) return { kind: "truncated", limit: capped };
   const last = [...(builder?.calls.values() ?? [])].reduce<RecordedCall | undefined>(

@@ -139,7 +139,7 @@ class SealWorker {
   #answer(): void {
     this.#send({ kind: "sealed", answers: this.#answers });
     this.#answers = [];
-    // What is answered may go from the disk, which takes that nobody has it open.
+    // Answered entries may be deleted from the disk, so this thread must not keep their files open.
     if (!this.#isWorking) this.#journal.close();
   }
 

@@ -84,7 +84,7 @@ export class Routes {
     return dearestOf(alike.map(({ price }) => price));
   }
 
-  /** The target a client named itself; undefined if nobody knows the model. */
+  /** The target a client named itself; undefined if the model is unknown. */
   named(model: string): Target | undefined {
     const known = this.#targets.get(model) ?? this.#others.get(model);
     if (known !== undefined) return known;

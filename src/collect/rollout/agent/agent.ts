@@ -40,7 +40,7 @@ export type Reward =
 export interface RolloutOutput {
   /** Absent: unlabelled, which is not 0. */
   readonly reward?: Reward;
-  /** Kept with the rollout, counted by nobody. */
+  /** Kept with the rollout; it does not count. */
   readonly metrics?: Readonly<Record<string, number>>;
   readonly finalState?: Json;
   /** Terminal unless told. */

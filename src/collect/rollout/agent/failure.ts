@@ -47,7 +47,7 @@ export function endingIn(value: unknown): Ending | undefined {
   return value.kind === "truncated" && limit !== undefined ? { kind: "truncated", limit } : undefined;
 }
 
-/** Undefined where nobody in the chain of causes is named. */
+/** Undefined if no error in the chain of causes names an owner. */
 export function namedEnding(error: unknown): Ending | undefined {
   for (const each of causesOf(error)) {
     const ending = endingOf(each, reasonOf(error));
@@ -107,7 +107,7 @@ function headerIn(headers: unknown, name: string): string | undefined {
   return isObject(headers) && Object.hasOwn(headers, name) ? String(headers[name]) : undefined;
 }
 
-/** As many as anybody wraps: a chain may lead back to itself. */
+/** A limit, because a chain of causes may lead back to itself. */
 const MAX_CAUSES = 32;
 
 function* causesOf(error: unknown): IterableIterator<Error> {

@@ -25,7 +25,7 @@ export interface RewardInput {
   readonly claimed: number | null;
   readonly metrics: Readonly<Record<string, number>>;
   readonly finalState?: Json;
-  /** Absent where nobody counted. */
+  /** Absent if it was not counted. */
   readonly usage?: RolloutUsage;
   readonly durationMs: number;
   /** 1 for the first. */
@@ -47,7 +47,7 @@ export interface RewardTerm {
 export interface Scorer {
   readonly name: string;
   readonly digest: Digest;
-  /** `signal` aborts when nobody waits for the scores any more. */
+  /** `signal` aborts when the scores are no longer needed. */
   score(input: RewardInput, signal?: AbortSignal): Promise<Score[]>;
 }
 

@@ -26,7 +26,7 @@ export interface RolloutSlot extends Deferred<RolloutResult> {
   readonly planned: PlannedRollout;
   /** Its end is being read. */
   settled: boolean;
-  /** Its result is known to whoever asks. */
+  /** Its result is known. */
   told: boolean;
 }
 

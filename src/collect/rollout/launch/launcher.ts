@@ -193,7 +193,7 @@ class RunningLaunch implements Launch {
     }
   }
 
-  /** Whoever gives the same command again wants what is missing, and what was set aside is missing. */
+  /** The same command again runs what is missing, and items that were set aside are missing. */
   async #revive(): Promise<void> {
     const ours = [...this.#earlier.values()].filter(({ item }) => this.#slots.has(item));
     const dead = ours.filter(({ state }) => state === "dead").map(({ item }) => item);
@@ -318,7 +318,7 @@ class RunningLaunch implements Launch {
 
 /** The worker server of this process: its workers come here, those of other processes have their own over the same queue. */
 function serverOf({ queue, book, clock, signer, trusts, admit, worker }: LaunchOptions): WorkerServer {
-  // No transport leads here, so a number is a name that nobody else can give.
+  // No transport leads here, so a number is a name that no other worker can have.
   let sessions = 0;
   return makeWorkerServer({
     ...{ queue, book, clock, signer, admit },

@@ -9,7 +9,7 @@ import type { GivenReceipt, SealedIndex, WorkerServer } from "../worker/index.ts
 interface DoneItem {
   readonly item: string;
   readonly content: Digest;
-  /** Done before this launch began: whoever was to give its receipt has done so, or never will. */
+  /** Done before this launch began: its receipt was given, or never will be. */
   readonly earlier: boolean;
   /** Done by a worker of this process, which will note the receipt. */
   readonly own: boolean;

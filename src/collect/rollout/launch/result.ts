@@ -1,5 +1,5 @@
 /** What became of a rollout, read from the book. In: a planned rollout and its end in the queue. Out: a result.
- *  The same whoever ran it, here or in another process, now or before a crash. */
+ *  The same for every worker, here or in another process, now or before a crash. */
 import type { Digest } from "../../../base/index.ts";
 import { Call, type Ending, RolloutContent, RolloutEnvelope } from "../../../contract/index.ts";
 import { type BlobStore, readRecord } from "../../../store/index.ts";

@@ -63,7 +63,7 @@ export function checkLane(worker: RegisteredWorker, lane: string): void {
   );
 }
 
-/** A claim that another worker holds is nobody else's to extend, complete or give up. */
+/** Only the worker that holds a claim may extend, complete or release it. */
 export function checkHolder(worker: RegisteredWorker, claim: ClaimKey, state: ItemState | undefined): void {
   if (state?.state !== "claimed" || state.token !== claim.token || state.worker === worker.holder) return;
   throw new RollbookError(

@@ -1,6 +1,6 @@
 /** Checks attestations of uploads by reference. A worker signs what it uploads together once, so that the same attestation
  *  comes with every rollout of the group: it is opened, verified and put into the book once. In: bytes, the same
- *  object for the whole group, which nobody changes. Out: the record, and whether it holds. */
+ *  object for the whole group, which never changes. Out: the record, and whether it holds. */
 import type { Digest } from "../../../base/index.ts";
 import { Attestation, checkAttestationAside, openRecord, refuse } from "../../../contract/index.ts";
 import type { BlobStore } from "../../../store/index.ts";

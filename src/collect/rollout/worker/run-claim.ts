@@ -128,7 +128,7 @@ async function settleClaim(
   const { ending } = execution;
   if (signal.aborted) {
     await execution.abandon();
-    // Given back, so that whoever resumes runs it; a claim that was lost is not ours to give.
+    // Given back, so that it runs after a resume; a claim that was lost is not ours to give.
     if (cancelled?.has(claim.item)) await server.fail(session, claim, { message: "cancelled" });
     else await server.release(session, [claim]);
     return;

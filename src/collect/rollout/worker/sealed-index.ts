@@ -69,7 +69,7 @@ export async function openSealedIndex(root: string): Promise<SealedIndex> {
             outcome: ReceiptOutcome;
             claim?: string;
           };
-          // Without a claim somebody judged the artifact; nobody took it as the result of an item.
+          // Without a claim the receipt is a judgement of the artifact, not the result of an item.
           if (claim !== undefined && isTaken(outcome) && !given.has(content))
             given.set(content, { digest, outcome });
         }

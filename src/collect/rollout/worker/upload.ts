@@ -137,7 +137,7 @@ class UploadParts {
     }
   }
 
-  /** A blob that nobody names would be kept for nothing, or for something else. */
+  /** A blob that no record names would be stored without a purpose, or for another one. */
   refuseUnused(): void {
     for (const [digest, { kind }] of this.#inline)
       if (!this.#found.has(digest))

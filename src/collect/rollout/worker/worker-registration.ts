@@ -28,7 +28,7 @@ export interface RegisteredWorker {
   readonly seenAtMs: number;
 }
 
-/** A registration is good this long: a recorded one is of no use to anybody. */
+/** A registration is good this long: a recorded one cannot be replayed later. */
 const REGISTRATION_MS = 60_000;
 /** Two heartbeats missed. */
 export const STALE_AFTER_MS = CLAIM_TTL_MS;

@@ -18,7 +18,7 @@ export interface CgroupSlot {
   counters(): Counters;
   resetPeak(): void;
   pids(): number[];
-  /** Everything that counts against the process limit: threads, and the dead whom nobody has awaited. */
+  /** Everything that counts against the process limit: threads, and dead processes that were not awaited yet. */
   members(): number;
   /** Sends SIGKILL to every member; they may take a moment to go. */
   kill(): void;

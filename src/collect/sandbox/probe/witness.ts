@@ -1,5 +1,5 @@
 /** Stands on the host while attacks run inside, and tells whether one of them got through: a secret file that
- *  must not be read or changed, a listener that nobody may reach.
+ *  must not be read or changed, a listener that no program may reach.
  *  In: nothing. Out: the bait to hand to the attacks, and the findings. */
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { type AddressInfo, createServer } from "node:net";

@@ -148,7 +148,7 @@ async function startWorker(wasmModule: WasmModule): Promise<Worker> {
         resolve();
       });
   });
-  // A thread that is being ended may still report an error when nobody waits for it any more.
+  // A thread that is being ended may still report an error after its task was settled.
   worker.on("error", () => {});
   return worker;
 }

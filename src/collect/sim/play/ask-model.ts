@@ -71,7 +71,7 @@ export function readAnswer({ status, text, routed }: Reply, asked: string): Mode
   }
 }
 
-/** Caps of the gateway are limits; a task that nobody knows is the task's fault; the rest is the provider's. */
+/** Caps of the gateway are limits; an unknown task is the task's fault; the rest is the provider's. */
 function refusalOf(status: number, text: string): Error {
   const said = `the model server answered ${status}: ${text.slice(0, 300)}`;
   if (status === 429 && text.includes("turn-cap")) return cutBy("turns");

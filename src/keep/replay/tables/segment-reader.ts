@@ -26,10 +26,10 @@ interface SegmentShape {
   readonly maxCandidates: number;
 }
 
-/** Rows of a block: bounds the memory of whoever walks a table. */
+/** Rows of a block: bounds the memory of a walk over a table. */
 const BLOCK_ROWS = 65_536;
 
-/** Decoded chunks kept per array where no cache is shared. One is enough for whoever walks through it in order. */
+/** Decoded chunks kept per array where no cache is shared. One is enough for a walk in order. */
 const WALK_CACHE_BYTES = 5 << 18;
 
 export class SegmentReader {

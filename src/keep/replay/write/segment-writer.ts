@@ -1,6 +1,6 @@
 /** Writes one segment: rows of all tables, then dictionaries, the dense view, groups and consolidated metadata.
  *  In: rows. Out: a Zarr tree on disk and its entry for the manifest. What it holds in memory is a few chunks, the
- *  texts, and a few hundred bytes per source: whoever feeds it begins a new segment before those are too many. */
+ *  texts, and a few hundred bytes per source: the caller begins a new segment before those are too many. */
 import {
   canonicalize,
   type Digest,

@@ -29,10 +29,10 @@ interface Job {
 
 let current: Job | undefined;
 
-// The launcher is gone: nobody is left to work for.
+// The launcher is gone, so there is no more work.
 channel.on("end", () => process.exit(0)).on("error", () => process.exit(0));
 
-// A rejection that nobody awaits, an error in a callback: the rollout that runs has failed, and so has this process.
+// An unhandled rejection, an error in a callback: the rollout that runs has failed, and so has this process.
 for (const event of ["uncaughtException", "unhandledRejection"] as const)
   process.on(event, (error: unknown) => {
     if (current !== undefined) answerThrown(current, error, "outside of the rollout's own promise: ");

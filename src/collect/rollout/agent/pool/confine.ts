@@ -149,7 +149,7 @@ function systemBinds(): string[] {
   });
 }
 
-/** The nearest folder with a package.json, else the agent's own; the file alone where that is everybody's. */
+/** The nearest folder with a package.json, else the agent's own; only the file if that folder is shared. */
 function projectOf(agent: string): string {
   const own = dirname(agent);
   for (let folder = own; !COMMON.has(folder) && dirname(folder) !== folder; folder = dirname(folder))
