@@ -1,6 +1,5 @@
 /** The door of book/: everything that can be done with a book. Every function takes an open book, or a path. */
 export { RollbookError } from "../base/index.ts";
-export type { GatewayConfig } from "../collect/gateway/index.ts";
 export {
   defineRollout,
   type Launch,

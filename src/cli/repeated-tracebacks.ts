@@ -1,7 +1,7 @@
 /** Tracebacks of Python agents, told once. In: lines of a log, `rollout: text`. Out: the same lines, but of a traceback that
  *  was printed before only how often it came again. Other lines pass at once. */
 
-export interface TracebackLog {
+interface TracebackLog {
   log(line: string): void;
   /** Prints the counts, and tracebacks that broke off. */
   end(): void;

@@ -4,7 +4,7 @@ import { once } from "node:events";
 import type { Worker } from "node:worker_threads";
 import { startThread } from "./start-thread.ts";
 
-export interface CatalogKeeper {
+interface CatalogKeeper {
   /** Resolves when everything that was durable before the call is listed. */
   caughtUp(): Promise<void>;
   close(): Promise<void>;

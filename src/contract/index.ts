@@ -54,7 +54,7 @@ export {
   seal,
   text,
 } from "./codec/index.ts";
-export { EXCHANGE_TYPES, jsonSchemaOf, SCHEMA_FORMS } from "./json-schema.ts";
+export { jsonSchemaOf, SCHEMA_FORMS } from "./json-schema.ts";
 export {
   LoopEnvelope,
   LoopMembers,
@@ -67,7 +67,6 @@ export {
 export {
   advanceRevision,
   BanditIncrement,
-  type CheckpointRef,
   FloorPromise,
   GateVerdict,
   loggedPolicy,
@@ -76,7 +75,6 @@ export {
   PolicyRevision,
   type RevisionKey,
   Rollback,
-  revisionDrift,
   type SplitPart,
   type SplitUnit,
   splitPart,

@@ -4,7 +4,7 @@ import { brotliDecompressSync, gunzipSync } from "node:zlib";
 import { isObject, type Json, RollbookError, reasonOf } from "../base/index.ts";
 import { badRow } from "./foreign-decision.ts";
 
-export interface ParquetRecord {
+interface ParquetRecord {
   readonly value: Readonly<Record<string, Json | undefined>>;
   /** From 1 on. */
   readonly row: number;

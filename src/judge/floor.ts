@@ -19,7 +19,7 @@ import {
   type Units,
 } from "./ope/index.ts";
 
-export interface RiskTerms {
+interface RiskTerms {
   readonly policy: DecisionPolicy;
   readonly table: StaticTable;
   /** The least probability the logging policy could give a choice, known before the data. */
@@ -28,7 +28,7 @@ export interface RiskTerms {
   readonly range: Range;
 }
 
-export interface FloorChoice {
+interface FloorChoice {
   /** Null: no floor keeps the promise, so the policy may not act. */
   readonly floor: number | null;
   readonly alpha: number;

@@ -1,10 +1,8 @@
 export {
-  apgr,
   type Banded,
   type ChainEvaluation,
   type Contender,
   type ContenderReport,
-  type CostQuality,
   checkData,
   type DataFinding,
   type Evaluation,

@@ -15,7 +15,7 @@ import type { LoopConfig } from "./config.ts";
 import type { LoopWindow } from "./fold.ts";
 import type { LearnerConfig } from "./learner.ts";
 
-export interface WindowCandidate {
+interface WindowCandidate {
   readonly learner: LearnerConfig;
   /** Of the revision. */
   readonly id: string;
@@ -51,7 +51,7 @@ export function revisionsOf(
   }));
 }
 
-export interface JudgedCandidates {
+interface JudgedCandidates {
   readonly step: JudgedStep;
   readonly verdict?: Sealed<GateVerdict>;
 }

@@ -9,7 +9,7 @@ import { copyOf } from "../book/open/index.ts";
 import { type Lock, makeDirectory, tryLock } from "../store/index.ts";
 
 /** Where the running process stands. */
-export interface LoopActivity {
+interface LoopActivity {
   readonly pid: number;
   readonly window: number;
   readonly state: string;

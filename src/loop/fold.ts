@@ -7,11 +7,11 @@ import { type LoopPolicy, type LoopTransition, WINDOW_STATES, type WindowState }
 type WindowStep<S extends WindowState> = Extract<LoopTransition["step"], { state: S }>;
 
 /** A transition whose step is known. */
-export interface ReachedState<S extends WindowState> extends SealedTransition {
+interface ReachedState<S extends WindowState> extends SealedTransition {
   readonly step: WindowStep<S>;
 }
 
-export type FinalTransition = ReachedState<"released"> | ReachedState<"kept">;
+type FinalTransition = ReachedState<"released"> | ReachedState<"kept">;
 
 export class LoopWindow {
   readonly number: number;

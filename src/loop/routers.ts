@@ -14,7 +14,7 @@ import type { RunState } from "./fold.ts";
 import { readText } from "./read-text.ts";
 import type { LoopWorld } from "./world/index.ts";
 
-export interface RouterRequest {
+interface RouterRequest {
   readonly config: LoopConfig;
   readonly world: Pick<LoopWorld, "models">;
   readonly exploration: number;

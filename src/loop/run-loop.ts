@@ -18,7 +18,7 @@ import { routerStages } from "./stages.ts";
 import { tokenStages } from "./tokens/index.ts";
 import { agentWorld, ensureTasks, requireTasks, simWorld } from "./world/index.ts";
 
-export interface RunRequest {
+interface RunRequest {
   readonly config: LoopConfig;
   /** A directory, made if there is none. */
   readonly book: string;
@@ -37,7 +37,7 @@ export interface RunRequest {
   readonly log?: ((line: string) => void) | undefined;
 }
 
-export interface RanLoop {
+interface RanLoop {
   readonly state: RunState;
   /** Whether every window has ended; if not, the run was asked to stop. */
   readonly done: boolean;

@@ -30,7 +30,7 @@ import {
 } from "./stage-parts.ts";
 import type { CollectOptions, LoopWorld } from "./world/index.ts";
 
-export interface StageContext extends RunContext {
+interface StageContext extends RunContext {
   readonly world: LoopWorld;
 }
 

@@ -57,7 +57,7 @@ export const tokenWorld = z.strictObject({
   maxBatch: positive.default(1024).describe("Prompts that are decoded at a time."),
 });
 
-export const TOKEN_ALGORITHMS = ["grpo", "rloo", "sft", "frozen"] as const;
+const TOKEN_ALGORITHMS = ["grpo", "rloo", "sft", "frozen"] as const;
 
 export const tokenLearner = z.strictObject({
   kind: z

@@ -8,8 +8,8 @@ export {
 export { type Explanation, explainDecision } from "./explain.ts";
 export { type HarmEvidence, type HarmRule, HarmWatch, type RoutedOutcome } from "./harm-watch.ts";
 export { type PolicyReleases, settingsToJudge } from "./load.ts";
-export { type ReleaseHistory, releasedRevisionsOf } from "./passed-routers.ts";
-export { type RewardServer, type RewardServerOptions, serveRewards } from "./reward-server.ts";
+export { releasedRevisionsOf } from "./passed-routers.ts";
+export { serveRewards } from "./reward-server.ts";
 export { openRouter, type RouterStatus, ServedRouter, serveRouter } from "./router.ts";
 export { routerMetrics } from "./router-metrics.ts";
-export { embeddingOf, type Served } from "./served.ts";
+export type { Served } from "./served.ts";

@@ -14,7 +14,7 @@ export interface ReleaseHistory {
   readonly distrusted?: number;
 }
 
-export interface ReleasedRouter {
+interface ReleasedRouter {
   readonly router: Router;
   readonly verdict: Digest;
 }

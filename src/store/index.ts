@@ -2,7 +2,6 @@ export {
   type Blob,
   type BlobStore,
   type Finding,
-  type FindingCode,
   type Location,
   memoryStore,
   readRecord,
@@ -13,24 +12,20 @@ export {
   type Catalog,
   type CatalogRecord,
   describeRecord,
-  digestsOfKind,
   isSignedKind,
   openCatalog,
   type RecordFilter,
   referencesOf,
-  type SyncReport,
   scrubCatalog,
 } from "./catalog/index.ts";
 export {
   bootId,
   GroupCommit,
-  isCorrupt,
   isMissing,
   type Lock,
   makeDirectory,
   openSqlite,
   type Sqlite,
-  type SqlValue,
   type Statement,
   syncDirectory,
   tryLock,
@@ -44,7 +39,6 @@ export {
 export { collectGarbage, eraseBlobs, type GcReport, planErasure } from "./gc/index.ts";
 export { readLastHead } from "./head/index.ts";
 export { AppendLog, type LogPlace, LogReader } from "./log/index.ts";
-export type { Recovery } from "./pack/index.ts";
 export {
   type Bucket,
   bucketEnvironment,

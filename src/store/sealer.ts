@@ -24,7 +24,7 @@ export interface Sealer<R extends Sealable = Sealable> {
   add(rollout: R, withinMs?: number): Promise<void>;
 }
 
-export interface GroupOptions<R extends Sealable> {
+interface GroupOptions<R extends Sealable> {
   /** A group of this size does not wait for more. */
   readonly enough?: number;
   /** Makes the signatures of a group, and whatever else has to be done before anything of it is stored. */

@@ -24,7 +24,7 @@ import {
 
 import type { RemoteBook, RemoteStay } from "./remote/index.ts";
 
-export interface SessionOptions {
+interface SessionOptions {
   readonly clock: Clock;
   readonly packBytes: number;
   readonly largeBytes: number;

@@ -34,7 +34,7 @@ export function renderChanges(changes: readonly ArmChange[]): string {
 }
 
 /** A row of an ablation, without where it was run. */
-export interface AblatedArm {
+interface AblatedArm {
   readonly decisions: number;
   readonly costWeight: number;
   readonly latencyWeight: number;

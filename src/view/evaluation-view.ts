@@ -22,7 +22,7 @@ import { verdictSentence } from "./data/verdict-sentence.ts";
 import { plural, short, table, thousands } from "./format.ts";
 import { CALL_COSTS } from "./gate-view.ts";
 
-export interface Kept {
+interface Kept {
   readonly promise: Digest;
   readonly alpha: number;
   readonly floor: number | null;
@@ -33,7 +33,7 @@ export interface Kept {
   readonly followed: boolean;
 }
 
-export interface EvaluationFacts {
+interface EvaluationFacts {
   readonly judged: JudgeRows;
   readonly setup: LoadedSetup;
   readonly revision: PolicyRevision;

@@ -55,7 +55,7 @@ export function paint(color: boolean): Paint {
   };
 }
 
-export interface TableColumn<Row> {
+interface TableColumn<Row> {
   readonly title: string;
   readonly align?: "right";
   cell(row: Row): string;

@@ -3,7 +3,7 @@ import { short } from "../base/index.ts";
 import { plural, table } from "./format.ts";
 
 /** One of several learners that a window compares. */
-export interface CandidateStatus {
+interface CandidateStatus {
   readonly learner: string;
   readonly revision: string;
   /** What it would be exactly worth if it served. */

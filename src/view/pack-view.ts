@@ -2,7 +2,7 @@
 import { page, plural, short } from "./format.ts";
 
 /** A link of the chain, as it is printed. */
-export interface ChainLink {
+interface ChainLink {
   readonly what: string;
   readonly digest?: string;
   readonly broken?: string;

@@ -5,7 +5,7 @@ import type { CscReport, CurvePoint, NeuralReport, ValueReport } from "../learn/
 import { figure, plural, short } from "./format.ts";
 import { renderCurve } from "./learning-curve.ts";
 
-export interface TrainedFacts extends TrainedPolicy {
+interface TrainedFacts extends TrainedPolicy {
   readonly out: string;
   readonly id: string;
 }

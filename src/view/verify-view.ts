@@ -127,6 +127,6 @@ function madeLine({ why, atMs }: NonNullable<Verified["catalogMade"]>): string {
   return `  made from the bytes on ${new Date(atMs).toISOString()}, because ${MADE_BECAUSE[why]}; it knows of no loss before`;
 }
 
-export function problemText({ code, record, where, message }: Problem): string {
+function problemText({ code, record, where, message }: Problem): string {
   return `  ${record}: ${message} [${code}]${where === record ? "" : ` at ${where}`}`;
 }

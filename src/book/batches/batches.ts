@@ -19,7 +19,7 @@ export interface BatchDetails {
   readonly ledger: LossLedger;
 }
 
-export interface ExportedBatch {
+interface ExportedBatch {
   readonly batch: Digest;
   readonly format: ExportFormat;
   readonly out: string;

@@ -1,7 +1,6 @@
 export {
   type BatchDetails,
   compareBatches,
-  type ExportedBatch,
   exportBatch,
   listBatches,
   readBatch,

@@ -16,4 +16,4 @@ export {
 export { openPlace, type PlaceRequest } from "./place.ts";
 export { openQueue, type WorkRequest, workerName, workerOptions } from "./queue.ts";
 export type { Tasks } from "./tasks.ts";
-export { type RunningWorker, startWorker, type WorkDone, type WorkerRequest } from "./worker.ts";
+export { startWorker, type WorkDone } from "./worker.ts";

@@ -10,7 +10,7 @@ import type { LaunchOutcome } from "./launch-outcomes.ts";
 export const PASS_REWARD = 0.5;
 const LEVEL = 0.95;
 
-export interface TaskReport {
+interface TaskReport {
   readonly task: string;
   readonly taskTitle: string | null;
   readonly rollouts: number;
@@ -34,7 +34,7 @@ export interface MeanInterval {
   readonly tasks: number;
 }
 
-export interface FailureReason {
+interface FailureReason {
   readonly owner: FailureOwner;
   /** The first message of this kind; others may differ in numbers. */
   readonly message: string;
@@ -83,7 +83,7 @@ export function reportLaunch(
   };
 }
 
-export interface TaskDifference {
+interface TaskDifference {
   readonly task: string;
   readonly taskTitle: string | null;
   readonly a: number;

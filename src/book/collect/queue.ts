@@ -42,7 +42,7 @@ export interface WorkRequest
 const CONCURRENCY = 16;
 const CLAIM_TTL_MS = 20_000;
 
-export type QueueRequest = Pick<WorkRequest, "queue" | "claimTtlMs" | "log">;
+type QueueRequest = Pick<WorkRequest, "queue" | "claimTtlMs" | "log">;
 
 /** Refuses what cannot be a queue before anything is opened or made for it. A server is asked only when it is opened. */
 export function checkQueue(

@@ -16,7 +16,7 @@ import { openPlace, type RecordingPlace, recorderAt } from "./place.ts";
 import { checkQueue, openQueue, type WorkRequest, workerName, workerOptions } from "./queue.ts";
 import { WorkerMetrics } from "./work-metrics.ts";
 
-export interface WorkerRequest extends WorkRequest {
+interface WorkerRequest extends WorkRequest {
   /** How long without work before it ends (default: 60 s); "never" waits for more. */
   readonly idleMs?: number | "never" | undefined;
 }
@@ -28,7 +28,7 @@ export interface WorkDone {
   readonly receipts: Readonly<Record<string, number>>;
 }
 
-export interface RunningWorker {
+interface RunningWorker {
   /** Rejects if the worker could not go on. */
   readonly ended: Promise<WorkDone>;
   /** Cancels what runs and gives it back. */

@@ -15,7 +15,7 @@ import type { OpenBook } from "../open/index.ts";
 import type { AdmittedRollouts } from "../rollouts/index.ts";
 import { handoverBatch, rolloutSource, rolloutsOfAdmitted, rolloutsOfBatch } from "./gather-rollouts.ts";
 
-export interface ConvertRequest extends HandoverOptions {
+interface ConvertRequest extends HandoverOptions {
   readonly to: TrainerFormatName;
   /** A free path. */
   readonly out: string;

@@ -23,14 +23,14 @@ import { readTraces, type TraceFormatName } from "../../convert/formats/index.ts
 import { type ImportReport, importRollouts } from "../import/index.ts";
 import type { OpenBook } from "../open/index.ts";
 
-export interface TraceRequest {
+interface TraceRequest {
   readonly from: TraceFormatName;
   readonly file: string;
   /** What the traces are, where they do not say (default: real). */
   readonly dataSource?: "real" | "synthetic" | undefined;
 }
 
-export interface TracesRead {
+interface TracesRead {
   readonly rollouts: number;
   /** Of those with our extras: how many are the rollouts that were exported, by digest. */
   readonly identical: number;

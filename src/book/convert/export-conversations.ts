@@ -9,7 +9,7 @@ import type { OpenBook } from "../open/index.ts";
 import type { AdmittedRollouts } from "../rollouts/index.ts";
 import { rolloutSource, rolloutsOfAdmitted } from "./gather-rollouts.ts";
 
-export interface ExportConversationsRequest {
+interface ExportConversationsRequest {
   readonly format: "sft" | "pairs";
   /** A free path. */
   readonly out: string;

@@ -18,8 +18,7 @@ import {
   withFeedback,
 } from "../rollouts/index.ts";
 
-export interface ExportTableRequest
-  extends Pick<RolloutFilter, "session" | "dataSource" | "sinceMs" | "untilMs"> {
+interface ExportTableRequest extends Pick<RolloutFilter, "session" | "dataSource" | "sinceMs" | "untilMs"> {
   readonly table: BookTableName;
   readonly format: TableFormat;
   /** A free path. */
@@ -28,7 +27,7 @@ export interface ExportTableRequest
   readonly family?: string | undefined;
 }
 
-export interface ExportedTable {
+interface ExportedTable {
   readonly table: BookTableName;
   readonly out: string;
   readonly rollouts: number;

@@ -31,7 +31,7 @@ import type { AdmittedRollouts } from "../rollouts/index.ts";
 import { type RevisionsNamed, referredRecords, revisionsNamed } from "./referred-records.ts";
 
 /** What rollouts are read from. */
-export interface RolloutSource {
+interface RolloutSource {
   readonly read: ReadBlob;
   readonly revisions: RevisionsNamed;
 }

@@ -1,4 +1,4 @@
-export { type ConvertedRollouts, type ConvertRequest, convertRollouts } from "./convert-rollouts.ts";
-export { convertTraces, importTraces, type TraceRequest, type TracesRead } from "./convert-traces.ts";
-export { type ExportConversationsRequest, exportConversations } from "./export-conversations.ts";
-export { type ExportedTable, type ExportTableRequest, exportTable } from "./export-table.ts";
+export { type ConvertedRollouts, convertRollouts } from "./convert-rollouts.ts";
+export { convertTraces, importTraces } from "./convert-traces.ts";
+export { exportConversations } from "./export-conversations.ts";
+export { exportTable } from "./export-table.ts";

@@ -16,7 +16,7 @@ import { decisionsOf } from "./decisions-of.ts";
 
 export type DecisionRequest = Omit<AdmittedRequest, "level">;
 
-export interface AdmittedDecisions {
+interface AdmittedDecisions {
   readonly admitted: AdmittedRollouts;
   rows(): AsyncGenerator<LoggedRow>;
 }

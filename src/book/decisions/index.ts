@@ -1,11 +1,5 @@
 export { conversationsOf, readCalls } from "./calls-of.ts";
-export {
-  type AdmittedDecisions,
-  type DecisionRequest,
-  decisionRows,
-  everyDecision,
-  rowsOfBatch,
-} from "./decision-rows.ts";
+export { type DecisionRequest, decisionRows, everyDecision, rowsOfBatch } from "./decision-rows.ts";
 export { everyAdmitted } from "./every-admitted.ts";
 export { logWarnings } from "./log-warnings.ts";
 export { type LogPreview, previewLog } from "./preview-log.ts";

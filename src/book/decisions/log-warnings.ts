@@ -6,7 +6,7 @@ import { CERTAIN_LOG, ENOUGH_UNITS, smallLogRemedy } from "../../judge/ope/index
 /** Of a log of enough units, those that the default split trains from. */
 const TRAIN_SHARE = 0.6;
 
-export interface LogSize {
+interface LogSize {
   readonly units: number;
   /** The most that any decision could choose among. */
   readonly candidates: number;

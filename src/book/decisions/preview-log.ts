@@ -8,7 +8,7 @@ import { isTableFormat, type LogOptions, readLog } from "./read-log.ts";
 
 const SHOWN_ROWS = 3;
 
-export interface MissingPart {
+interface MissingPart {
   readonly what: string;
   /** In how many rows. */
   readonly rows: number;

@@ -39,7 +39,7 @@ const ARRAYS: { readonly [T in TableName]?: readonly ColumnName<T>[] } = {
 /** Numbers about candidates and contexts that are held at once; a single chain may have more. */
 const MOST_NUMBERS = 1 << 20;
 
-export interface ReplayRowOptions {
+interface ReplayRowOptions {
   readonly mostNumbers?: number;
 }
 

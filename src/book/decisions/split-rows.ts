@@ -9,10 +9,7 @@ import {
   unitOf,
 } from "../../learn/index.ts";
 
-export function splitRows(
-  rows: readonly LoggedRow[],
-  rule: SplitRule,
-): Readonly<Record<SplitPart, LoggedRow[]>> {
+function splitRows(rows: readonly LoggedRow[], rule: SplitRule): Readonly<Record<SplitPart, LoggedRow[]>> {
   const parts: Record<SplitPart, LoggedRow[]> = { train: [], calibration: [], judge: [] };
   for (const row of rows) parts[partOf(unitOf(row, rule.unit), rule)].push(row);
   return parts;

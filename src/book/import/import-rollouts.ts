@@ -23,7 +23,7 @@ export interface ImportRecord {
   readonly [field: string]: unknown;
 }
 
-export interface ImportRequest extends PsionicAnswers {
+interface ImportRequest extends PsionicAnswers {
   /** Writes nothing at all if one record is refused. */
   readonly strict?: boolean | undefined;
   readonly onRefusal?: (error: RollbookError) => void;

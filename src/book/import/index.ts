@@ -3,7 +3,6 @@ export type { ImportSummary } from "./import-files.ts";
 export {
   type ImportInput,
   type ImportReport,
-  type ImportRequest,
   importRollouts,
   type NamedStream,
   refusedError,

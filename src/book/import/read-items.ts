@@ -34,7 +34,7 @@ export type Item =
     }
   | { readonly where: string; readonly error: RollbookError };
 
-export const MAX_LINE_BYTES = 256 * 1024 ** 2;
+const MAX_LINE_BYTES = 256 * 1024 ** 2;
 
 /** Checks before anything is written that there is something to read. */
 export async function openSource(path: string): Promise<ImportSource> {

@@ -11,13 +11,13 @@ import { loadPolicy, setupOf } from "./load-policy.ts";
 import { loadJudgeRows } from "./load-rows.ts";
 import { requireJudgeable } from "./replay-limits.ts";
 
-export interface ChainRequest extends JudgeRequest {
+interface ChainRequest extends JudgeRequest {
   readonly checkpoint: string;
   /** What a reward one decision later is worth. */
   readonly discount: number;
 }
 
-export interface JudgedChains {
+interface JudgedChains {
   readonly evaluation: ChainEvaluation;
   readonly unit: SplitUnit;
   /** Rows the policy was trained or calibrated on. */

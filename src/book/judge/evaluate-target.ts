@@ -20,7 +20,7 @@ import {
   requireDecisions,
 } from "../decisions/index.ts";
 
-export interface TargetRequest extends DecisionRequest {
+interface TargetRequest extends DecisionRequest {
   /** A numeric field of the rows (π_e of the choice), a feature of the candidates (π_e of each), or a file. */
   readonly target: string;
   readonly unit?: SplitUnit | undefined;

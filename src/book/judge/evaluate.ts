@@ -43,7 +43,7 @@ export interface JudgeRequest extends DecisionRequest {
   readonly order?: RowOrder | undefined;
 }
 
-export interface EvaluateRequest extends JudgeRequest {
+interface EvaluateRequest extends JudgeRequest {
   readonly checkpoint: string;
   /** For logs without propensities: estimates them, and certifies nothing. */
   readonly estimatePropensities?: boolean | undefined;

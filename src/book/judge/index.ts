@@ -1,11 +1,6 @@
 export { promiseFloor } from "./calibrate.ts";
 export { checkLog, type LogCheck } from "./check-log.ts";
-export {
-  type EvaluateRequest,
-  evaluateCheckpoint,
-  type JudgeRequest,
-  type PolicyEvaluation,
-} from "./evaluate.ts";
+export { evaluateCheckpoint, type JudgeRequest, type PolicyEvaluation } from "./evaluate.ts";
 export { evaluateOnChains } from "./evaluate-chains.ts";
 export { evaluateKnownTarget } from "./evaluate-target.ts";
 export { type GateRequest, type GateResult, gateCheckpoints } from "./gate.ts";

@@ -10,7 +10,7 @@ import type { OpenBook } from "../open/index.ts";
 import { admittedRollouts, chooseArtifacts, type FreshnessChoice } from "../rollouts/index.ts";
 import { requireTraining, splitAdmitted } from "../train/index.ts";
 
-export interface CutWindowRequest {
+interface CutWindowRequest {
   readonly contents: ReadonlySet<Digest>;
   readonly family: string;
   /** The record of the router that collected last. */
@@ -20,7 +20,7 @@ export interface CutWindowRequest {
   readonly seed: bigint;
 }
 
-export interface WindowBatch {
+interface WindowBatch {
   readonly batch: Sealed<TrainerBatch>;
   readonly considered: number;
   /** Admitted rollouts with more than one decision. */

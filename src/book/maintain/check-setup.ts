@@ -6,13 +6,13 @@ import { plural, reasonOf, thousands } from "../../base/index.ts";
 import { openCatalog, openSqlite } from "../../store/index.ts";
 import { isBook, type Keyring, listTrusted, loadSigner, openBook } from "../open/index.ts";
 
-export interface SetupFinding {
+interface SetupFinding {
   readonly check: string;
   readonly state: "ok" | "note" | "bad";
   readonly message: string;
 }
 
-export interface SetupRequest {
+interface SetupRequest {
   readonly root: string;
   readonly keyring: Keyring;
   /** As in the environment variable PATH. */

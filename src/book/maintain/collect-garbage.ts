@@ -15,7 +15,7 @@ import {
   trustedSet,
 } from "../open/index.ts";
 
-export interface GarbageReport extends GcReport {
+interface GarbageReport extends GcReport {
   /** Segments of replay stores that no manifest lists, by path. */
   readonly orphans: readonly string[];
 }

@@ -7,7 +7,7 @@ import type { EraseReport } from "../../keep/erase/index.ts";
 import { requireWritable, resolveErasable, useBook } from "../open/index.ts";
 import { eraseSubjects } from "./erase-subjects.ts";
 
-export interface EraseRequest {
+interface EraseRequest {
   /** The reason. It stays in the book: do not write a name into it. */
   readonly reason: string;
   /** Who erases (default: owner). */

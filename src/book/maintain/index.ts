@@ -1,6 +1,6 @@
 export { checkSetup } from "./check-setup.ts";
-export { collectGarbage, type GarbageReport } from "./collect-garbage.ts";
-export { type EraseRequest, eraseRollouts } from "./erase-rollouts.ts";
+export { collectGarbage } from "./collect-garbage.ts";
+export { eraseRollouts } from "./erase-rollouts.ts";
 export { type ExpireReport, expireRollouts } from "./expire-rollouts.ts";
 export {
   type Verified,

@@ -10,7 +10,7 @@ const FILES = new URL("../../../examples/first-project/", import.meta.url);
 /** The simulated models, as gateway.yaml names them. */
 const SIMULATED = "http://127.0.0.1:8791/v1";
 
-export interface ExampleOptions {
+interface ExampleOptions {
   /** Base URL of the models that the gateway asks (default: the simulated ones). */
   readonly upstream?: string | undefined;
 }
@@ -44,7 +44,7 @@ function filledIn(file: string, text: string, { upstream, run }: { upstream: str
 const MOST_CHARS = 40;
 
 /** The name of the run: that of the folder, as far as its letters can be written in an id. */
-export function runName(folder: string): string {
+function runName(folder: string): string {
   const plain = basename(resolve(folder)).normalize("NFKD").replaceAll(/\p{M}/gu, "");
   const name = plain.replaceAll(/[^A-Za-z0-9_]+/g, "-").slice(0, MOST_CHARS);
   return name.replaceAll(/^[-_]+|-+$/g, "") || "first";

@@ -21,7 +21,7 @@ export function copyOf(book: string): string {
 }
 
 /** One directory for each address and endpoint: the same bucket name may exist on two servers. */
-export function workingCopyPath(url: string, env: Readonly<Record<string, string | undefined>>): string {
+function workingCopyPath(url: string, env: Readonly<Record<string, string | undefined>>): string {
   const { ROLLBOOK_CACHE, XDG_CACHE_HOME } = env;
   const folder = ROLLBOOK_CACHE || join(XDG_CACHE_HOME || join(homedir(), ".cache"), "rollbook");
   const endpoint = env.AWS_ENDPOINT_URL_S3 ?? env.AWS_ENDPOINT_URL ?? "";

@@ -30,7 +30,7 @@ import { linkFiles, makeParents, SegmentCache, type SegmentFile } from "./segmen
 
 /** `read`: nothing goes up. `write`: what `work` added to the store goes up when it is done. `create`: the same, and the prefix
  *  must be empty. */
-export type ReplayUse = "read" | "write" | "create";
+type ReplayUse = "read" | "write" | "create";
 
 /** Objects that are under way at a time. */
 const AT_ONCE = 8;

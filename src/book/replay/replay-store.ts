@@ -12,7 +12,7 @@ import {
 } from "../../keep/replay/index.ts";
 import { withReplay } from "./replay-in-bucket.ts";
 
-export interface ReplayDescription {
+interface ReplayDescription {
   readonly manifest: ReplayManifest;
   /** Segments that a dead writer left. */
   readonly orphans: readonly string[];

@@ -23,7 +23,7 @@ import {
 } from "../rollouts/index.ts";
 import { withReplay } from "./replay-in-bucket.ts";
 
-export interface ReplayRequest
+interface ReplayRequest
   extends Omit<AdmittedRequest, "family" | "level" | "target" | "unlabelled" | "propensity">,
     Pick<AppendOptions, "layout" | "writer" | "durable"> {
   /** A directory, or s3://bucket/prefix. */
@@ -33,13 +33,13 @@ export interface ReplayRequest
   readonly onProgress?: ((done: number, total: number) => void) | undefined;
 }
 
-export interface NewReplayRequest extends ReplayRequest {
+interface NewReplayRequest extends ReplayRequest {
   /** Default: what the rollouts carry. */
   readonly returns?: ReturnSemantics | undefined;
   readonly gamma?: number | undefined;
 }
 
-export interface ReplayWritten extends WriteResult {
+interface ReplayWritten extends WriteResult {
   readonly admitted: readonly AdmittedRollouts[];
 }
 

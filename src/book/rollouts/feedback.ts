@@ -7,7 +7,7 @@ import { Feedback, RolloutContent, seal } from "../../contract/index.ts";
 import { makeSealer, readRecord } from "../../store/index.ts";
 import { callIn, type OpenBook, resolveCall } from "../open/index.ts";
 
-export interface FeedbackRequest {
+interface FeedbackRequest {
   /** A rollout id, or `<rollout>.<number>` for one of its calls; in a book also a digest, or the first digits of one. */
   readonly rollout: string;
   readonly name: string;
@@ -20,7 +20,7 @@ export interface FeedbackRequest {
   readonly source?: string | undefined;
 }
 
-export interface FeedbackAdded {
+interface FeedbackAdded {
   /** False: it stands there already. */
   readonly added: boolean;
   /** Its record; a gateway does not tell it. */

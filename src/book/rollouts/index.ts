@@ -13,7 +13,7 @@ export {
   requireFeedback,
   requireTrustedManifest,
 } from "./admitted-rollouts.ts";
-export { addFeedback, type FeedbackAdded, type FeedbackRequest, sendFeedback } from "./feedback.ts";
+export { addFeedback, sendFeedback } from "./feedback.ts";
 export { readRevision } from "./read-revision.ts";
 export type { RolloutQuery, RolloutRow } from "./rollout-row.ts";
 export {

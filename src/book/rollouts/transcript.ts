@@ -47,7 +47,7 @@ export interface Transcript {
 }
 
 /** Null: no call says. */
-export interface TranscriptTotals {
+interface TranscriptTotals {
   readonly calls: number;
   readonly promptTokens: number | null;
   readonly completionTokens: number | null;
@@ -100,7 +100,7 @@ export interface TranscriptChoice {
   }[];
 }
 
-export interface TranscriptFeedback {
+interface TranscriptFeedback {
   readonly name: string;
   readonly value: number;
   readonly source: string;

@@ -33,7 +33,7 @@ export function summarise(results: readonly RolloutResult[], { tasks }: SimWorld
 }
 
 /** Wilson's score interval: right also near 0 and 1, and for few rollouts. */
-export function wilson(passed: number, total: number, z = Z_95): readonly [number, number] {
+function wilson(passed: number, total: number, z = Z_95): readonly [number, number] {
   if (total === 0) return [0, 1];
   const rate = passed / total;
   const spread = (z * z) / total;

@@ -18,7 +18,7 @@ import {
 import { loadFamily } from "./load-family.ts";
 import type { EngineChoice } from "./run-on-book.ts";
 
-export interface GenerateRequest {
+interface GenerateRequest {
   readonly out: string;
   readonly count: number;
   readonly seed: bigint;

@@ -9,8 +9,7 @@ export {
   summarise,
 } from "./family-summary.ts";
 export { generateTaskFolder } from "./generate-tasks.ts";
-export { readTable, readWorld } from "./read-files.ts";
-export { readRecorded } from "./read-recorded.ts";
+export { readWorld } from "./read-files.ts";
 export { ENGINES, type EngineChoice, runOnBook, withGrader } from "./run-on-book.ts";
 export { serveRecorded } from "./serve-recorded.ts";
 export { type ExactValues, simulate } from "./simulate.ts";

@@ -6,7 +6,7 @@ import { recordedModels, recordedRows, serveOnLoopback } from "../../collect/sim
 import { writeAtomically } from "../../store/index.ts";
 import { readRecorded } from "./read-recorded.ts";
 
-export interface RecordedUpstream {
+interface RecordedUpstream {
   readonly url: string;
   readonly models: readonly string[];
   readonly questions: number;

@@ -38,7 +38,7 @@ interface SimulateRequest extends SimPlace, GraderChoice, Pick<Confinement, "iso
   readonly timeMs?: number | undefined;
 }
 
-export interface Simulated extends SimRan {
+interface Simulated extends SimRan {
   readonly world: SimWorld;
   /** Undefined where no closed form is known. */
   readonly values: ExactValues | undefined;

@@ -8,7 +8,7 @@ import type { TrainingDataset } from "../../policy/index.ts";
 import { makeSealer, readRecord } from "../../store/index.ts";
 import type { OpenBook } from "../open/index.ts";
 
-export interface SealWeightsRequest {
+interface SealWeightsRequest {
   readonly weights: Uint8Array;
   readonly family: string;
   readonly id: string;

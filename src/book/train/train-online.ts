@@ -34,7 +34,7 @@ export type OnlineWorld =
       readonly spec?: FeatureSpec | undefined;
     };
 
-export interface OnlineRequest {
+interface OnlineRequest {
   readonly world: OnlineWorld;
   readonly config?: PpoConfig;
   readonly id: string;

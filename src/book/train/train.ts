@@ -60,8 +60,7 @@ import { cutTrainingBatch, readTraining, requireTraining, splitAdmitted } from "
 import { removeTrainingState, requireFreeFolder, trainingState } from "./training-state.ts";
 
 /** Training is off-policy: it takes any age, and only what is labelled and logged with a probability. */
-export interface TrainRequest
-  extends Omit<DecisionRequest, "target" | "freshness" | "unlabelled" | "propensity"> {
+interface TrainRequest extends Omit<DecisionRequest, "target" | "freshness" | "unlabelled" | "propensity"> {
   readonly learner: Learner;
   /** The id of the new revision. */
   readonly id: string;

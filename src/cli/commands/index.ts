@@ -3,7 +3,7 @@ import type { Command } from "commander";
 import type { Io } from "../io.ts";
 
 /** `whole` is the program with every command: `program` holds those that were loaded. */
-export type AddCommand = (program: Command, io: Io, whole: () => Promise<Command>) => unknown;
+type AddCommand = (program: Command, io: Io, whole: () => Promise<Command>) => unknown;
 
 /** In the order of the help. */
 export const STAGES: Readonly<Record<string, Readonly<Record<string, () => Promise<AddCommand>>>>> = {

@@ -11,7 +11,7 @@ import { positiveWhole } from "./numbers.ts";
 import { identityFrom } from "./run-options.ts";
 
 /** How much runs, and under which names. */
-export interface PlaceFlags extends BookFlags {
+interface PlaceFlags extends BookFlags {
   workers: number;
   samples: number;
   seed: bigint;

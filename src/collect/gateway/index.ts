@@ -5,7 +5,6 @@ export type { Redact } from "./redact/index.ts";
 export {
   type Choose,
   contextOfPrompt,
-  type LoadRouter,
   type LocalUpstream,
   type RouteAnswer,
   type RouteQuestion,

@@ -40,7 +40,7 @@ const FAMILIES = {
   ...familiesOf("histogram", HISTOGRAMS),
 };
 
-export interface CallFacts {
+interface CallFacts {
   readonly upstream: string;
   readonly model: string;
   readonly status: number;

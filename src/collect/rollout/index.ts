@@ -1,4 +1,4 @@
-export { type CatalogKeeper, startCatalogKeeper } from "../catalog-keeper.ts";
+export { startCatalogKeeper } from "../catalog-keeper.ts";
 export {
   type Agent,
   type Confinement,
@@ -56,7 +56,7 @@ export {
   gatewayRecorder,
   type Recorder,
 } from "./record/index.ts";
-export { type RowForm, readRow, sealTask, type TaskPlace } from "./work/index.ts";
+export { type RowForm, readRow, sealTask } from "./work/index.ts";
 export {
   type FailedSample,
   makeWorkerServer,

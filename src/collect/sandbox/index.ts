@@ -3,7 +3,6 @@ export { openSandbox, type SandboxOptions } from "./open.ts";
 export {
   type EngineName,
   type ExecResult,
-  type ExecUsage,
   type Files,
   type Limits,
   type Program,

@@ -7,7 +7,7 @@ import { join } from "node:path";
 import { RollbookError } from "../../base/index.ts";
 import { bootId } from "../../store/index.ts";
 
-export const PREFIX = "rollbook-";
+const PREFIX = "rollbook-";
 
 /** `<boot>-<pid>-<start>` of this process. */
 export function ownerTag(): string {

@@ -55,7 +55,7 @@ export interface ExecResult {
   readonly usage: ExecUsage;
 }
 
-export interface ExecUsage {
+interface ExecUsage {
   readonly wallMs: number;
   /** Null where the engine cannot measure it. */
   readonly cpuMs: number | null;
@@ -113,7 +113,7 @@ export interface SandboxTask {
 
 const MIB = 1024 * 1024;
 
-export const DEFAULT_LIMITS: Limits = Object.freeze({
+const DEFAULT_LIMITS: Limits = Object.freeze({
   timeoutMs: 10_000,
   memoryBytes: 256 * MIB,
   pids: 64,

@@ -1,18 +1,9 @@
-export {
-  DIFFICULTIES,
-  type Difficulty,
-  type Draft,
-  FAMILIES,
-  type Family,
-  familyNamed,
-  type TaskFamily,
-} from "./families/index.ts";
+export { DIFFICULTIES, type Difficulty, FAMILIES, familyNamed, type TaskFamily } from "./families/index.ts";
 export {
   BEHAVIOURS,
   type Behaviour,
   behaviourRouter,
   chatAgent,
-  chooseWith,
   type ModelRoute,
   openRecordedRun,
   openSimRun,
@@ -21,7 +12,6 @@ export {
   type RecordedQuestion,
   type RecordedSet,
   ROUTER_FAMILY,
-  type RoutedModel,
   type RoutedRun,
   type RunPlace,
   recordedModels,
@@ -52,12 +42,11 @@ export {
   serveOnLoopback,
   simulatedModels,
 } from "./serve/index.ts";
-export type { SimTask, VisibleTask } from "./tasks/index.ts";
+export type { VisibleTask } from "./tasks/index.ts";
 export {
   bestTurnValues,
   DEFAULT_MODELS,
   DEFAULT_WEIGHTS,
-  type ExpectedOutcome,
   expectedOutcome,
   type FamilyValues,
   type KnownValues,

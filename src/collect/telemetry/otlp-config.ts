@@ -4,7 +4,7 @@ import { RollbookError } from "../../base/index.ts";
 
 export type OtelVariables = Readonly<Record<string, string | undefined>>;
 
-export interface OtlpConfig {
+interface OtlpConfig {
   readonly url: URL;
   readonly headers: Headers;
   readonly resource: ReadonlyMap<string, string>;

@@ -1,6 +1,6 @@
 /** Spans in the JSON form of OTLP 1.x: ids in hexadecimal, times and whole numbers as decimal strings. Pure. */
 
-export type OtlpValue =
+type OtlpValue =
   | { readonly stringValue: string }
   | { readonly intValue: string }
   | { readonly doubleValue: number }

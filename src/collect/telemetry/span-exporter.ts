@@ -4,7 +4,7 @@
 import { reasonOf } from "../../base/index.ts";
 import { type OtlpAttribute, type OtlpSpan, tracesRequest } from "./otlp-span.ts";
 
-export interface SpanExporterOptions {
+interface SpanExporterOptions {
   readonly url: URL;
   readonly headers: Headers;
   readonly resource: readonly OtlpAttribute[];

@@ -153,7 +153,7 @@ function checkRow({ length, samples, segments }: BatchRow, field: string): void 
     throw refuse("bad-record", { field }, `${field} has ${samples} samples in ${length} places.`);
 }
 
-export const selection = z.strictObject({
+const selection = z.strictObject({
   family: id,
   level: z.enum(["token", "step"]),
   logprobKind: z.optional(logprobKind),

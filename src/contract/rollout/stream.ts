@@ -46,7 +46,7 @@ export const tokenStream = z.strictObject({
 });
 export type TokenStream = z.output<typeof tokenStream>;
 
-export const candidate = z.strictObject({
+const candidate = z.strictObject({
   id: text(512),
   selectable: z.boolean(),
   /** Why it may not be chosen; empty for selectable ones. */

@@ -17,7 +17,7 @@ const receiptOutcome = z.enum([
 export type ReceiptOutcome = z.output<typeof receiptOutcome>;
 
 /** One measurement against its budgets. A null observation is an explicit "could not be measured". */
-export const signal = z.strictObject({
+const signal = z.strictObject({
   name: id,
   observed: z.nullable(finite),
   acceptBudget: z.nullable(finite),

@@ -4,7 +4,7 @@ import { defineRecord, digest, id, json, type RecordOf, refuse, text, timeMs } f
 
 export const FULL_WEIGHT_BPS = 10_000;
 
-export const disposition = z.enum([
+const disposition = z.enum([
   "accepted",
   "normalized",
   "quarantined",

@@ -18,14 +18,14 @@ import {
 /** Milliseconds since the Unix epoch, in UTC, for `time`. */
 export type ArrowType = "text" | "i64" | "f64" | "time";
 
-export interface ArrowColumn<Row> {
+interface ArrowColumn<Row> {
   readonly name: string;
   readonly type: ArrowType;
   /** A string, a bigint or a number by its type, or null. */
   value(row: Row): unknown;
 }
 
-export interface ArrowRows<Row> {
+interface ArrowRows<Row> {
   readonly groups: AsyncIterable<readonly Row[]>;
   readonly columns: readonly ArrowColumn<Row>[];
   readonly metadata: Readonly<Record<string, string>>;

@@ -3,10 +3,8 @@ export { type ChatPart, type ChatTurn, readTurn, sameTurn } from "./read-turn.ts
 export {
   type ChatMessage,
   type ExportedConversation,
-  type PairRow,
   pairRows,
   plainText,
-  type SftRow,
   sftRow,
   toMessages,
 } from "./write-chat.ts";

@@ -28,7 +28,7 @@ export interface ChatMessage {
   readonly tool_call_id?: string;
 }
 
-export interface SftRow {
+interface SftRow {
   readonly messages: readonly ChatMessage[];
   readonly tools?: readonly unknown[];
   readonly rollout_id: string;
@@ -37,7 +37,7 @@ export interface SftRow {
   readonly reward: number | null;
 }
 
-export interface PairRow {
+interface PairRow {
   /** What both were asked. */
   readonly prompt: readonly ChatMessage[];
   readonly chosen: readonly ChatMessage[];

@@ -75,7 +75,7 @@ export interface HandedRollout {
   whole(): Promise<{ readonly [key: string]: Json }>;
 }
 
-export interface HandedTimes {
+interface HandedTimes {
   readonly startedAtMs: number;
   readonly endedAtMs: number;
 }

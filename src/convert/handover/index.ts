@@ -5,7 +5,6 @@ export {
   type HandedConversation,
   type HandedRollout,
   type HandedTask,
-  type HandedTimes,
   type HandedTokens,
 } from "./handed-rollout.ts";
 export { byTask, inGroups } from "./in-groups.ts";

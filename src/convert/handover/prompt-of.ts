@@ -3,7 +3,7 @@ import { isObject, type Json } from "../../base/index.ts";
 import { type ChatMessage, toMessages } from "../chat/index.ts";
 import type { HandedConversation, HandedRollout } from "./handed-rollout.ts";
 
-export interface SplitConversation {
+interface SplitConversation {
   readonly prompt: readonly ChatMessage[];
   readonly completion: readonly ChatMessage[];
 }

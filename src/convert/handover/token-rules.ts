@@ -3,7 +3,7 @@
 import { RollbookError } from "../../base/index.ts";
 import type { HandedRollout, HandedTokens } from "./handed-rollout.ts";
 
-export interface SplitTokens {
+interface SplitTokens {
   /** Where the response begins: the first sampled token. */
   readonly at: number;
   readonly promptIds: number[];

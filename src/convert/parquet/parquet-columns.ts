@@ -1,7 +1,7 @@
 /** The columns of a Parquet file: types of values, and lists and structs of them. Pure. */
 import type { SchemaElement } from "hyparquet-writer";
 
-export type ParquetLeaf = Pick<SchemaElement, "type" | "converted_type" | "logical_type" | "repetition_type">;
+type ParquetLeaf = Pick<SchemaElement, "type" | "converted_type" | "logical_type" | "repetition_type">;
 
 export const TEXT: ParquetLeaf = { type: "BYTE_ARRAY", converted_type: "UTF8", repetition_type: "REQUIRED" };
 export const U8: ParquetLeaf = { type: "INT32", converted_type: "UINT_8", repetition_type: "REQUIRED" };
@@ -20,16 +20,16 @@ export const FLAG: ParquetLeaf = { type: "BOOLEAN", repetition_type: "REQUIRED" 
 export const orNull = (leaf: ParquetLeaf): ParquetLeaf => ({ ...leaf, repetition_type: "OPTIONAL" });
 
 /** A struct: its fields by name. */
-export interface ParquetStruct {
+interface ParquetStruct {
   readonly fields: Readonly<Record<string, ParquetType>>;
   /** Whether a value may be null. */
   readonly nullable?: true;
 }
-export interface ParquetList {
+interface ParquetList {
   readonly element: ParquetType;
   readonly nullable?: true;
 }
-export type ParquetType = ParquetLeaf | ParquetStruct | ParquetList;
+type ParquetType = ParquetLeaf | ParquetStruct | ParquetList;
 
 export const list = (element: ParquetType): ParquetList => ({ element });
 export const struct = (fields: ParquetStruct["fields"]): ParquetStruct => ({ fields });

@@ -7,7 +7,7 @@ import { elementsOf, isFloat, type ParquetColumn } from "./parquet-columns.ts";
 
 const FLUSH_BYTES = 1 << 20;
 
-export interface ParquetRows<Row> {
+interface ParquetRows<Row> {
   readonly rows: AsyncIterable<Row>;
   readonly columns: readonly ParquetColumn<Row>[];
   /** How much of a row group a row fills, in values. */

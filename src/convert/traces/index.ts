@@ -1,5 +1,4 @@
 export {
-  idOf,
   type ReadTrace,
   type TraceCall,
   type TracedRollout,
@@ -7,6 +6,6 @@ export {
   tracedToRead,
 } from "./rollout-of-trace.ts";
 export { EXTRAS_KEY, readExtras, type TraceExtras, traceExtras } from "./trace-extras.ts";
-export { type TraceMessage, type TraceToolCall, traceMessages, traceTools } from "./trace-messages.ts";
+export { type TraceMessage, traceMessages, traceTools } from "./trace-messages.ts";
 export { requireShape } from "./trace-shape.ts";
 export { wholeFor } from "./whole-rollout.ts";

@@ -92,7 +92,7 @@ export function rolloutOfTrace(trace: TracedRollout): Record<string, Json> {
 }
 
 /** The text itself where it may be an id, else a digest of it. */
-export function idOf(text: string, kind: string): Id {
+function idOf(text: string, kind: string): Id {
   return parseId(
     idFault(text) === undefined ? text : `${kind}-${digestJson("rollbook.trace-id.v1", text).slice(7, 23)}`,
   );

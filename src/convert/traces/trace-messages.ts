@@ -10,7 +10,7 @@ export interface TraceMessage {
   readonly tool_call_id?: string;
 }
 
-export interface TraceToolCall {
+interface TraceToolCall {
   readonly id: string;
   readonly name: string;
   /** As the model wrote them. */

@@ -1,2 +1,2 @@
-export { type ReadTraceOptions, readVerifiers } from "./read-verifiers.ts";
+export { readVerifiers } from "./read-verifiers.ts";
 export { verifiersTraces } from "./write-verifiers.ts";

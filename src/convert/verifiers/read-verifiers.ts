@@ -26,7 +26,7 @@ import {
 
 const REMEDY = `Write the trace again with records of version ${TRACE_VERSION}.`;
 
-export interface ReadTraceOptions {
+interface ReadTraceOptions {
   readonly dataSource: "real" | "synthetic";
 }
 

@@ -1,8 +1,3 @@
 export { type ArmChange, compareResults, parseResult } from "./compare-results.ts";
-export {
-  differenceOverTasks,
-  type PairedCells,
-  type PairedDifference,
-  pairedDifference,
-} from "./paired-arms.ts";
+export { differenceOverTasks, type PairedDifference, pairedDifference } from "./paired-arms.ts";
 export type { ArmMeans, ArmResult, BenchResult } from "./result.ts";

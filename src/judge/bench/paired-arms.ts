@@ -8,7 +8,7 @@ import { RollbookError } from "../../base/index.ts";
 import { studentQuantile } from "../ope/index.ts";
 
 /** `cells[repetition][task]`. */
-export type PairedCells = readonly (readonly number[])[];
+type PairedCells = readonly (readonly number[])[];
 
 export interface PairedDifference {
   readonly mean: number;

@@ -22,7 +22,7 @@ export interface CostQuality {
   readonly hull?: Hull;
 }
 
-export interface Hull {
+interface Hull {
   /** One point per floor, from "always the policy" to "never", and one per single candidate. */
   readonly points: readonly { readonly name: string; readonly cost: number; readonly quality: number }[];
   /** Points that the log does not support, with the reasons. */

@@ -18,13 +18,13 @@ import {
 import { chainColumns, inEpisodes, loggedReturns, withTarget } from "./chain-log.ts";
 import { type RouterSetup, routerOf } from "./contenders.ts";
 
-export interface ChainContender {
+interface ChainContender {
   readonly name: string;
   readonly about: string;
   readonly panel: PanelResult;
 }
 
-export interface ChainComparison {
+interface ChainComparison {
   readonly against: string;
   readonly value: number;
   readonly interval: Interval;

@@ -36,7 +36,7 @@ export interface ContenderReport {
   readonly reasons: readonly string[];
 }
 
-export interface Comparison {
+interface Comparison {
   readonly measure: Measure;
   readonly against: string;
   readonly difference: Valued;

@@ -3,7 +3,7 @@
  *  of strong calls, APGR and CPT. Questions with equal scores are routed alike. */
 import { RollbookError } from "../../base/index.ts";
 
-export interface RoutedOutcomes {
+interface RoutedOutcomes {
   readonly score: Float64Array;
   /** 1 where right, per question. */
   readonly weak: ArrayLike<number>;

@@ -15,14 +15,14 @@ export interface Banded {
   readonly band: Pick<Interval, "low" | "high"> | undefined;
 }
 
-export interface HullPoints {
+interface HullPoints {
   readonly costs: readonly Estimate[];
   readonly qualities: readonly Estimate[];
   /** Which points are single candidates; they span the cost range. */
   readonly singles: readonly boolean[];
 }
 
-export interface HullAreas {
+interface HullAreas {
   readonly all: Banded;
   readonly singles: Banded;
   readonly gain: Banded;

@@ -5,7 +5,7 @@ export * from "./data-check.ts";
 export * from "./evaluate.ts";
 export * from "./evaluate-chains.ts";
 export * from "./evaluation-data.ts";
-export { apgr, frontier } from "./frontier.ts";
+export { frontier } from "./frontier.ts";
 export type { Banded } from "./hull.ts";
 export * from "./judged-row.ts";
 export * from "./known-target.ts";

@@ -10,12 +10,12 @@ import {
   unitOf,
 } from "../../learn/index.ts";
 
-export const MEASURES = ["reward", "quality", "cost", "latency"] as const;
+const MEASURES = ["reward", "quality", "cost", "latency"] as const;
 export type Measure = (typeof MEASURES)[number];
 /** More cost and more latency are worse; more reward and quality are better. */
 export const isBurden = (measure: Measure): boolean => measure === "cost" || measure === "latency";
 
-export type Measures = Readonly<Record<Measure, number | null>>;
+type Measures = Readonly<Record<Measure, number | null>>;
 
 export interface JudgedRow extends DecisionRow {
   readonly reward: number;
@@ -32,7 +32,7 @@ export interface JudgedRow extends DecisionRow {
   readonly known?: readonly Measures[];
 }
 
-export interface JudgedRows {
+interface JudgedRows {
   readonly rows: readonly JudgedRow[];
   readonly unlabelled: number;
   /** The cost of every row is that which the gateway recorded of its call, in US dollars. */

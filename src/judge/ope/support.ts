@@ -79,7 +79,7 @@ function thinSupport(facts: { effectiveSize: number; units: number; needed: numb
 }
 
 /** Whether the log is too small for an estimate: more of the same would do. */
-export function isSmallLog(fault: SupportFault, judgeShare?: number): boolean {
+function isSmallLog(fault: SupportFault, judgeShare?: number): boolean {
   if (fault.kind !== "thin-support") return false;
   return fault.units < fault.needed || (fault.enough !== null && fault.enough <= enoughToJudge(judgeShare));
 }
@@ -98,7 +98,7 @@ interface FaultContext {
   readonly judgeShare?: number | undefined;
 }
 
-export function explainFault(fault: SupportFault, { names, judgeShare }: FaultContext = {}): string {
+function explainFault(fault: SupportFault, { names, judgeShare }: FaultContext = {}): string {
   switch (fault.kind) {
     case "thin-support":
       return isSmallLog(fault, judgeShare)

@@ -51,7 +51,7 @@ export interface ValidateOptions {
   readonly earlier?: Iterable<Artifact>;
 }
 
-export const DUPLICATE_WEIGHT_BPS = 5_000;
+const DUPLICATE_WEIGHT_BPS = 5_000;
 
 export async function validateBundle(
   artifacts: readonly Artifact[],

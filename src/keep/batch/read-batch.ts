@@ -40,7 +40,7 @@ export interface TokenBatchRow extends RowFacts, TokenShardColumns {
   readonly level: "token";
 }
 
-export interface BatchCandidate {
+interface BatchCandidate {
   readonly id: string;
   /** Null: not logged. */
   readonly probability: number | null;
@@ -69,14 +69,14 @@ interface BatchFacts {
   readonly sources: readonly BatchSource[];
 }
 
-export interface TokenBatch extends BatchFacts {
+interface TokenBatch extends BatchFacts {
   readonly level: "token";
   rows(): AsyncGenerator<TokenBatchRow>;
   /** The same rows as they are stored: flat columns of many rows. */
   shards(): AsyncGenerator<TokenShard>;
 }
 
-export interface StepBatch extends BatchFacts {
+interface StepBatch extends BatchFacts {
   readonly level: "step";
   rows(): AsyncGenerator<StepBatchRow>;
   shards(): AsyncGenerator<StepShard>;

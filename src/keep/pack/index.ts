@@ -1,11 +1,2 @@
-export {
-  faultsOf,
-  isPack,
-  type PackFacts,
-  type PackFault,
-  packPaths,
-  readPack,
-  readSignatures,
-  sealPackFolder,
-} from "./pack-folder.ts";
+export { faultsOf, isPack, packPaths, readPack, readSignatures, sealPackFolder } from "./pack-folder.ts";
 export { readTar, writeTar } from "./tar.ts";

@@ -7,14 +7,14 @@ import { compareUtf8, type Digest, digestBytes, given, RollbookError } from "../
 import { Attestation, openRecord, RunPack, type Sealed, type Signer, seal } from "../../contract/index.ts";
 import { makeDirectory, writeAtomically } from "../../store/index.ts";
 
-export const PACK_FILE = "pack.json";
+const PACK_FILE = "pack.json";
 const SIGNATURES = "signatures";
 
-export type PackedFile = RunPack["files"][number];
-export type PackFacts = Omit<RunPack, "files" | "schema" | "signer">;
+type PackedFile = RunPack["files"][number];
+type PackFacts = Omit<RunPack, "files" | "schema" | "signer">;
 
 /** How a folder differs from its record. */
-export interface PackFault {
+interface PackFault {
   readonly path: string;
   readonly fault: "missing" | "extra" | "changed" | "not-a-file";
 }

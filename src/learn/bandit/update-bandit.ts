@@ -41,7 +41,7 @@ export interface FreshDecisions {
   readonly rows: AsyncIterable<UnitRow>;
 }
 
-export interface BanditUpdate {
+interface BanditUpdate {
   readonly definition: BanditDefinition;
   /** Increments that may count; those of another definition are passed over. */
   readonly known: readonly Digest[];

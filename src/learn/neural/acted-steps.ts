@@ -5,7 +5,7 @@ import { log, type Rng } from "../../base/index.ts";
 import { type Floats, type Mlp, padded, type TensorSpace } from "../tensor/index.ts";
 import type { Crew } from "./crew.ts";
 
-export interface ActedSteps {
+interface ActedSteps {
   readonly rows: number;
   /** What was seen, one line of the networks' input width for each step. */
   readonly seen: Floats;

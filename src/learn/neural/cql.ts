@@ -90,7 +90,7 @@ interface QLearnerOptions extends MemberParts {
 }
 
 /** What the state of row `row` is worth, by the values that the network and its target give to each arm. */
-export type FutureValue = (state: {
+type FutureValue = (state: {
   readonly row: number;
   readonly online: Float32Array;
   readonly target: Float32Array;

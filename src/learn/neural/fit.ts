@@ -37,7 +37,7 @@ export interface CurvePoint {
   readonly measures?: Readonly<Record<string, number>>;
 }
 
-export interface StepLimits {
+interface StepLimits {
   readonly steps: number;
   /** Steps between two points of the curve. */
   readonly every: number;

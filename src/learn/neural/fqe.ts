@@ -11,16 +11,16 @@ import { type LoggedData, rowsInMemory, trainNetwork } from "./train-network.ts"
 import { orderedTransitions } from "./transitions.ts";
 import { runNow } from "./work.ts";
 
-export interface FqeConfig extends Omit<CqlConfig, "conservatism" | "members" | "patience"> {
+interface FqeConfig extends Omit<CqlConfig, "conservatism" | "members" | "patience"> {
   /** Fits on resampled episodes behind the interval; 0 for none. */
   readonly refits?: number;
   readonly level?: number;
 }
 
 /** The probabilities of the policy under judgement, one per candidate of the row. */
-export type JudgedPolicy = (row: LoggedRow) => readonly number[];
+type JudgedPolicy = (row: LoggedRow) => readonly number[];
 
-export interface FittedValue {
+interface FittedValue {
   readonly value: number;
   readonly episodes: number;
   /** Percentiles over the fits on resampled episodes. */

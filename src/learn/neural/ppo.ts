@@ -42,7 +42,7 @@ export interface PpoConfig {
 
 /** An update needs many steps, and few passes over them: with 8 × 32 steps and 20 passes one seed in ten of CartPole never
  *  leaves a plateau, and others fall back from it at the end. */
-export const PPO_DEFAULTS = {
+const PPO_DEFAULTS = {
   hidden: [64, 64] as readonly number[],
   ...{ steps: 100_000, environments: 8, horizon: 128, epochs: 10, batch: 128, rate: 1e-3 },
   ...{ discount: 0.99, trace: 0.95, clip: 0.2, entropy: 0, greedy: true },

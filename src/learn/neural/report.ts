@@ -16,7 +16,7 @@ export interface RowAccount {
   readonly cut: number;
 }
 
-export interface TrainingChecks {
+interface TrainingChecks {
   readonly weightsChanged: boolean;
   readonly lossFinite: boolean;
   /** The saved bytes, read back, answer as the weights in memory do: the largest difference of an output. */

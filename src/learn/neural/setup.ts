@@ -55,7 +55,7 @@ export function* prepare(
   return { data, train, held, by: yield* standardise(data, train), account };
 }
 
-export interface ModelParts {
+interface ModelParts {
   readonly kind: PolicyKind;
   readonly shape: MlpShape;
   readonly spec: FeatureSpec;

@@ -20,7 +20,7 @@ export interface StateRows {
 }
 
 /** The vector of the r-th row asked for is row `places[r]` of `sparse`; negative: none. */
-export interface VectorBlock {
+interface VectorBlock {
   readonly sparse: SparseRows;
   readonly places: Int32Array;
 }

@@ -20,7 +20,7 @@ export interface OnlineBanditOptions {
   readonly rewards: { readonly low: number; readonly high: number };
 }
 
-export interface LoggedChoice {
+interface LoggedChoice {
   readonly action: number;
   readonly reward: number;
   readonly propensity: number;

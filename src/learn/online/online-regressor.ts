@@ -5,7 +5,7 @@
 import { exp, RollbookError } from "../../base/index.ts";
 import type { SparseVector } from "../../policy/index.ts";
 
-export interface OnlineRegressorOptions {
+interface OnlineRegressorOptions {
   /** Length of a full vector. */
   readonly size: number;
   readonly rate: number;

@@ -10,7 +10,7 @@ export interface OutcomeRow extends DecisionRow {
 }
 
 /** What a learner maximises: the reward as it was logged, or a part of it. */
-export type OutcomeMeasure = "reward" | "quality" | "cost";
+type OutcomeMeasure = "reward" | "quality" | "cost";
 
 export interface Outcomes<Row extends OutcomeRow = OutcomeRow> {
   /** Sorted by id, each with at least one outcome. */

@@ -1,7 +1,7 @@
 /** Optimizers as pairs of functions: `init` makes the state of a parameter vector, `update` changes the vector in place. */
 import type { Floats, TensorSpace } from "./tensor-space.ts";
 
-export interface AdamOptions {
+interface AdamOptions {
   readonly beta1?: number;
   readonly beta2?: number;
   readonly epsilon?: number;
@@ -25,7 +25,7 @@ export interface AdamState {
   readonly square: Floats;
 }
 
-export interface Optimizer<State> {
+interface Optimizer<State> {
   init(parameters: Floats): State;
   update(parameters: Floats, gradient: Floats, state: State, rate: number): void;
 }

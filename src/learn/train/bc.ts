@@ -27,7 +27,7 @@ import {
   wordScaleOf,
 } from "../rows/index.ts";
 
-export interface BcOptions {
+interface BcOptions {
   readonly spec: FeatureSpec;
   readonly l2?: number;
   readonly maxIterations?: number;
@@ -37,7 +37,7 @@ export interface BcOptions {
   readonly seed: bigint;
 }
 
-export interface BcReport {
+interface BcReport {
   readonly trainRows: number;
   readonly calibrationRows: number;
   readonly iterations: number;
@@ -48,7 +48,7 @@ export interface BcReport {
   readonly calibrationError: readonly [number, number];
 }
 
-export interface Cloned {
+interface Cloned {
   readonly model: PolicyModel;
   readonly report: BcReport;
 }

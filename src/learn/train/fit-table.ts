@@ -21,7 +21,7 @@ interface NumberRange {
 }
 
 /** The source of a static table, as `parseStaticTable` reads it from JSON or YAML. */
-export interface TableSource {
+interface TableSource {
   readonly schema: "rollbook.static-table.v1";
   readonly rules: readonly { readonly when: TableTriggers; readonly choose: readonly string[] }[];
   readonly default: readonly string[];

@@ -5,7 +5,7 @@ import { RollbookError } from "../../base/index.ts";
 import type { Folds } from "./cross-validate.ts";
 import type { ValueData } from "./learners.ts";
 
-export interface WeighedPredictions {
+interface WeighedPredictions {
   readonly folds: Folds;
   /** The same rows and outcomes, measured as quality and as cost. */
   readonly quality: { readonly data: ValueData; readonly predictions: Float64Array };

@@ -1,2 +1,2 @@
 export * from "./train-csc.ts";
-export { trainValue, type ValueKind, type ValueOptions, type ValueReport } from "./train-value.ts";
+export { trainValue, type ValueKind, type ValueReport } from "./train-value.ts";

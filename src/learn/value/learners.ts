@@ -19,7 +19,7 @@ export type ValueLearner =
   | { readonly kind: "knn"; readonly k: number };
 
 /** Where the rewards lie, for the logistic link. */
-export interface RewardRange {
+interface RewardRange {
   readonly low: number;
   readonly high: number;
 }
@@ -58,7 +58,7 @@ export function predictorOf(
   }
 }
 
-export function linked(score: number, { low, high }: RewardRange): number {
+function linked(score: number, { low, high }: RewardRange): number {
   return low + (high - low) / (1 + exp(-score));
 }
 
@@ -128,7 +128,7 @@ export function rangeOf(targets: Float64Array): RewardRange {
   return { low, high };
 }
 
-export function linearPredictor({ rows, arms }: ValueData, { weights, bias }: LinearValues): RowPredictor {
+function linearPredictor({ rows, arms }: ValueData, { weights, bias }: LinearValues): RowPredictor {
   return (row, out) => {
     for (let a = 0; a < arms; a++) out[a] = bias[a]!;
     for (let e = rows.start[row]!; e < rows.start[row + 1]!; e++) {

@@ -5,7 +5,7 @@
  *  candidate suffice for its own part. The biases are free. Deterministic: fixed order, nothing drawn. */
 import type { SparseRows } from "../rows/index.ts";
 
-export interface RidgeOutcomes {
+interface RidgeOutcomes {
   /** Outcomes of row r: start[r] … start[r+1]. */
   readonly start: Int32Array;
   readonly arm: Int32Array;
@@ -27,7 +27,7 @@ export interface LinearValues {
   readonly state: Float64Array;
 }
 
-export interface RidgeRequest {
+interface RidgeRequest {
   readonly rows: SparseRows;
   /** The rows to learn from, by number. */
   readonly picked: Int32Array;

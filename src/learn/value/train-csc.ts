@@ -11,7 +11,7 @@ import { columnTensors, type ValueReport, type ValueTrained } from "./train-valu
 
 export type CscType = "ips" | "dm" | "dr";
 
-export interface CscOptions {
+interface CscOptions {
   readonly spec?: ValueSpec | undefined;
   /** What each candidate's regression is fitted to: r/p, the reward where it was chosen, or q̂ + (r − q̂)/p. */
   readonly type?: CscType | undefined;
@@ -19,7 +19,7 @@ export interface CscOptions {
 }
 
 /** Estimates of the reward of the sequence of policies, each before it saw the decision. */
-export interface Progressive {
+interface Progressive {
   readonly rows: number;
   readonly ips: number;
   readonly dm: number;

@@ -34,7 +34,7 @@ import {
 
 export type ValueKind = "auto" | "ridge" | "logistic" | "knn";
 
-export interface ValueOptions {
+interface ValueOptions {
   readonly kind: ValueKind;
   readonly spec?: ValueSpec | undefined;
   /** The rows carry embeddings of this model and length. */

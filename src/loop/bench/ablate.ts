@@ -6,7 +6,7 @@ import type { ArmResult } from "../../judge/bench/index.ts";
 import { runSuite } from "./run-suite.ts";
 import { type Suite, suiteOf } from "./suite.ts";
 
-export interface Ablation {
+interface Ablation {
   /** Decisions in a training log. */
   readonly decisions: readonly number[];
   /** Confidence floors of every learned arm. */
@@ -16,7 +16,7 @@ export interface Ablation {
   readonly latencyWeights: readonly number[];
 }
 
-export interface AblationRow {
+interface AblationRow {
   readonly decisions: number;
   readonly costWeight: number;
   readonly latencyWeight: number;

@@ -1,4 +1,4 @@
-export { type Ablation, type AblationRow, ablate } from "./ablate.ts";
+export { ablate } from "./ablate.ts";
 export { measureSuite } from "./measure-suite.ts";
 export { runSuite } from "./run-suite.ts";
 export { shippedSuites } from "./shipped-suites.ts";

@@ -28,7 +28,7 @@ import {
 /** Held-out tasks are apart already: a log is learned from whole. */
 const TAKE_ALL = { ...DEFAULT_SPLIT, shares: TRAIN_ON_ALL };
 
-export interface RunSuiteOptions {
+interface RunSuiteOptions {
   /** Created if it is missing; must not hold a run yet. */
   readonly folder: string;
   /** The suite as it was written. */

@@ -32,7 +32,7 @@ const tasks = z.union([
 
 const arm = z.strictObject({ name, learner: learnerSchema, floor: share.default(0) });
 
-export const suiteSchema = z.strictObject({
+const suiteSchema = z.strictObject({
   suite: name,
   about: z.string().max(512).default(""),
   tasks,
@@ -69,7 +69,7 @@ export const suiteSchema = z.strictObject({
 /** The baseline of every suite. */
 export const TABLE_ARM = "table";
 
-export type SuiteConfig = z.output<typeof suiteSchema>;
+type SuiteConfig = z.output<typeof suiteSchema>;
 export interface Suite extends SuiteConfig {
   /** Of everything that a result depends on but the files it names. */
   readonly digest: Digest;

@@ -16,7 +16,7 @@ export interface DemoSize {
 export const FULL_SIZE: DemoSize = { windows: 4, rollouts: 220 };
 
 /** Rollouts of each task and window. */
-export const SAMPLES = 2;
+const SAMPLES = 2;
 /** A quarter of them train: fewer would leave a learner without rows. */
 const LEAST_ROLLOUTS = 40;
 

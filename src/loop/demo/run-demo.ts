@@ -21,7 +21,7 @@ import { summarizeDemo } from "./summarize.ts";
 
 export const REPORT_FILE = "report.html";
 
-export interface DemoRequest {
+interface DemoRequest {
   /** Where `writeDemo` wrote the configuration. */
   readonly folder: string;
   readonly clock: Clock;

@@ -11,7 +11,7 @@ import type { RunState } from "../fold.ts";
 import { runFacts } from "../report/index.ts";
 import { readRun } from "../run-loop.ts";
 
-export interface DemoRun {
+interface DemoRun {
   readonly config: LoopConfig;
   readonly world: Extract<LoopConfig["world"], { kind: "simulator" }>;
   readonly book: string;

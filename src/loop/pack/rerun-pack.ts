@@ -21,7 +21,7 @@ import { statusOf } from "../status.ts";
 import { BOOK_FOLDER, LOOP_FILE, LOOP_RESULT } from "./seal-pack.ts";
 import { thisCode } from "./this-code.ts";
 
-export interface Rerun {
+interface Rerun {
   readonly record: RunPack;
   /** Differences of code and Node that may explain other results. */
   readonly elsewhere: readonly string[];

@@ -28,7 +28,7 @@ import { simWorld } from "../world/index.ts";
 import { link, type PackLink } from "./pack-link.ts";
 import { BOOK_FOLDER, copyBook, LOOP_FILE, LOOP_RESULT } from "./seal-pack.ts";
 
-export interface VerifiedPack {
+interface VerifiedPack {
   readonly digest: Digest;
   readonly record: RunPack;
   /** Public keys with a good signature over the pack. */

@@ -13,9 +13,9 @@ import { type RunState, servedAfter } from "../fold.ts";
 import { collectedIn, sourcesOf } from "../members.ts";
 import { checkpointOf, routerFor } from "../routers.ts";
 
-export type PolicyPoint = Omit<CostQualityPoint, "reward"> & { readonly reward?: number | undefined };
+type PolicyPoint = Omit<CostQualityPoint, "reward"> & { readonly reward?: number | undefined };
 
-export interface PointsRequest {
+interface PointsRequest {
   readonly book: BookOnDisk;
   readonly config: LoopConfig;
   readonly state: RunState;

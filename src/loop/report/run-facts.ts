@@ -20,7 +20,7 @@ import { runLineage } from "./run-lineage.ts";
 
 const LEVEL = 0.95;
 
-export interface RunFactsRequest {
+interface RunFactsRequest {
   readonly config: LoopConfig;
   readonly state: RunState;
   /** Where checkpoints are, or are written from the book. */

@@ -7,7 +7,7 @@ import type { LoopWindow, RunState } from "../fold.ts";
 import { sourcesOf } from "../members.ts";
 import { windowStatus } from "../status.ts";
 
-export interface RunLineage {
+interface RunLineage {
   readonly nodes: readonly LineageNode[];
   readonly edges: readonly LineageEdge[];
 }

@@ -3,7 +3,7 @@
 import type { SlimeSettings } from "./settings.ts";
 
 /** What a run adds to the settings. */
-export interface SlimeRunFacts {
+interface SlimeRunFacts {
   readonly numRollout: number;
   /** The checked copy of the rows, and what the hook reads. */
   readonly rows: string;

@@ -9,7 +9,7 @@ import { checkSlimeOptions, parseSlimeYaml } from "./options.ts";
 import { plannedFlags, quoted, type RunFolder, writeRunFolder } from "./run-folder.ts";
 import type { SlimeOptions, SlimeSettings } from "./settings.ts";
 
-export interface SlimeTrainOptions {
+interface SlimeTrainOptions {
   /** Steps: one batch of rollouts and one update each. */
   readonly numRollout?: number;
   /** Ends the run: slime's processes get SIGTERM, and SIGKILL ten seconds later. */

@@ -12,7 +12,7 @@ import {
   verificationTerm,
 } from "../../collect/rollout/index.ts";
 
-export interface ChatSampling {
+interface ChatSampling {
   readonly maxTokens: number;
   readonly temperature: number;
 }

@@ -17,7 +17,7 @@ import type { BookOnDisk } from "../../book/open/index.ts";
 import { PolicyRevision, type RevisionKey, type Sealed } from "../../contract/index.ts";
 import { readSealed } from "../../keep/admit/index.ts";
 
-export const WEIGHTS_FILE = "model.safetensors";
+const WEIGHTS_FILE = "model.safetensors";
 const OWN_FILES = new Set([WEIGHTS_FILE, "optimizer.safetensors", "report.json"]);
 
 export function readWeights(folder: string): Uint8Array {

@@ -9,7 +9,7 @@ export interface ServedRevision {
   readonly folder: string;
 }
 
-export interface ServingModel {
+interface ServingModel {
   readonly url: string;
   /** Of the tokenizer's file, as the server read it. */
   readonly tokenizer: string;

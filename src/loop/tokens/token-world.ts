@@ -15,7 +15,7 @@ import { ModelServer, type ServedRevision } from "./model-server.ts";
 import { TorchProcess } from "./torch-process.ts";
 import { checkReport, type TrainingReport } from "./training-report.ts";
 
-export interface TokenCollecting {
+interface TokenCollecting {
   readonly revision: ServedRevision;
   readonly rows: readonly Json[];
   readonly samples: number;

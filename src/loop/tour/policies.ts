@@ -6,7 +6,7 @@ import { PolicyRevision, type Sealed, type SealedBlob, seal } from "../../contra
 export const WRITER = parseId("writer");
 export const ROUTER = parseId("router");
 export const STRATEGIES = ["answer-at-once", "think-first"] as const;
-export const CHECKPOINT_KIND = "rollbook.checkpoint.f32";
+const CHECKPOINT_KIND = "rollbook.checkpoint.f32";
 
 export interface DemoRevision {
   readonly record: Sealed<PolicyRevision>;

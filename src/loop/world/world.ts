@@ -31,7 +31,7 @@ export interface CollectOptions {
   readonly log: (line: string) => void;
 }
 
-export interface Collected {
+interface Collected {
   readonly results: readonly RolloutResult[];
   readonly progress: Progress;
 }

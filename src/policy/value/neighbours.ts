@@ -14,7 +14,7 @@ export interface NeighbourRows {
   readonly target: Float64Array;
 }
 
-export interface NeighbourOptions {
+interface NeighbourOptions {
   readonly size: number;
   readonly arms: number;
   /** How many neighbours; of several numbers, one mean each. */

@@ -12,7 +12,7 @@ import { type NeighbourMeans, neighbourMeans } from "./neighbours.ts";
 import { makeValueReader, type ValueReader } from "./value-features.ts";
 
 /** The parts of a prediction, for a question that was read. */
-export interface ValueParts {
+interface ValueParts {
   readonly linear: Float64Array;
   readonly logistic: Float64Array;
   readonly neighbours: Float64Array;
@@ -20,7 +20,7 @@ export interface ValueParts {
   readonly cost: Float64Array;
 }
 
-export interface ValueModel {
+interface ValueModel {
   readonly reader: ValueReader;
   /** One number per arm; scratch space, valid until the next call. */
   predict(context: DecisionContext): Float64Array;

@@ -90,7 +90,7 @@ export interface CatalogRecord {
   readonly fields: Json;
 }
 
-export interface CatalogRun {
+interface CatalogRun {
   readonly envelope: CatalogRecord;
   readonly content: CatalogRecord;
 }

@@ -1,4 +1,3 @@
 export * from "./catalog.ts";
 export * from "./catalog-sync.ts";
-export * from "./digests-of-kind.ts";
 export * from "./record-facts.ts";

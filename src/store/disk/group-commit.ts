@@ -9,7 +9,7 @@ export interface Waiter {
   lost(error: unknown): void;
 }
 
-export interface GroupCommitOptions {
+interface GroupCommitOptions {
   /** Takes over everything added so far, in its synchronous part, and resolves when that is durable. */
   commit(): Promise<void>;
   /** Delays a commit that somebody waits for, so that more may join. `isNext`: a commit has just ended, and more has

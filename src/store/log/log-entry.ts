@@ -19,7 +19,7 @@ export interface LogEntry {
 }
 
 /** Where an entry stands, and the number of its write. */
-export interface EntryAt {
+interface EntryAt {
   readonly place: LogPlace;
   readonly write: number;
 }

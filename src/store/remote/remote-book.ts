@@ -57,8 +57,8 @@ import {
 import { openS3Bucket } from "./s3-bucket.ts";
 
 /** A session that has not been heard of for so long is dead: its machine or its network is. */
-export const SILENT_MS = 60_000;
-export const BEAT_MS = 15_000;
+const SILENT_MS = 60_000;
+const BEAT_MS = 15_000;
 
 /** Another process of this machine may be bringing down a whole book. */
 const LOCK_MS = 6 * 3_600_000;

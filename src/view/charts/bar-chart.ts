@@ -2,7 +2,7 @@
 import { drawing, label } from "./frame.ts";
 import { element, type MarkupElement } from "./markup.ts";
 
-export interface Bar {
+interface Bar {
   readonly name: string;
   readonly value: number;
 }

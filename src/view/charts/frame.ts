@@ -2,7 +2,7 @@
 import { element, type Markup, type MarkupElement } from "./markup.ts";
 import type { Scale } from "./scale.ts";
 
-export interface ChartFrame {
+interface ChartFrame {
   readonly width: number;
   readonly height: number;
   /** What the chart shows, and its content in words: for people who do not see it. */

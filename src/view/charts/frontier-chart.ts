@@ -3,9 +3,9 @@ import { drawing, horizontalAxis, label, type Plot, place, verticalAxis } from "
 import { element, type Markup, type MarkupElement } from "./markup.ts";
 import { linearScale, numberText, textWidth } from "./scale.ts";
 
-export type FrontierKind = "model" | "behaviour" | "served" | "candidate" | "optimum";
+type FrontierKind = "model" | "behaviour" | "served" | "candidate" | "optimum";
 
-export interface FrontierMark {
+interface FrontierMark {
   readonly name: string;
   readonly kind: FrontierKind;
   /** Mean cost of a rollout, in US dollars. */

@@ -3,10 +3,10 @@
 export { barChart, histogram } from "./bar-chart.ts";
 export { CHART_STYLE, COLOURS, svgFile } from "./chart-style.ts";
 export { type Flow, type FlowLink, type FlowNode, flowChart } from "./flow-chart.ts";
-export { type FrontierMark, frontierChart } from "./frontier-chart.ts";
-export { type IntervalRow, type IntervalSeries, intervalChart } from "./interval-chart.ts";
-export { type ChartLine, type LineSeries, lineChart } from "./line-chart.ts";
-export { type LineageLink, type LineageMark, lineageChart } from "./lineage-chart.ts";
+export { frontierChart } from "./frontier-chart.ts";
+export { intervalChart } from "./interval-chart.ts";
+export { type ChartLine, lineChart } from "./line-chart.ts";
+export { lineageChart } from "./lineage-chart.ts";
 export { element, type Markup, type MarkupElement, renderMarkup } from "./markup.ts";
-export { type RewardSeries, rewardChart } from "./reward-chart.ts";
+export { rewardChart } from "./reward-chart.ts";
 export { numberText } from "./scale.ts";

@@ -3,7 +3,7 @@ import { drawing, horizontalAxis, label, line, type Plot } from "./frame.ts";
 import { element, type Markup, type MarkupElement } from "./markup.ts";
 import { linearScale, numberText } from "./scale.ts";
 
-export interface IntervalRow {
+interface IntervalRow {
   readonly name: string;
   /** Rows of one group stand together; the name of the group stands once, at the left. */
   readonly group?: string | undefined;
@@ -19,7 +19,7 @@ export interface IntervalRow {
   readonly note: string;
 }
 
-export interface IntervalSeries {
+interface IntervalSeries {
   readonly title: string;
   readonly axis: string;
   readonly rows: readonly IntervalRow[];

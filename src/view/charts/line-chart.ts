@@ -11,7 +11,7 @@ export interface ChartLine {
   readonly role: "main" | "beside";
 }
 
-export interface LineSeries {
+interface LineSeries {
   readonly title: string;
   readonly x: string;
   readonly y: string;

@@ -2,9 +2,9 @@
 import { drawing, label, place } from "./frame.ts";
 import { element, type Markup, type MarkupElement } from "./markup.ts";
 
-export type LineageKind = "rollouts" | "batch" | "revision" | "verdict" | "release";
+type LineageKind = "rollouts" | "batch" | "revision" | "verdict" | "release";
 
-export interface LineageMark {
+interface LineageMark {
   readonly id: string;
   readonly kind: LineageKind;
   /** From 1. */
@@ -13,7 +13,7 @@ export interface LineageMark {
   readonly digest: string;
 }
 
-export interface LineageLink {
+interface LineageLink {
   readonly from: string;
   readonly to: string;
   readonly label: string;

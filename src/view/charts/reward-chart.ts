@@ -3,7 +3,7 @@ import { drawing, label, line, type Plot, verticalAxis, whisker } from "./frame.
 import { element, type MarkupElement } from "./markup.ts";
 import { linearScale, numberText } from "./scale.ts";
 
-export interface RewardWindow {
+interface RewardWindow {
   readonly window: number;
   /** Observed mean reward of the window's rollouts. */
   readonly reward?: { readonly mean: number; readonly low: number; readonly high: number } | undefined;
@@ -12,7 +12,7 @@ export interface RewardWindow {
   readonly released: boolean;
 }
 
-export interface RewardSeries {
+interface RewardSeries {
   readonly windows: readonly RewardWindow[];
   /** Exact values: of the policy that collected first, and of the best one. */
   readonly startValue?: number | undefined;

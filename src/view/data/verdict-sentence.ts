@@ -11,7 +11,7 @@ const BASELINES = [
   ["single", "the best single candidate"],
 ] as const;
 
-export interface SentenceFacts {
+interface SentenceFacts {
   /** The id of the revision. */
   readonly policy: string;
   /** What a unit is: a task, a session or a decision. */

@@ -4,7 +4,7 @@ import type { ArmResult, BenchResult, PairedDifference } from "../../judge/bench
 import { frontierChart, intervalChart, type MarkupElement, numberText } from "../charts/index.ts";
 import { markdownTable } from "./markdown.ts";
 
-export interface ReportFigure {
+interface ReportFigure {
   /** Below the report's folder. */
   readonly file: string;
   readonly chart: MarkupElement;

@@ -7,7 +7,7 @@ import type { ChatPart } from "../../convert/chat/index.ts";
 /** A part of a turn; `more` is how many characters were left out. */
 export type PagePart = ChatPart & { readonly more?: number };
 
-export interface PageTurn extends Omit<TranscriptTurn, "parts"> {
+interface PageTurn extends Omit<TranscriptTurn, "parts"> {
   readonly parts: readonly PagePart[];
 }
 

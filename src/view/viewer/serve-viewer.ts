@@ -19,7 +19,7 @@ import { listenOn } from "../../collect/index.ts";
 import { readPage } from "./page.ts";
 import { bookFacts, readBatches, readPageTranscript, readVerdicts } from "./read-page-data.ts";
 
-export interface Viewer {
+interface Viewer {
   /** With the token, which the page takes out of the address. */
   readonly url: string;
   close(): Promise<void>;

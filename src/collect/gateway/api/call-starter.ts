@@ -13,7 +13,7 @@ import { refuseSecrets } from "./redact-requests.ts";
 /** As long as a record takes it. */
 const MAX_NAME = 512;
 
-export interface AskedCall {
+interface AskedCall {
   readonly dialect: Dialect;
   readonly path: ApiPath;
   readonly caller: Caller;

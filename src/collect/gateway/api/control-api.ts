@@ -16,7 +16,7 @@ import { type ApiPath, type Caller, decodePart } from "./identity.ts";
 import { redactClosing, redactOpening } from "./redact-requests.ts";
 import { check, closeRequest, openRequest } from "./requests.ts";
 
-export interface ControlApiOptions {
+interface ControlApiOptions {
   readonly rollouts: Rollouts;
   readonly routes: Routes;
   readonly upstreams: ReadonlyMap<string, Upstream>;

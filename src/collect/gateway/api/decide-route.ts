@@ -11,7 +11,7 @@ import type { Routes, Upstream } from "../upstream/index.ts";
 import { HttpRefusal } from "../wire/index.ts";
 import { check, routeContext } from "./requests.ts";
 
-export interface RouteReply {
+interface RouteReply {
   /** Of the decision: feedback names it as its rollout. */
   readonly id: Id;
   readonly model: string;

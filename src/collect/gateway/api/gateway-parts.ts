@@ -47,7 +47,7 @@ export interface GatewayParts {
 }
 
 /** What the server knows and its parts ask for. */
-export interface ServerFacts {
+interface ServerFacts {
   /** Requests in progress. */
   readonly active: () => number;
   /** Aborted once no client waits for an embedding any more. */

@@ -6,7 +6,7 @@ import type { IncomingHttpHeaders } from "node:http";
 import { idFault } from "../../../base/index.ts";
 import { HttpRefusal } from "../wire/index.ts";
 
-export const ROLLOUT_HEADER = "x-rollbook-rollout";
+const ROLLOUT_HEADER = "x-rollbook-rollout";
 const KEY_PREFIX = "rb-";
 /** Between a rollout and the gateway that owns it. No id and no name of a gateway holds it. */
 const OWNED_BY = "@";

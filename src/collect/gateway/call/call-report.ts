@@ -11,7 +11,7 @@ import type { CallTarget } from "./call-target.ts";
 /** A longer reply in one piece is not parsed for a listener: calls would wait for it. */
 const MAX_TOLD_BYTES = 1024 * 1024;
 
-export interface EndedCall {
+interface EndedCall {
   readonly incoming: IncomingCall;
   readonly aimed: CallTarget;
   readonly place: Pick<CallEvent, "atMs" | "rollout" | "call">;

@@ -7,12 +7,12 @@ import type { RedactCall } from "../redact/index.ts";
 import { digestBody } from "../sealing/index.ts";
 import type { ReadReply, ReplyReader } from "../wire/index.ts";
 
-export interface KeptParts extends CalledParts {
+interface KeptParts extends CalledParts {
   /** Found out on the way: the reply is not whole. */
   readonly cut?: boolean;
 }
 
-export interface PassedCall {
+interface PassedCall {
   /** What the body says. */
   readonly request: () => RequestFacts;
   readonly body: Buffer;

@@ -3,7 +3,7 @@
 import type { ModelConfig } from "../config.ts";
 import type { RequestFacts, TokenUsage } from "../dialects/index.ts";
 
-export type Price = NonNullable<ModelConfig["price"]>;
+type Price = NonNullable<ModelConfig["price"]>;
 
 /** Of English text in the usual vocabularies, roughly. */
 const BYTES_PER_TOKEN = 4;

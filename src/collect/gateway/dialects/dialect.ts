@@ -13,7 +13,7 @@ export type Vendor = (typeof VENDORS)[number];
 export type FinishKind = "stop" | "length" | "tools" | "other";
 
 /** The inference servers that give exact token ids on request. */
-export type TokenServer = "vllm" | "sglang";
+type TokenServer = "vllm" | "sglang";
 
 export interface RequestFacts {
   readonly model: string;

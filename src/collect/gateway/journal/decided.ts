@@ -36,7 +36,7 @@ type MadeByRouter = [
 export type DecidedJson = [ShownByRouter, MadeByRouter];
 
 /** The texts of a decision, which follow its numbers. */
-export interface DecidedTexts {
+interface DecidedTexts {
   readonly frame: Uint8Array;
   /** DecidedFields that have no place among the numbers, as JSON. */
   readonly more: Uint8Array;

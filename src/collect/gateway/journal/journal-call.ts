@@ -17,8 +17,8 @@ import {
 import type { CallOutcome } from "./open-rollout.ts";
 
 /** What a part of a call is in: the bytes that passed, or, where something was redacted, what may be recorded. */
-export type RequestForm = "body" | "facts";
-export type ReplyForm = "json" | "sse" | "facts" | "none";
+type RequestForm = "body" | "facts";
+type ReplyForm = "json" | "sse" | "facts" | "none";
 
 /** A call in the journal, apart from its bytes. */
 export interface CalledFacts {

@@ -18,7 +18,7 @@ import type { EventOf } from "./open-rollout.ts";
 export type { LogPlace, Waiter };
 
 /** What an earlier process left, entry by entry. */
-export interface JournalVisitor {
+interface JournalVisitor {
   event(record: RolloutEvent, place: LogPlace): void;
   called(facts: CalledFacts, place: LogPlace): void;
 }

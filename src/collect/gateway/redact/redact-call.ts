@@ -6,7 +6,7 @@ import { extractMedia } from "../wire/index.ts";
 import { type RedactOptions, redactText, redactValue } from "./redact.ts";
 import { REDACTED } from "./secrets.ts";
 
-export interface CallInClear {
+interface CallInClear {
   /** What the body says. */
   readonly request: () => RequestFacts;
   readonly body: Buffer;
@@ -16,7 +16,7 @@ export interface CallInClear {
   readonly joinedTexts: () => Iterable<string>;
 }
 
-export interface RedactedCall {
+interface RedactedCall {
   readonly request: RequestFacts;
   readonly reply: ReplyFacts;
   /** What the messages carried beside text: they name it by digest already. */

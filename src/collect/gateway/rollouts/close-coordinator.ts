@@ -19,7 +19,7 @@ export interface CloseRequest extends Pick<SealTask, "ending" | "scores"> {
 }
 
 /** A closing as the journal knows it: the final state is a blob already. */
-export interface ToClose extends Pick<SealTask, "ending" | "scores" | "finalState"> {
+interface ToClose extends Pick<SealTask, "ending" | "scores" | "finalState"> {
   /** Whether somebody waits for it. */
   readonly isUrgent?: boolean;
 }

@@ -51,7 +51,7 @@ export interface RecoveredArtifact extends Pick<EventOf<"closed">, "receipt"> {
   readonly places: readonly LogPlace[];
 }
 
-export interface RecoverOptions {
+interface RecoverOptions {
   /** Of the journal. */
   readonly directory: string;
   readonly catalog: Catalog;

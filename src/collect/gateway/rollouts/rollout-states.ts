@@ -31,7 +31,7 @@ export interface ClosedRollout {
   readonly receipt?: Digest | undefined;
 }
 
-export type RolloutState =
+type RolloutState =
   | { readonly kind: "open"; readonly rollout: OpenRollout }
   | { readonly kind: "closing"; readonly rollout: OpenRollout; readonly report: Promise<CloseReport> }
   /** It could not be sealed, and is open as before. */

@@ -17,7 +17,7 @@ import { requireRoom } from "./rollout-caps.ts";
 import { type CloseReport, RolloutStates } from "./rollout-states.ts";
 
 /** How an open rollout stands. */
-export interface RolloutStatus {
+interface RolloutStatus {
   readonly id: string;
   readonly turns: number;
   readonly usage: {

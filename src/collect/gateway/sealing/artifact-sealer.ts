@@ -41,7 +41,7 @@ import {
   type WorkerQuestion,
 } from "./thread-protocol.ts";
 
-export interface ArtifactSealerOptions {
+interface ArtifactSealerOptions {
   readonly store: Pick<BlobStore, "put" | "flush">;
   readonly journal: Pick<JournalReader, "event" | "called">;
   /** Whose key signs. */

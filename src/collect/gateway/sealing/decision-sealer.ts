@@ -16,7 +16,7 @@ import type { Admit } from "../../receipt.ts";
 import { newRevisions } from "../../revision-records.ts";
 import { receiptFor } from "./artifact-sealer.ts";
 
-export interface DecisionSealerOptions {
+interface DecisionSealerOptions {
   readonly store: Pick<BlobStore, "put" | "flush">;
   readonly signer: Signer | undefined;
   readonly admit: Admit | undefined;

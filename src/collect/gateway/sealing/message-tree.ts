@@ -6,7 +6,7 @@
 
 export type Drift = "CLEAN" | "REALIGN" | "FORK";
 
-export interface TreePlace {
+interface TreePlace {
   readonly drift: Drift;
   /** The call this one continues; absent for the first call and for a fork from the very beginning. */
   readonly parent?: number;

@@ -29,7 +29,7 @@ export interface TokenFacts extends ReplyTokens {
   readonly tokenizer: Digest | undefined;
 }
 
-export interface TokenFamily {
+interface TokenFamily {
   readonly branches: TokenBranches;
   readonly logprobKind: LogprobKind;
   readonly tokenizer: Digest | undefined;

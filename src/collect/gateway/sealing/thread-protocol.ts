@@ -57,7 +57,7 @@ export interface SealReport {
 }
 
 /** An error on its way to the other thread. */
-export interface Failure {
+interface Failure {
   readonly code?: string | undefined;
   readonly message: string;
 }

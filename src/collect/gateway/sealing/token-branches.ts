@@ -7,19 +7,19 @@ import type { LogprobKind, RevisionKey } from "../../../contract/index.ts";
 import type { ReplyTokens } from "../dialects/index.ts";
 import type { Drift } from "./message-tree.ts";
 
-export interface TokenCall extends ReplyTokens {
+interface TokenCall extends ReplyTokens {
   readonly call: number;
   readonly revision: RevisionKey;
 }
 
-export interface TokenSegment {
+interface TokenSegment {
   start: number;
   end: number;
   call: number;
   revision: RevisionKey;
 }
 
-export interface Branch {
+interface Branch {
   readonly ids: number[];
   readonly logprobs: number[];
   readonly mask: number[];
@@ -31,7 +31,7 @@ export interface Branch {
 }
 
 /** Re-templating changes a few tokens at the end of a reply (end-of-turn marks, a trimmed space). */
-export const REALIGN_TOKENS = 16;
+const REALIGN_TOKENS = 16;
 
 export class TokenBranches {
   readonly branches: Branch[] = [];
@@ -136,7 +136,7 @@ function extend(
   }
 }
 
-export function sharedLength(a: readonly number[], b: readonly number[]): number {
+function sharedLength(a: readonly number[], b: readonly number[]): number {
   const length = Math.min(a.length, b.length);
   let i = 0;
   while (i < length && a[i] === b[i]) i++;

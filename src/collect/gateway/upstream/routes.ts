@@ -20,7 +20,7 @@ import type { Choose } from "./choose.ts";
 import { NamedRouters, type NamedRoutersOptions } from "./named-routers.ts";
 import { dearestOf, type Target, type TargetFacts, targetOf } from "./targets.ts";
 
-export interface Choice {
+interface Choice {
   readonly target: Target;
   readonly candidate: string;
   /** What is recorded. It is held while the call lasts, so it does not hold the prompt. */

@@ -24,7 +24,7 @@ export interface Exchange {
   abort(): void;
 }
 
-export interface UpstreamRequest {
+interface UpstreamRequest {
   readonly method: "GET" | "POST";
   /** Below the base URL: `/chat/completions`. */
   readonly path: string;

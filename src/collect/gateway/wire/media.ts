@@ -4,7 +4,7 @@ import { type Digest, digestBytes } from "../../../base/index.ts";
 import { MEDIA_KIND } from "../../../contract/index.ts";
 import { define, isObject, type JsonObject } from "../dialects/index.ts";
 
-export interface Media {
+interface Media {
   readonly digest: Digest;
   readonly bytes: Uint8Array;
 }

@@ -5,7 +5,7 @@ import { isObject, type JsonObject, MAX_NESTING, nestsDeeper, tryParse } from ".
 import { ChunkList } from "./chunk-list.ts";
 import { HttpRefusal } from "./refusal.ts";
 
-export interface BodyReader {
+interface BodyReader {
   readonly limit: number;
   /** Makes room for so many bytes more; false if there is none. */
   hold(bytes: number): boolean;

@@ -1,6 +1,6 @@
 /** Keys in order of when they fall due: by time, then by place. Pure data structure.
  *  A key may be in it several times; the owner decides at the head which entries still count. */
-export interface DueEntry {
+interface DueEntry {
   readonly id: string;
   readonly dueMs: number;
   readonly place: number;

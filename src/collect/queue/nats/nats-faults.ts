@@ -1,7 +1,7 @@
 /** What an error of the client means to a caller. Pure.
  *  away: nothing is known of the request, ask again. busy: not taken, ask again. conflict: another message was there.
  *  missing: no such stream. refused: asking again does not help. */
-export interface NatsFault {
+interface NatsFault {
   readonly kind: "away" | "busy" | "conflict" | "missing" | "refused";
   readonly message: string;
 }

@@ -44,7 +44,7 @@ import { ItemRecords } from "./item-records.ts";
 import { NatsStream, type StreamOptions } from "./nats-stream.ts";
 import type { QueueView, ViewedItem } from "./queue-view.ts";
 
-export interface NatsQueueOptions extends StreamOptions {
+interface NatsQueueOptions extends StreamOptions {
   readonly clock: Clock;
   readonly ttlMs?: number | undefined;
   /** Unique among all processes of the queue. */

@@ -27,7 +27,7 @@ export interface StreamMessage {
   readonly text: string;
 }
 
-export interface WriteRequest {
+interface WriteRequest {
   readonly subject: string;
   readonly text: string;
   /** The sequence of the message that this one replaces; 0: there is none. */

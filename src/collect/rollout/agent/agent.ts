@@ -30,7 +30,7 @@ export interface RolloutContext {
   log(message: string): void;
 }
 
-export type Reward =
+type Reward =
   | number
   /** Rewards in order of time; the last one counts, as trainers take it. */
   | readonly number[]

@@ -17,7 +17,7 @@ import {
 } from "./pool/index.ts";
 import { programAgent, serverAgent } from "./program.ts";
 
-export interface LoadOptions extends Confinement {
+interface LoadOptions extends Confinement {
   /** Confines programs like modules. Without it a program runs as this user does (default: false). */
   readonly confinePrograms?: boolean;
 }

@@ -16,7 +16,7 @@ const MAX_LOG_CHARS = 16 * 1024;
 const KILL_AFTER_MS = 1_000;
 
 /** The request, the same for programs and servers. Seeds are decimal text: JSON numbers end at 2^53. */
-export function requestOf(payload: Payload, context: RolloutContext) {
+function requestOf(payload: Payload, context: RolloutContext) {
   const { rolloutId, sample, attempt, seed, rolloutConfig } = context;
   return {
     schema: REQUEST_SCHEMA,

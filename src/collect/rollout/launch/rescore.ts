@@ -14,7 +14,7 @@ import { type BlobStore, makeSealer, readRecord } from "../../../store/index.ts"
 import { type RewardInput, type Scorer, totalOf } from "../agent/index.ts";
 import { readUsage } from "./result.ts";
 
-export interface Rescored {
+interface Rescored {
   readonly envelope: Digest;
   readonly content: Digest;
   /** What the artifact says, and what the scorer says now; null: nothing. */

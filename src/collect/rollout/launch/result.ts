@@ -36,7 +36,7 @@ export interface SealedResult extends Planned {
 }
 
 /** Set aside after its last attempt, without an artifact: its workers died, or it was cancelled. */
-export interface DeadResult extends Planned {
+interface DeadResult extends Planned {
   readonly state: "dead";
   readonly reason: string;
 }

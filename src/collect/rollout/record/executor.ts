@@ -46,7 +46,7 @@ export interface RolloutJob {
   readonly limits: RolloutLimits;
 }
 
-export interface ExecutorOptions {
+interface ExecutorOptions {
   readonly agent: Agent;
   readonly recorder: Recorder;
   readonly clock: Clock;
@@ -67,7 +67,7 @@ export interface Execution {
   abandon(): Promise<void>;
 }
 
-export const GRACE_MS = 2_000;
+const GRACE_MS = 2_000;
 const NOTHING: ReadOutput = { scores: [], metrics: {}, ending: { kind: "terminal" }, streams: [], calls: [] };
 
 export async function executeRollout(job: RolloutJob, options: ExecutorOptions): Promise<Execution> {

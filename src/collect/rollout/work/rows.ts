@@ -79,6 +79,6 @@ function slimeRow(row: Record<string, Json>, where: string): TaskRow {
 }
 
 /** Through text, so that nothing is shared and a key named `__proto__` stays a key. */
-export function copy<T extends Json>(value: T): T {
+function copy<T extends Json>(value: T): T {
   return JSON.parse(JSON.stringify(value)) as T;
 }

@@ -4,7 +4,7 @@ import { digestJson, parseId } from "../../../base/index.ts";
 import { type EnvironmentKey, type Sealed, seal, Task } from "../../../contract/index.ts";
 import { type RowForm, readRow } from "./rows.ts";
 
-export interface TaskPlace {
+interface TaskPlace {
   /** `ref@version` (default: local@1, as of `launch`). */
   readonly environment?: string;
   readonly dataSource?: "real" | "synthetic";

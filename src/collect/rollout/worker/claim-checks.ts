@@ -7,9 +7,9 @@ import { mayClaim } from "../work/index.ts";
 import { type RegisteredWorker, STALE_AFTER_MS } from "./worker-registration.ts";
 
 /** The life of one claim, for those who hold its key. */
-export type ClaimState = "active" | "uploaded" | "expired" | "rejected";
+type ClaimState = "active" | "uploaded" | "expired" | "rejected";
 
-export function claimState(state: ItemState, token: number, nowMs: number): ClaimState {
+function claimState(state: ItemState, token: number, nowMs: number): ClaimState {
   if (state.state === "done") return "uploaded";
   if (state.state === "dead") return "rejected";
   const stands = state.state === "claimed" && state.token === token && nowMs <= state.expiresAtMs;

@@ -34,7 +34,7 @@ import type { WorkerServer } from "./worker-protocol.ts";
 
 /** Attempts by who is to blame. What an agent or a task does wrong it does again. */
 export type Attempts = Readonly<Record<FailureOwner, number>>;
-export const ATTEMPTS: Attempts = {
+const ATTEMPTS: Attempts = {
   agent: 1,
   task: 1,
   provider: MAX_ATTEMPTS,

@@ -11,7 +11,7 @@ import {
 import { type Catalog, openCatalog } from "../../../store/index.ts";
 import { isTaken } from "../../receipt.ts";
 
-export interface SealedArtifact {
+interface SealedArtifact {
   readonly content: Digest;
   readonly envelope: Digest;
   /** By whomever. */

@@ -43,7 +43,7 @@ export interface WorkerServerOptions {
   signer?: Signer;
 }
 
-export interface ClaimRequest {
+interface ClaimRequest {
   limit: number;
   lane?: string;
   /** One item by name, instead of whatever a lane holds. */

@@ -52,7 +52,7 @@ const ENTER = [
 /** Process 1 inside: runs the program as an ordinary child, so that signals act as usual, then sends the wanted
  *  files, one base64 line each, and passes the status on. Whatever the program left behind dies with process 1.
  *  $1 = byte limit, $2 = number of outputs, then the outputs, then the program. */
-export const RUN = [
+const RUN = [
   "max=$1; n=$2; shift 2",
   'i=0; while [ "$i" -lt "$n" ]; do eval "out_$i=\\$1"; shift; i=$((i+1)); done',
   // The runner's own remarks ("Killed") are not the program's: they go nowhere.

@@ -13,7 +13,7 @@ export interface Example {
 }
 
 /** What is called: a function of the handed-in file, or of the module that stands for it. */
-export interface Callee {
+interface Callee {
   readonly language: Language;
   readonly functionName: string;
   readonly foreign?: { readonly module: string };

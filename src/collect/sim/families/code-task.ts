@@ -24,7 +24,7 @@ export interface CodeCandidate {
   readonly evaluate: Evaluate;
 }
 
-export interface CodeTask {
+interface CodeTask {
   readonly language: Language;
   readonly functionName: string;
   /** Gets the visible cases, so that it may quote one. */

@@ -10,14 +10,6 @@ export function call(language: Language, name: string, args: readonly Json[]): s
   return `${name}(${args.map((arg) => literal(language, arg)).join(", ")})`;
 }
 
-export function indent(text: string, by: number): string {
-  const space = " ".repeat(by);
-  return text
-    .split("\n")
-    .map((line) => (line === "" ? line : space + line))
-    .join("\n");
-}
-
 function pythonLiteral(value: Json): string {
   if (value === null) return "None";
   if (typeof value === "boolean") return value ? "True" : "False";

@@ -20,7 +20,7 @@ export type Behaviour = (typeof BEHAVIOURS)[number];
 /** The family under which routing decisions of the simulator are logged. */
 export const ROUTER_FAMILY = "sim.router";
 
-export interface BehaviourOptions {
+interface BehaviourOptions {
   /** What a table falls back on, in order. */
   readonly models: readonly string[];
   readonly table?: StaticTable;

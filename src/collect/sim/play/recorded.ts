@@ -19,7 +19,7 @@ import { candidateOf, type KnownWorld, tokensOfText } from "../world/index.ts";
 import { postChat, readAnswer } from "./ask-model.ts";
 import { openRoutedRun, type RoutedModel, type RoutedRun, type RunPlace } from "./routed-run.ts";
 
-export interface RecordedAnswer {
+interface RecordedAnswer {
   readonly response: string;
   /** 0 … 1. */
   readonly correct: number;
@@ -78,7 +78,7 @@ export function recordedRows({ questions }: RecordedSet): object[] {
 
 /** For agents that return the answer as `finalState.response`: right if that answer is on record as right. Models may say
  *  the same and be judged differently: then `finalState.model` tells whose answer it is. */
-export function recordedScorer(cost: RecordedSet["cost"]): Scorer {
+function recordedScorer(cost: RecordedSet["cost"]): Scorer {
   return compositeReward({
     name: "recorded",
     terms: [

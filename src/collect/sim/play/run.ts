@@ -38,7 +38,7 @@ export function openSimRun(options: SimRunOptions): Promise<RoutedRun> {
 }
 
 /** The agent gets the visible part as its payload, the reward the oracle as its label; solutions stay here. */
-export function rowOf({ visible, oracle }: SimTask): object {
+function rowOf({ visible, oracle }: SimTask): object {
   return { prompt: promptOf(visible), label: oracle, metadata: visible };
 }
 

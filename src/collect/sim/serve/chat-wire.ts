@@ -3,7 +3,7 @@
 import { parseJson } from "../../../base/index.ts";
 import type { Message } from "../tasks/index.ts";
 
-export interface Chat {
+interface Chat {
   readonly model: string;
   readonly messages: readonly Message[];
   readonly hasTools: boolean;

@@ -4,7 +4,7 @@
 import type { Action, SourceFiles, VisibleTask } from "../tasks/index.ts";
 import { TESTS_FAILED, TESTS_PASSED } from "./simulated-model.ts";
 
-export interface TestRun {
+interface TestRun {
   readonly passed: boolean;
   readonly output: string;
 }

@@ -28,7 +28,7 @@ export interface ProvedTask {
   readonly proof: TaskProof;
 }
 
-export interface Outcome {
+interface Outcome {
   readonly reward: number;
   /** Share of the hidden checks. */
   readonly quality: number;
@@ -65,7 +65,7 @@ export interface CandidateFacts extends SolutionFacts {
   readonly observedTokens: number;
 }
 
-export interface Plan {
+interface Plan {
   readonly model: SimModel;
   readonly task: SimTask;
   readonly skill: number;

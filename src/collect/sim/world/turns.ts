@@ -10,7 +10,7 @@ import { type CandidateFacts, call, ended, planOf, type RunningBill } from "./ou
 import { attemptSteps, drawOf, lookSteps, possibleAttempts } from "./simulated-model.ts";
 import type { PolicyOf, SimWorld } from "./world.ts";
 
-export interface Turn {
+interface Turn {
   /** Calls so far. */
   readonly turn: number;
   readonly attempts: number;
@@ -21,12 +21,12 @@ export interface Turn {
   readonly messages: number;
 }
 
-export type TurnBranch =
+type TurnBranch =
   | { readonly kind: "turn"; readonly probability: number; readonly next: Turn }
   | { readonly kind: "end"; readonly probability: number; readonly reward: number };
 
 /** One task as a decision process. */
-export interface TaskTurns {
+interface TaskTurns {
   readonly begin: Turn;
   /** What may come of asking `model` in a state; probabilities add up to 1. */
   branches(at: Turn, model: number): readonly TurnBranch[];
@@ -80,7 +80,7 @@ export function turnsOf(world: SimWorld, task: number): TaskTurns {
   return turns;
 }
 
-export interface TurnValues {
+interface TurnValues {
   /** Of the policy that knows task and state, tests included. */
   readonly best: number;
   /** Of the best policy that knows the task, but of the state only what a router sees. */

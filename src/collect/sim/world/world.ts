@@ -84,7 +84,7 @@ export function policyValue(world: KnownWorld, policy: PolicyOf): number {
 }
 
 /** What a rollout of a policy earns and costs. */
-export interface ExpectedOutcome {
+interface ExpectedOutcome {
   readonly reward: number;
   readonly quality: number;
   readonly costUsd: number;

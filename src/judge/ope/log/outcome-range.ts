@@ -18,7 +18,7 @@ export function outcomeWidth({ reward, rewardRange }: LoggedDecisions): number {
   return high - low;
 }
 
-export function observedRange(values: Float64Array): OutcomeRange {
+function observedRange(values: Float64Array): OutcomeRange {
   const lowest = farthest(values, (a, b) => a < b);
   const highest = farthest(values, (a, b) => a > b);
   const [low, high] = [lowest[0]!, highest[0]!];

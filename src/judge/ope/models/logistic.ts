@@ -9,7 +9,7 @@ import { scoreRow } from "./regression.ts";
 const MAX_STEPS = 25;
 const TOLERANCE = 1e-3;
 
-export interface LogisticProblem {
+interface LogisticProblem {
   readonly context: Context;
   /** 0 or 1. */
   readonly outcome: Float64Array;

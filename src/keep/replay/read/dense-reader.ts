@@ -21,8 +21,8 @@ export const SUPERVISION_COLUMNS = [
   ...(["labelled", "trainable", "selected", "label", "probability"] as const),
 ] as const;
 
-export type DenseActor = ColumnsOf<"q_h", (typeof ACTOR_COLUMNS)[number]>;
-export type DenseSupervision = ColumnsOf<"q_h", (typeof SUPERVISION_COLUMNS)[number]>;
+type DenseActor = ColumnsOf<"q_h", (typeof ACTOR_COLUMNS)[number]>;
+type DenseSupervision = ColumnsOf<"q_h", (typeof SUPERVISION_COLUMNS)[number]>;
 
 export interface DenseView {
   readonly states: number;

@@ -8,7 +8,7 @@ import { spreadRows } from "./dense-reader.ts";
 import { type PlacedSegment, type ReplayStore, rebase } from "./replay-store.ts";
 
 /** What a policy sees: `states` rows of context, `states × width` candidates with their features. */
-export interface ActorInputs {
+interface ActorInputs {
   readonly states: number;
   readonly width: number;
   readonly contextWidth: number;
@@ -27,7 +27,7 @@ const SUPERVISION = [
   ...(["next_state", "labelled", "trainable", "selected", "label", "probability"] as const),
 ] as const;
 /** What happened in the same states, and how good it was. Padded columns are states × width. */
-export type Supervision = ColumnsOf<"q_h", (typeof SUPERVISION)[number]> & { readonly width: number };
+type Supervision = ColumnsOf<"q_h", (typeof SUPERVISION)[number]> & { readonly width: number };
 
 export interface Minibatch {
   /** Rows of q_h. */
@@ -67,7 +67,7 @@ export async function* minibatches(store: ReplayStore, options: MinibatchOptions
 
 /** The rows of q_h whose task is in `split`; all without one. Rows of q_h are rows of steps, and the facts say what a step is
  *  about: the derived view is not asked. */
-export async function statesOf(store: ReplayStore, split?: string): Promise<Uint32Array> {
+async function statesOf(store: ReplayStore, split?: string): Promise<Uint32Array> {
   if (split === undefined) return Uint32Array.from({ length: store.rows("q_h") }, (_, i) => i);
   const states = new Uint32Array(store.rows("q_h"));
   let count = 0;
@@ -97,7 +97,7 @@ function noSource(step: number, facts: { source: number; sources: number }): Rol
   );
 }
 
-export async function supervision(store: ReplayStore, states: ArrayLike<number>): Promise<Supervision> {
+async function supervision(store: ReplayStore, states: ArrayLike<number>): Promise<Supervision> {
   return { width: store.width, ...(await gather(store, SUPERVISION, states)) };
 }
 
@@ -125,7 +125,7 @@ export async function actorInputs(store: ReplayStore, states: ArrayLike<number>)
 }
 
 /** What a policy was told beside its candidates: `states` rows of `width` numbers, of which the first `lengths[i]` are known. */
-export interface Contexts {
+interface Contexts {
   readonly width: number;
   readonly values: Float32Array;
   readonly lengths: Int32Array;

@@ -26,7 +26,7 @@ import {
 import { ChunkCache } from "../zarr/index.ts";
 
 /** Rows `from` … `to` of a table. Dictionary columns hold rows of `texts`. */
-export interface Block<T extends TableName, C extends ColumnName<T>> {
+interface Block<T extends TableName, C extends ColumnName<T>> {
   readonly from: number;
   readonly to: number;
   readonly segment: number;

@@ -4,7 +4,7 @@ import { type Digest, DigestTable, digestJson, RollbookError } from "../../../ba
 import { Dictionary, type SegmentReader } from "../tables/index.ts";
 import type { ReplayStore } from "./replay-store.ts";
 
-export interface SplitLeak {
+interface SplitLeak {
   readonly task: string;
   readonly environment: string;
   readonly splits: readonly [string, string];
@@ -14,7 +14,7 @@ export interface SplitLeak {
 }
 
 /** A field in which chains of one store differ, with the first two values. */
-export interface Difference {
+interface Difference {
   readonly field: string;
   readonly values: readonly [string, string];
   /** Rows of chains. */
@@ -82,10 +82,10 @@ const LINEAGE_FIELDS = [
   ...(["policy", "environment", "environment_digest", "reward", "sampling"] as const),
   ...(["candidate_mixture", "target", "oracle"] as const),
 ] as const;
-export type StoreField = (typeof CHAIN_FIELDS)[number] | (typeof LINEAGE_FIELDS)[number];
+type StoreField = (typeof CHAIN_FIELDS)[number] | (typeof LINEAGE_FIELDS)[number];
 
 /** What one learner should not mix without knowing. Policies may differ: replay is there to learn from many. */
-export const HOMOGENEOUS_FIELDS: readonly StoreField[] = [
+const HOMOGENEOUS_FIELDS: readonly StoreField[] = [
   ...(["family", "level", "logprob_kind", "environment", "reward"] as const),
   ...(["candidate_mixture", "target", "oracle"] as const),
 ];

@@ -27,7 +27,7 @@ export interface ColumnSpec {
   readonly pad?: number;
 }
 
-export interface TableSpec {
+interface TableSpec {
   readonly doc: string;
   /** The name of the first dimension, for xarray. */
   readonly dimension: string;

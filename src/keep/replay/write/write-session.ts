@@ -47,7 +47,7 @@ export interface WriteProgress {
 }
 
 /** A segment is closed, and the next begun, when one of these is reached. */
-export interface SegmentLimits {
+interface SegmentLimits {
   readonly candidates: number;
   readonly tokens: number;
   readonly texts: number;

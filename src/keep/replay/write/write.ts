@@ -23,7 +23,7 @@ import {
 } from "../tables/index.ts";
 import { type AppendOptions, type WriteProgress, WriteSession } from "./write-session.ts";
 
-export interface WriteOptions extends AppendOptions {
+interface WriteOptions extends AppendOptions {
   readonly returns?: Partial<Returns>;
 }
 

@@ -87,7 +87,7 @@ export function badMetadata(
   );
 }
 
-export function objectOf(value: Json | undefined, where: string, name: string): Record<string, Json> {
+function objectOf(value: Json | undefined, where: string, name: string): Record<string, Json> {
   if (isObject(value)) return value;
   throw badMetadata(where, `${name} must be an object`);
 }

@@ -11,7 +11,7 @@ import { type FromAgent, lineSplitter, MAX_MESSAGE_CHARS, type ToAgent, unpack }
 export type LoadedAgent = Omit<Extract<FromAgent, { kind: "ready" }>, "kind">;
 
 /** How long an agent may take to stop after its signal, and to be loaded. */
-export const STOP_MS = 2_000;
+const STOP_MS = 2_000;
 const LOAD_MS = 60_000;
 /** How long the output of a process that has ended is read on. */
 const DRAIN_MS = 500;

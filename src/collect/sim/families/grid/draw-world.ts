@@ -4,7 +4,7 @@ import { findCell, type GridWorld } from "../../tasks/index.ts";
 import { between, type Difficulty, pick } from "../family.ts";
 
 export const STYLES = ["scattered", "corridors", "rooms", "spiral"] as const;
-export type Style = (typeof STYLES)[number];
+type Style = (typeof STYLES)[number];
 
 export const GRID_PLAN: Readonly<
   Record<Difficulty, { size: number; waypoints: readonly number[]; mud: boolean; slack: number }>
@@ -61,7 +61,7 @@ const STEPS = [
 ] as const;
 
 /** The cheapest moves from one cell to another; among equals the first found, in a fixed order. */
-export function cheapest(
+function cheapest(
   rows: readonly string[],
   { from, to, mudCost }: { from: readonly [number, number]; to: readonly [number, number]; mudCost: number },
 ): string | undefined {

@@ -3,7 +3,7 @@ import type { Rng } from "../../../../base/index.ts";
 import type { Args } from "../code-task.ts";
 import { between, pick } from "../family.ts";
 
-export interface Inputs {
+interface Inputs {
   readonly plain: readonly Args[];
   readonly edges: readonly Args[];
 }

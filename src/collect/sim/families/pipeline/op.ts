@@ -24,7 +24,7 @@ export interface Op {
   slips(params: Params): readonly Slip[];
 }
 
-export interface Slip {
+interface Slip {
   readonly params: Params;
   readonly flaw: string;
 }

@@ -26,7 +26,7 @@ export interface NumberField {
   readonly mayMiss?: boolean;
 }
 
-export interface LabelField {
+interface LabelField {
   readonly name: string;
   readonly values: readonly string[];
 }

@@ -55,7 +55,7 @@ function drawPiece(rng: Rng, kind: Kind): Piece {
   }
 }
 
-export interface PieceSlip {
+interface PieceSlip {
   readonly flaw: string;
   readonly pieces: readonly Piece[];
 }

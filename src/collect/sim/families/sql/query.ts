@@ -24,17 +24,7 @@ export type Parent = readonly [number, string, string];
 /** id, parent, kind, amount, extra */
 export type Child = readonly [number, number, string, number, number | null];
 
-export const QUERY_KINDS = [
-  "list",
-  "join",
-  "group",
-  "outer",
-  "having",
-  "top",
-  "missing",
-  "best",
-  "above",
-] as const;
+const QUERY_KINDS = ["list", "join", "group", "outer", "having", "top", "missing", "best", "above"] as const;
 export type QueryKind = (typeof QUERY_KINDS)[number];
 
 export interface Query {
