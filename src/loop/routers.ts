@@ -1,6 +1,6 @@
 /** Routers of a run: who chooses while a window collects, and who would serve. In: a policy of the run. Out: a router.
  *  Checkpoints stand in the run's folder; one that is gone is written again from the book. */
-import { type Digest, parseId, RollbookError } from "../base/index.ts";
+import { type Digest, given, parseId, RollbookError } from "../base/index.ts";
 import { loadPolicy, setupOf } from "../book/judge/index.ts";
 import { restoreCheckpoint } from "../book/loop/index.ts";
 import type { OpenBook } from "../book/open/index.ts";
@@ -39,8 +39,7 @@ export function routerFor({ config, world, exploration, checkpoint }: RouterRequ
     ...(table === undefined
       ? {}
       : { table: parseStaticTable(readText(table, "a static table"), table, world.models) }),
-    ...(epsilon === undefined ? {} : { epsilon }),
-    ...(temperature === undefined ? {} : { temperature }),
+    ...given({ epsilon, temperature }),
   });
 }
 

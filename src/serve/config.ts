@@ -1,7 +1,7 @@
 /** The `router:` configuration: read strictly, so that a typo is refused and never ignored.
  *  In: what the file says, and the environment. Out: a checked configuration. Opens no file: `openRouter` does. */
 import { z } from "zod";
-import { isObject, parseId, RollbookError } from "../base/index.ts";
+import { given, isObject, parseId, RollbookError } from "../base/index.ts";
 import { configProblem } from "../contract/index.ts";
 import { type Constraints, readYaml } from "../policy/index.ts";
 
@@ -235,8 +235,7 @@ function withEnvironment(value: object, env: Environment): object {
   return {
     ...stated,
     ...(checkpoint === undefined ? {} : { checkpoint, enabled: enabled ?? false }),
-    ...(enabled === undefined ? {} : { enabled }),
-    ...(allowUngated === undefined ? {} : { allowUngated }),
+    ...given({ enabled, allowUngated }),
     ...(read("ROLLBOOK_TABLE") === undefined ? {} : { table: read("ROLLBOOK_TABLE") }),
     ...numberOf("floor", "ROLLBOOK_FLOOR", read("ROLLBOOK_FLOOR")),
     ...numberOf("exploration", "ROLLBOOK_EXPLORATION", read("ROLLBOOK_EXPLORATION")),

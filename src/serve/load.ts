@@ -3,7 +3,7 @@
  *  that cannot be read throws: without one there is nothing to fall back to. */
 import { readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
-import { parseJson, RollbookError, reasonOf, short } from "../base/index.ts";
+import { given, parseJson, RollbookError, reasonOf, short } from "../base/index.ts";
 import { GateVerdict, openRecord, type RevisionKey, seal } from "../contract/index.ts";
 import {
   type Checkpoint,
@@ -106,9 +106,7 @@ export function settingsToJudge(
   const constraints = constraintsOf(config);
   return {
     exploration,
-    ...(table === undefined ? {} : { table }),
-    ...(floor === undefined ? {} : { floor }),
-    ...(constraints === undefined ? {} : { constraints }),
+    ...given({ table, floor, constraints }),
   };
 }
 

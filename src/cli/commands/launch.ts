@@ -1,6 +1,6 @@
 /** `rollbook launch`: runs an agent on every task, several times, and seals what happened. */
 import { type Command, InvalidArgumentError, Option } from "commander";
-import { isObject, type Json, parseJson, RollbookError } from "../../base/index.ts";
+import { given, isObject, type Json, parseJson, RollbookError } from "../../base/index.ts";
 import {
   compareLaunches,
   experimentOutcomes,
@@ -178,12 +178,10 @@ function settingsOf(flags: LaunchFlags) {
     ...{ samples, exp, seed, rows, environment: flags.environment },
     extra: { ...config, ...(sampling === undefined ? {} : { sampling_params: sampling }) },
     dataSource: flags.synthetic ? ("synthetic" as const) : ("real" as const),
-    ...(model === undefined ? {} : { modelId: model }),
-    ...(baseUrl === undefined ? {} : { baseUrl }),
+    ...given({ modelId: model, baseUrl }),
     limits: {
       ...(timeLimit === undefined ? {} : { timeMs: timeLimit * 1000 }),
-      ...(maxTurns === undefined ? {} : { maxTurns }),
-      ...(budgetUsd === undefined ? {} : { budgetUsd }),
+      ...given({ maxTurns, budgetUsd }),
     },
     ...(flags.deadline === undefined ? {} : { deadlineMs: flags.deadline * 1000 }),
     ...(flags.retry === undefined ? {} : { retry: flags.retry }),

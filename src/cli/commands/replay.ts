@@ -1,6 +1,6 @@
 /** `rollbook replay`: rollouts as Zarr tables that any language reads, with a dense view for training. */
 import { type Command, Option } from "commander";
-import { RollbookError } from "../../base/index.ts";
+import { given, RollbookError } from "../../base/index.ts";
 import {
   compactReplay,
   describeReplay,
@@ -184,11 +184,7 @@ without Rollbook. The store itself does not change.`,
 }
 
 function layoutOf({ codec, chunkBytes, shardChunks }: LayoutFlags): Layout {
-  return {
-    codec,
-    ...(chunkBytes === undefined ? {} : { chunkBytes }),
-    ...(shardChunks === undefined ? {} : { shardChunks }),
-  };
+  return { codec, ...given({ chunkBytes, shardChunks }) };
 }
 
 /** Who writes, for the manifest: the command line as typed, the versions, and the commit of the work tree. */

@@ -1,5 +1,6 @@
 /** The flags that say how old is too old, for every command that judges freshness. */
 import { type Command, InvalidArgumentError, Option } from "commander";
+import { given } from "../../base/index.ts";
 import type { CutRequest } from "../../book/batches/index.ts";
 import { type Budget, FRESHNESS_PROFILES, type FreshnessBudgets } from "../../keep/admit/index.ts";
 import { amount } from "./numbers.ts";
@@ -50,8 +51,7 @@ export function batchFreshness(flags: FreshnessFlags): Pick<CutRequest, "freshne
   if (rolloutAgeMs !== undefined || clockSkewMs !== undefined) return { judge: budgets };
   return {
     freshness: {
-      ...(drift === undefined ? {} : { drift }),
-      ...(policyAgeMs === undefined ? {} : { policyAgeMs }),
+      ...given({ drift, policyAgeMs }),
       unmeasured: "discarded",
     },
   };
@@ -66,9 +66,7 @@ export function budgetsOf(flags: FreshnessFlags): FreshnessBudgets | undefined {
   const skewMs = clockSkew === undefined ? undefined : clockSkew * 1000;
   return {
     ...FRESHNESS_PROFILES[freshness ?? "default"],
-    ...(drift === undefined ? {} : { drift }),
-    ...(policyAge === undefined ? {} : { policyAgeMs: policyAge }),
-    ...(rolloutAge === undefined ? {} : { rolloutAgeMs: rolloutAge }),
+    ...given({ drift, policyAgeMs: policyAge, rolloutAgeMs: rolloutAge }),
     ...(skewMs === undefined ? {} : { clockSkewMs: { accept: skewMs, quarantine: skewMs } }),
   };
 }

@@ -1,7 +1,7 @@
 /** A rollout in the exchange form from what a trace tells: calls, tokens, scores, the ending. Pure.
  *  Where the trace carries our extras the rollout is the one that was exported; elsewhere nothing is made up: no seed but 0,
  *  no revision but that of the log, no reward where the trace has none. */
-import { type Digest, digestJson, type Id, idFault, type Json, parseId } from "../../base/index.ts";
+import { type Digest, digestJson, given, type Id, idFault, type Json, parseId } from "../../base/index.ts";
 import { type Ending, loggedPolicy, RolloutDraft } from "../../contract/index.ts";
 import type { TraceExtras, TraceFields } from "./trace-extras.ts";
 import { type TraceMessage, toOpenAi } from "./trace-messages.ts";
@@ -103,8 +103,7 @@ function callWire(call: TraceCall, extras: TraceFields | undefined): Json {
   const known = extras ?? {
     ...{ dialect: "openai-chat", model: model.slice(0, 512), request: { parameters: {} } },
     response: finishReason === undefined ? {} : { finishReason },
-    ...(usage === undefined ? {} : { usage }),
-    ...(costUsd === undefined ? {} : { costUsd }),
+    ...given({ usage, costUsd }),
   };
   return {
     ...known,

@@ -1,6 +1,7 @@
 /** Rollouts as episodes of verifiers v1, one JSON object a line of `traces.jsonl`: one trace each.
  *  Root-to-leaf concatenation of a trace's nodes is the exact token sequence, and a node has one log-probability for each
  *  sampled token. A failure has errors and no reward. */
+import { given } from "../../base/index.ts";
 import type { Ending } from "../../contract/index.ts";
 import {
   groupOf,
@@ -108,9 +109,7 @@ function taskOf(rollout: HandedRollout): VerifiersTask {
     type: "RollbookTask",
     data: {
       id,
-      ...(text === undefined ? {} : { prompt: text }),
-      ...(label === undefined ? {} : { label }),
-      ...(payload === undefined ? {} : { payload }),
+      ...given({ prompt: text, label, payload }),
     },
     key: digest ?? id,
   };

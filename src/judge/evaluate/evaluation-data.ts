@@ -120,9 +120,7 @@ export class EvaluationData {
     const verdict = judgePolicy(log, {
       rng: rng.split("panel"),
       predictions: this.#predictions(log, measure),
-      ...(level === undefined ? {} : { level }),
-      ...(replicates === undefined ? {} : { replicates }),
-      ...(limits === undefined ? {} : { limits }),
+      ...given({ level, replicates, limits }),
     });
     if (this.certified || verdict.kind === "refused") return verdict;
     const sensitivity = sensitivityBounds(log, level === undefined ? {} : { level });

@@ -2,7 +2,7 @@
  *  In: judge rows, and for each row π_e of every candidate or of the chosen one. Out: diagnostics and estimates by measure, and
  *  the paired difference to the policy behind the log. With the chosen candidate's probability alone, no model can be used:
  *  IPS and SNIPS stand alone. Pure. */
-import { RollbookError } from "../../base/index.ts";
+import { given, RollbookError } from "../../base/index.ts";
 import { difference, judgePolicy, type LoggedDecisions, type PanelResult, snips } from "../ope/index.ts";
 import { checkData, type DataFinding } from "./data-check.ts";
 import { type Valued, valued } from "./evaluate.ts";
@@ -73,9 +73,7 @@ function ofChosen(data: EvaluationData, { values }: TargetProbabilities) {
   return (measure: Measure) => ({
     panel: judgePolicy(logOf(measure), {
       ...{ rng: rng.split("panel"), judgeShare },
-      ...(level === undefined ? {} : { level }),
-      ...(replicates === undefined ? {} : { replicates }),
-      ...(limits === undefined ? {} : { limits }),
+      ...given({ level, replicates, limits }),
     }),
     estimate: () => snips(logOf(measure)),
   });

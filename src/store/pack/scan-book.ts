@@ -3,7 +3,7 @@
  *  grow or vanish meanwhile (writers, gc) are no damage. */
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import { RollbookError } from "../../base/index.ts";
+import { given, RollbookError } from "../../base/index.ts";
 import type { Finding, Location, ScanItem } from "../blob/index.ts";
 import { largeFault, largePath } from "./large-files.ts";
 import { PACK_FOOTER_KIND, PACK_HEADER_KIND, PACK_LARGE_KIND } from "./pack-format.ts";
@@ -193,10 +193,7 @@ export class PackScan {
       this.#chain.add(expected);
       this.#mark();
     }
-    this.#find(step.code, step, step.message, {
-      ...(expected === undefined ? {} : { expected }),
-      ...(actual === undefined ? {} : { actual }),
-    });
+    this.#find(step.code, step, step.message, given({ expected, actual }));
   }
 
   #takeFooter(step: EntryStep): undefined {

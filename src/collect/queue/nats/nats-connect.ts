@@ -2,7 +2,7 @@
  *  In: a place, credentials. Out: a connection. Loads the client. No secret stands in an error. */
 import { readFileSync } from "node:fs";
 import type { NatsConnection } from "@nats-io/transport-node";
-import { RollbookError } from "../../../base/index.ts";
+import { given, RollbookError } from "../../../base/index.ts";
 import { faultOf } from "./nats-faults.ts";
 import type { NatsAccess, NatsPlace } from "./nats-place.ts";
 
@@ -35,20 +35,14 @@ async function accessOptions(place: NatsPlace, access: NatsAccess) {
   const { user, pass, token, creds, nkey, ca, cert, key } = access;
   const encrypted = place.tls || ca !== undefined || cert !== undefined;
   return {
-    ...(user === undefined ? {} : { user }),
-    ...(pass === undefined ? {} : { pass }),
-    ...(token === undefined ? {} : { token }),
+    ...given({ user, pass, token }),
     ...(creds === undefined ? {} : { authenticator: credsAuthenticator(readSecret(creds, "NATS_CREDS")) }),
     ...(nkey === undefined
       ? {}
       : { authenticator: nkeyAuthenticator(Buffer.from(readSecret(nkey, "NATS_NKEY").toString().trim())) }),
     ...(encrypted
       ? {
-          tls: {
-            ...(ca === undefined ? {} : { caFile: ca }),
-            ...(cert === undefined ? {} : { certFile: cert }),
-            ...(key === undefined ? {} : { keyFile: key }),
-          },
+          tls: given({ caFile: ca, certFile: cert, keyFile: key }),
         }
       : {}),
   };

@@ -1,7 +1,7 @@
 /** What runs one rollout: a function, a program or a server, behind one interface.
  *  In: payload and context. Out: whatever it returned, not yet checked (output.ts reads it).
  *  An agent is known by the digest of its code, which enters the ids of its rollouts. */
-import type { Digest, Json, Rng } from "../../../base/index.ts";
+import { type Digest, given, type Json, type Rng } from "../../../base/index.ts";
 import type { Ending, RolloutDraft } from "../../../contract/index.ts";
 import type { Scorer } from "./reward.ts";
 import type { RolloutConfig } from "./rollout-config.ts";
@@ -99,8 +99,7 @@ export function functionAgent(
     name,
     digest,
     inProcess: true,
-    ...(scorer === undefined ? {} : { scorer }),
-    ...(limits === undefined ? {} : { limits }),
+    ...given({ scorer, limits }),
     run: async (payload, context) => run(payload, context),
   };
 }

@@ -5,6 +5,7 @@ import {
   type Clock,
   type Digest,
   frozenCopy,
+  given,
   type Id,
   isRollbookError,
   reasonOf,
@@ -82,13 +83,15 @@ export async function executeRollout(job: RolloutJob, options: ExecutorOptions):
     assignment: job.assignment,
     seed: job.seed,
     attempt: job.attempt,
-    ...(job.group === undefined ? {} : { group: job.group }),
-    ...(job.claim === undefined ? {} : { claim: job.claim }),
-    ...(job.experiment === undefined ? {} : { experiment: job.experiment }),
-    ...(job.router === undefined ? {} : { router: job.router }),
-    ...(job.token === undefined ? {} : { token: job.token }),
-    ...(limits.maxTurns === undefined ? {} : { maxTurns: limits.maxTurns }),
-    ...(limits.budgetUsd === undefined ? {} : { budgetUsd: limits.budgetUsd }),
+    ...given({
+      group: job.group,
+      claim: job.claim,
+      experiment: job.experiment,
+      router: job.router,
+      token: job.token,
+      maxTurns: limits.maxTurns,
+      budgetUsd: limits.budgetUsd,
+    }),
   });
   const ran = await withRefusal(await runAgent({ job, options, recording, limits }), recording);
   const durationMs = Math.max(0, clock.nowMs() - startedAtMs);
@@ -196,8 +199,7 @@ function contextOf({ job, options, recording, limits }: AgentRun, signal: AbortS
   const { maxTurns } = limits;
   const endpoint = {
     ...job.config.endpoint,
-    ...(baseUrl === undefined ? {} : { base_url: baseUrl }),
-    ...(apiKey === undefined ? {} : { api_key: apiKey }),
+    ...given({ base_url: baseUrl, api_key: apiKey }),
   };
   let turns = 0;
   return Object.freeze({
@@ -208,9 +210,7 @@ function contextOf({ job, options, recording, limits }: AgentRun, signal: AbortS
     rng: rngFrom(job.seed),
     signal,
     rolloutConfig: mergeConfig({ ...job.config, endpoint }),
-    ...(baseUrl === undefined ? {} : { baseUrl }),
-    ...(apiKey === undefined ? {} : { apiKey }),
-    ...(maxTurns === undefined ? {} : { maxTurns }),
+    ...given({ baseUrl, apiKey, maxTurns }),
     nextTurn() {
       if (maxTurns !== undefined && turns >= maxTurns) throw cutBy("turns");
       return ++turns;

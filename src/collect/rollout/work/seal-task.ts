@@ -1,6 +1,6 @@
 /** A row of tasks as the sealed record that rollouts of it name: the one place where a launched task gets id and digest.
  *  In: a row, where it takes place. Out: the record, and what was odd about the row. Pure. */
-import { digestJson, parseId } from "../../../base/index.ts";
+import { digestJson, given, parseId } from "../../../base/index.ts";
 import { type EnvironmentKey, type Sealed, seal, Task } from "../../../contract/index.ts";
 import { type RowForm, readRow } from "./rows.ts";
 
@@ -22,8 +22,7 @@ export function sealTask(row: unknown, place: TaskPlace = {}): Sealed<Task> & { 
     id: parseId(`t-${digestJson("rollbook.task-id.v1", content).slice(7, 23)}`),
     environment: environment as EnvironmentKey,
     payload,
-    ...(prompt === undefined ? {} : { prompt }),
-    ...(label === undefined ? {} : { label }),
+    ...given({ prompt, label }),
     dataSource,
   });
   return warning === undefined ? task : { ...task, warning };

@@ -1,7 +1,15 @@
 /** From rows to work: tasks, assignments and queue items with ids that follow from content alone, so that the same
  *  launch planned twice is the same work. In: rows, what they are launched with. Out: sealed records and items. Pure.
  *  A row that appears twice is two assignments of one task: they differ in their visit. */
-import { type Digest, digestJson, type Id, type Json, parseId, RollbookError } from "../../../base/index.ts";
+import {
+  type Digest,
+  digestJson,
+  given,
+  type Id,
+  type Json,
+  parseId,
+  RollbookError,
+} from "../../../base/index.ts";
 import {
   Assignment,
   type EnvironmentKey,
@@ -164,11 +172,7 @@ function planRollouts(plan: {
   const { agent, exp, modelId, baseUrl, extra, router } = settings;
   const order: OrderExtra = {
     ...{ exp, limits: { ...settings.limits, ...overrides.limits } },
-    ...(modelId === undefined ? {} : { modelId }),
-    ...(baseUrl === undefined ? {} : { baseUrl }),
-    ...(extra === undefined ? {} : { extra }),
-    ...(router === undefined ? {} : { router }),
-    ...(overrides.config === undefined ? {} : { overrides: overrides.config }),
+    ...given({ modelId, baseUrl, extra, router, overrides: overrides.config }),
   };
   const items = workItems(assignment, { lane: laneOf(agent), extra: order as unknown as Json });
   const common = {

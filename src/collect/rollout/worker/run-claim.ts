@@ -2,7 +2,7 @@
  *  In: a claim, and what the worker has. Out: an upload to the server, or word that there will be none.
  *  Order of truth: the artifact is durable before the queue hears of it; what a worker that died in between had sealed is
  *  uploaded, not run again. Decides nothing about when to claim. */
-import { type Clock, type Id, isRollbookError, parseId, type Rng } from "../../../base/index.ts";
+import { type Clock, given, type Id, isRollbookError, parseId, type Rng } from "../../../base/index.ts";
 import {
   Assignment,
   Attestation,
@@ -212,10 +212,7 @@ async function readJob(claim: Claim, { book }: ClaimRunner): Promise<RolloutJob>
     config: {
       required: { exp_id: exp, input_id: task.id },
       ...(extra === undefined ? {} : { extra }),
-      endpoint: {
-        ...(baseUrl === undefined ? {} : { base_url: baseUrl }),
-        ...(modelId === undefined ? {} : { model_id: modelId }),
-      },
+      endpoint: given({ base_url: baseUrl, model_id: modelId }),
       ...(overrides === undefined ? {} : { overrides }),
     },
     limits: limits ?? {},

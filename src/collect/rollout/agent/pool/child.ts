@@ -2,7 +2,7 @@
  *  In: lines of JSON on descriptor 3. Out: the same way. Started by agent-process.ts with the path of the module.
  *  Whatever the agent throws, rejects or leaves behind becomes an answer or ends this process; the launcher sees both. */
 import { Socket } from "node:net";
-import { frozenCopy, type Json, reasonOf, rngFrom } from "../../../../base/index.ts";
+import { frozenCopy, given, type Json, reasonOf, rngFrom } from "../../../../base/index.ts";
 import type { Ending } from "../../../../contract/index.ts";
 import type { Payload, RolloutContext, RolloutDefinition } from "../agent.ts";
 import { cutBy, endingOfError, failure, isNamedByThrower } from "../failure.ts";
@@ -132,9 +132,7 @@ function contextOf({ seed, maxTurns, baseUrl, apiKey, ...rest }: SentContext, { 
     seed: BigInt(seed),
     rng: rngFrom(BigInt(seed)),
     signal: stop.signal,
-    ...(maxTurns === undefined ? {} : { maxTurns }),
-    ...(baseUrl === undefined ? {} : { baseUrl }),
-    ...(apiKey === undefined ? {} : { apiKey }),
+    ...given({ maxTurns, baseUrl, apiKey }),
     nextTurn() {
       if (maxTurns !== undefined && turns >= maxTurns) throw cutBy("turns");
       return ++turns;

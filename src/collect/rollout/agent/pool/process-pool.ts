@@ -3,7 +3,7 @@
  *  processes of their own: those that run rollouts never see a label. */
 import { existsSync } from "node:fs";
 import { availableParallelism } from "node:os";
-import type { Digest } from "../../../../base/index.ts";
+import { type Digest, given } from "../../../../base/index.ts";
 import { moduleFile } from "../../../start-thread.ts";
 import type { Agent } from "../agent.ts";
 import { failedBy } from "../failure.ts";
@@ -44,9 +44,7 @@ export async function pooledAgent(
       const { rolloutId, sample, attempt, rolloutConfig, seed, baseUrl, apiKey, maxTurns } = context;
       const sent: SentContext = {
         ...{ rolloutId, sample, attempt, rolloutConfig, seed: String(seed) },
-        ...(baseUrl === undefined ? {} : { baseUrl }),
-        ...(apiKey === undefined ? {} : { apiKey }),
-        ...(maxTurns === undefined ? {} : { maxTurns }),
+        ...given({ baseUrl, apiKey, maxTurns }),
       };
       try {
         return await runs.request((id) => ({ kind: "run", id, payload, context: sent }), context);
