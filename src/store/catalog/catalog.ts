@@ -32,50 +32,6 @@ import {
 import { type SyncReport, syncCatalog } from "./catalog-sync.ts";
 import { boundDigests, numberOf, numbersOf, withDigest } from "./digest-numbers.ts";
 
-export interface Catalog {
-  /** Brings the catalog up to date with the packs. */
-  sync(): Promise<SyncReport>;
-  /** Throws all rows away and reads the whole book. */
-  rebuild(): Promise<SyncReport>;
-  /** Records in the order of kind, family, id and digest. */
-  records(filter?: RecordFilter): IterableIterator<CatalogRecord>;
-  /** Envelopes with the contents they name, the run that ended last first. One whose content is gone is left out. */
-  runs(): IterableIterator<CatalogRun>;
-  /** How many records of this kind there are. */
-  count(kind: string): number;
-  record(digest: Digest): CatalogRecord | undefined;
-  /** Records of these digests, in no order. */
-  recordsWith(digests: readonly Digest[]): CatalogRecord[];
-  /** Records whose digest begins with these hex digits. */
-  recordsStarting(hex: string): CatalogRecord[];
-  /** Blobs of any kind whose digest begins with these hex digits. */
-  blobsStarting(hex: string): Digest[];
-  /** Records of this kind with one of these ids. */
-  digestsOf(kind: string, ids: readonly string[]): { id: string; digest: Digest }[];
-  /** One place of the blob's bytes; the book reads and checks them. */
-  locate(digest: Digest): Location | undefined;
-  referencesOf(digest: Digest): Digest[];
-  referrersOf(digest: Digest): Digest[];
-  /** Roots that went with their pack since the catalog was last rebuilt. */
-  lost(): LostRecord[];
-  /** Records of this kind that refer to `digest`. */
-  referrersOfKind(digest: Digest, kind: string): Digest[];
-  /** Records of these kinds that refer to one of these digests, in no order. */
-  recordsReferringTo(digests: readonly Digest[], kinds: readonly string[]): CatalogRecord[];
-  /** What records of this kind refer to and the book does not hold. */
-  danglingTargets(kind: string): Digest[];
-  /** Blobs as stored, copies included, by kind. */
-  totals(): KindTotal[];
-  /** When the rows were last made from the packs, and why. */
-  origin(): { readonly why: CatalogOrigin; readonly atMs: number };
-  /** Whether a blob is listed at this very place. */
-  lists(blob: { digest: Digest; kind: string; location: Location }): boolean;
-  /** Digests of all listed blobs and sources of references, and digests that no row needs. A row whose digest is gone
-   *  gives zeros. */
-  listed(): IterableIterator<Digest>;
-  close(): void;
-}
-
 export interface RecordFilter {
   readonly kind?: string;
   readonly family?: string;
@@ -109,25 +65,7 @@ interface KindTotal {
 
 /** Opens the catalog of a book; one that is absent, damaged or of another version begins empty. Then `sync`. */
 export function openCatalog(root: string): Catalog {
-  return new SqliteCatalog(bookPaths(root));
-}
-
-/** Brings the catalog up to date and leaves nothing of removed rows in its file. */
-export async function scrubCatalog(root: string): Promise<void> {
-  const { catalog: path } = bookPaths(root);
-  const catalog = openCatalog(root);
-  try {
-    await catalog.sync();
-  } finally {
-    catalog.close();
-  }
-  const db = openCatalogDatabase(path);
-  try {
-    await whenFree(() => db.exec("VACUUM"));
-    db.exec("PRAGMA wal_checkpoint(TRUNCATE)");
-  } finally {
-    db.close();
-  }
+  return new Catalog(bookPaths(root));
 }
 
 const RECORDS = `SELECT digest, kind, id, family, fields FROM records ${withDigest("records.number")}`;
@@ -159,7 +97,7 @@ const LISTED = `SELECT coalesce(digest, zeroblob(32)) AS digest FROM (
     UNION SELECT number FROM digests WHERE number NOT IN (SELECT target FROM refs)
   ) LEFT JOIN digests USING (number)`;
 
-class SqliteCatalog implements Catalog {
+export class Catalog {
   readonly #paths: BookPaths;
   readonly #statements = new Map<string, Statement>();
   #db: Sqlite;
@@ -169,6 +107,7 @@ class SqliteCatalog implements Catalog {
     this.#db = openCatalogDatabase(paths.catalog);
   }
 
+  /** Brings the catalog up to date with the packs. */
   async sync(): Promise<SyncReport> {
     try {
       return await whenFree(() => syncCatalog(this.#db, this.#paths));
@@ -179,6 +118,7 @@ class SqliteCatalog implements Catalog {
     }
   }
 
+  /** Throws all rows away and reads the whole book. */
   async rebuild(): Promise<SyncReport> {
     const beside = join(this.#paths.tmp, `catalog.${process.pid}.db`);
     // A copy of a book may come without its empty folders.
@@ -212,11 +152,13 @@ class SqliteCatalog implements Catalog {
     }
   }
 
+  /** Records in the order of kind, family, id and digest. */
   *records(filter: RecordFilter = {}): IterableIterator<CatalogRecord> {
     const { sql, values } = recordsQuery(filter);
     for (const row of this.#db.prepare(sql).iterate<RecordRow>(...values)) yield recordOf(row);
   }
 
+  /** Envelopes with the contents they name, the run that ended last first. One whose content is gone is left out. */
   *runs(): IterableIterator<CatalogRun> {
     let together: (CatalogRun & { endedAtMs: number })[] = [];
     for (const { ownDigest, ownFields, ...content } of this.#db.prepare(RUNS).iterate<RunRow>()) {
@@ -244,11 +186,13 @@ class SqliteCatalog implements Catalog {
     return row === undefined ? undefined : recordOf(row);
   }
 
+  /** Records of these digests, in no order. */
   recordsWith(digests: readonly Digest[]): CatalogRecord[] {
     const query = this.#statement(`${RECORDS} WHERE records.number IN ${numbersOf()}`);
     return query.all<RecordRow>(boundDigests(digests)).map(recordOf);
   }
 
+  /** Records of these kinds that refer to one of these digests, in no order. */
   recordsReferringTo(digests: readonly Digest[], kinds: readonly string[]): CatalogRecord[] {
     const query = this.#statement(`${RECORDS}
       WHERE records.number IN (SELECT source FROM refs WHERE target IN ${numbersOf()})
@@ -256,24 +200,28 @@ class SqliteCatalog implements Catalog {
     return query.all<RecordRow>(boundDigests(digests), JSON.stringify(kinds)).map(recordOf);
   }
 
+  /** Records whose digest begins with these hex digits. */
   recordsStarting(hex: string): CatalogRecord[] {
     const query = this.#db.prepare(`SELECT digest, kind, id, family, fields
       FROM digests CROSS JOIN records USING (number) WHERE digest BETWEEN ? AND ? ORDER BY digest`);
     return query.all<RecordRow>(...digestsBetween(hex)).map(recordOf);
   }
 
+  /** Blobs of any kind whose digest begins with these hex digits. */
   blobsStarting(hex: string): Digest[] {
     const query = `SELECT digest FROM digests WHERE digest BETWEEN ? AND ?
       AND number IN (SELECT number FROM blobs) ORDER BY digest`;
     return this.#digests(query, ...digestsBetween(hex));
   }
 
+  /** How many records of this kind there are. */
   count(kind: string): number {
     return this.#statement("SELECT count(*) AS count FROM records WHERE kind = ?").get<{ count: number }>(
       kind,
     )!.count;
   }
 
+  /** Records of this kind with one of these ids. */
   digestsOf(kind: string, ids: readonly string[]): { id: string; digest: Digest }[] {
     // One name is looked up on the way of every call to a closed rollout: without a list it takes half the time.
     const [where, value] =
@@ -287,6 +235,7 @@ class SqliteCatalog implements Catalog {
     return rows.map(({ id, digest }) => ({ id, digest: digestFromBytes(digest) }));
   }
 
+  /** One place of the blob's bytes; the book reads and checks them. */
   locate(digest: Digest): Location | undefined {
     const query = this.#statement(`SELECT packs.pack, kind, large, offset, length
       FROM blobs JOIN packs ON packs.number = blobs.pack WHERE blobs.number = ${numberOf()} ORDER BY packs.pack, entry LIMIT 1`);
@@ -308,6 +257,7 @@ class SqliteCatalog implements Catalog {
     return this.#digests(query, digestToBytes(digest));
   }
 
+  /** Records of this kind that refer to `digest`. */
   referrersOfKind(digest: Digest, kind: string): Digest[] {
     return this.#digests(
       `SELECT digest FROM refs CROSS JOIN records ON records.number = source ${withDigest("source")}
@@ -317,6 +267,7 @@ class SqliteCatalog implements Catalog {
     );
   }
 
+  /** What records of this kind refer to and the book does not hold. */
   danglingTargets(kind: string): Digest[] {
     return this.#digests(
       `SELECT DISTINCT digest FROM records CROSS JOIN refs ON refs.source = records.number ${withDigest("target")}
@@ -325,6 +276,7 @@ class SqliteCatalog implements Catalog {
     );
   }
 
+  /** Roots that went with their pack since the catalog was last rebuilt. */
   lost(): LostRecord[] {
     const rows = this.#db
       .prepare("SELECT * FROM lost ORDER BY digest")
@@ -332,16 +284,19 @@ class SqliteCatalog implements Catalog {
     return rows.map((row) => ({ digest: digestFromBytes(row.digest), kind: row.kind, pack: row.pack }));
   }
 
+  /** Blobs as stored, copies included, by kind. */
   totals(): KindTotal[] {
     const query =
       "SELECT kind, count(*) AS blobs, sum(length) AS bytes FROM blobs GROUP BY kind ORDER BY kind";
     return this.#db.prepare(query).all<KindTotal>();
   }
 
+  /** When the rows were last made from the packs, and why. */
   origin(): { readonly why: CatalogOrigin; readonly atMs: number } {
     return this.#statement("SELECT why, atMs FROM origin").get<{ why: CatalogOrigin; atMs: number }>()!;
   }
 
+  /** Whether a blob is listed at this very place. */
   lists({ digest, kind, location }: { digest: Digest; kind: string; location: Location }): boolean {
     const query = this.#statement(`SELECT packs.pack, large, kind, offset, length
       FROM blobs JOIN packs ON packs.number = blobs.pack WHERE blobs.number = ${numberOf()}`);
@@ -352,6 +307,8 @@ class SqliteCatalog implements Catalog {
     });
   }
 
+  /** Digests of all listed blobs and sources of references, and digests that no row needs. A row whose digest is gone
+   *  gives zeros. */
   *listed(): IterableIterator<Digest> {
     for (const { digest } of this.#db.prepare(LISTED).iterate<{ digest: Uint8Array }>())
       yield digestFromBytes(digest);
