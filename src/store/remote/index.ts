@@ -1,4 +1,5 @@
 export type { Bucket } from "./bucket.ts";
+export { bucketEnvironment, checkOut, remoteOf } from "./check-out.ts";
 export { requireConditions } from "./conditions.ts";
-export { bucketEnvironment, checkOut, type RemoteBook, type RemoteStay, remoteOf } from "./remote-book.ts";
+export type { RemoteBook, RemoteStay } from "./remote-book.ts";
 export { isBucketUrl, openS3Bucket } from "./s3-bucket.ts";

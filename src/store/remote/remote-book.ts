@@ -2,46 +2,23 @@
  *  Down: sealed packs, large files, and the parts of packs that other machines write now. Up: what a session of this machine
  *  flushed, as parts, and each pack when it is sealed. Packs and parts never change, and every write is conditional:
  *  of two writers of one key one fails, so nothing is lost or doubled. The catalog is made from the working copy. */
-import {
-  closeSync,
-  constants,
-  existsSync,
-  mkdirSync,
-  openSync,
-  readdirSync,
-  readFileSync,
-  renameSync,
-  rmSync,
-  statSync,
-  writeFileSync,
-} from "node:fs";
+import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { type FileHandle, open } from "node:fs/promises";
 import { join } from "node:path";
 import { threadId } from "node:worker_threads";
 import { RollbookError } from "../../base/index.ts";
-import {
-  isMissing,
-  makeDirectory,
-  OWNER_ONLY,
-  syncDirectory,
-  unlinkIfThere,
-  withLock,
-  writeAtomically,
-  writeFully,
-} from "../disk/index.ts";
+import { isMissing, makeDirectory, unlinkIfThere, writeAtomically } from "../disk/index.ts";
 import {
   type BookPaths,
   bookFault,
   bookPaths,
   footerOf,
-  largeFault,
-  PackScan,
   parseLargeName,
   parsePackName,
-  ScanBlock,
 } from "../pack/index.ts";
 import type { Bucket, BucketObject } from "./bucket.ts";
 import { unconditional } from "./conditions.ts";
+import { Incoming, sizeOf } from "./incoming.ts";
 import {
   BOOK_KEY,
   LARGE,
@@ -54,54 +31,13 @@ import {
   SESSIONS,
   sessionKey,
 } from "./remote-keys.ts";
-import { openS3Bucket } from "./s3-bucket.ts";
 
 /** A session that has not been heard of for so long is dead: its machine or its network is. */
 const SILENT_MS = 60_000;
 const BEAT_MS = 15_000;
 
-/** Another process of this machine may be bringing down a whole book. */
-const LOCK_MS = 6 * 3_600_000;
-const REMOTE_FILE = "remote.json";
 /** Large files that go up at a time: each is in memory meanwhile. */
 const PUSHED_AT_ONCE = 4;
-
-/** The bucket that a directory is the working copy of; undefined for a book that is on disk alone. */
-export async function remoteOf(root: string): Promise<RemoteBook | undefined> {
-  let text: string;
-  try {
-    text = readFileSync(join(root, REMOTE_FILE), "utf8");
-  } catch (error) {
-    if (isMissing(error)) return undefined;
-    throw error;
-  }
-  const { url } = JSON.parse(text) as { url: string };
-  return new RemoteBook(await openS3Bucket(url), root);
-}
-
-/** What the client of the bucket reads from the environment; nothing for a book on disk. */
-export function bucketEnvironment(
-  root: string,
-  env: Readonly<Record<string, string | undefined>> = process.env,
-): Record<string, string> {
-  if (!existsSync(join(root, REMOTE_FILE))) return {};
-  const wanted = Object.entries(env).filter(([name]) =>
-    /^(AWS_.*|HOME|USERPROFILE|HTTPS?_PROXY|NO_PROXY)$/i.test(name),
-  );
-  return Object.fromEntries(wanted) as Record<string, string>;
-}
-
-/** Makes the working copy of a book in a bucket, or brings it up to date. */
-export async function checkOut(url: string, root: string): Promise<RemoteBook> {
-  const remote = new RemoteBook(await openS3Bucket(url), root);
-  mkdirSync(root, { recursive: true, mode: 0o700 });
-  const [path, text] = [join(root, REMOTE_FILE), `${JSON.stringify({ url })}\n`];
-  // Other processes may read it now: it is replaced in one step, and only if it says something else.
-  if (!existsSync(path) || readFileSync(path, "utf8") !== text)
-    writeAtomically(path, Buffer.from(text), `${path}.${process.pid}-${threadId}`);
-  await remote.pull();
-  return remote;
-}
 
 /** The signs of life of a session. */
 export interface RemoteStay {
@@ -113,8 +49,7 @@ export interface RemoteStay {
 export class RemoteBook {
   readonly bucket: Bucket;
   readonly #paths: BookPaths;
-  /** Where objects lie until they are checked: laid out as a book. Used under the lock of `alone` only. */
-  readonly #incoming: BookPaths;
+  readonly #incoming: Incoming;
   readonly #pushedLarge = new Set<string>();
   #pulling: Promise<void> | undefined;
   #queued: Promise<void> | undefined;
@@ -124,7 +59,7 @@ export class RemoteBook {
   constructor(bucket: Bucket, root: string) {
     this.bucket = bucket;
     this.#paths = bookPaths(root);
-    this.#incoming = bookPaths(join(root, "tmp", "incoming"));
+    this.#incoming = new Incoming(bucket, this.#paths);
   }
 
   /** Brings down everything that was acknowledged before this call. Calls that come together share one pass. */
@@ -156,18 +91,7 @@ export class RemoteBook {
 
   /** Runs `work` while no other process of this machine brings down, recovers or replaces packs. */
   alone<T>(work: () => Promise<T>): Promise<T> {
-    const { root, packs, large } = this.#incoming;
-    const clear = () => rmSync(root, { recursive: true, force: true });
-    const whileAlone = async () => {
-      clear(); // what a crash left
-      for (const each of [packs, large]) makeDirectory(each);
-      try {
-        return await work();
-      } finally {
-        clear();
-      }
-    };
-    return withLock(join(this.#paths.locks, "remote.lock"), whileAlone, LOCK_MS);
+    return this.#incoming.alone(work);
   }
 
   /** The book.json of the bucket, or this one, if the bucket has none yet. Call before anything is written. */
@@ -206,7 +130,7 @@ export class RemoteBook {
    *  lost, or another process of this machine was first. */
   async #takeOver(id: string, isLive: boolean): Promise<void> {
     const own = footerOf(this.#paths, id);
-    if (!(await this.#fetchPack(id)))
+    if (!(await this.#incoming.fetchPack(id)))
       throw new RollbookError(
         "bucket-failed",
         { url: this.bucket.url, key: packKey(id) },
@@ -262,10 +186,10 @@ export class RemoteBook {
       if (!(await this.bucket.putNew(partKey(id, end), new Uint8Array()))) return false;
     } // Closed by a machine that may be at work on it; if it died meanwhile, another machine goes on.
     else if ((await this.bucket.nowMs()) - closing.modifiedMs < SILENT_MS) return false;
-    if (await this.#fetchPack(id)) return false; // it has been recovered elsewhere
+    if (await this.#incoming.fetchPack(id)) return false; // it has been recovered elsewhere
     // The last pull may be older than the last part: without this, what was acknowledged since would be cut off.
-    await this.#pullLarge(`${LARGE}${id}.`, (pack) => pack === id);
-    await this.#pullParts(id, parts);
+    await this.#incoming.pullLarge(`${LARGE}${id}.`, (pack) => pack === id);
+    await this.#incoming.pullParts(id, parts);
     return (sizeOf(this.#paths.openPack(id)) ?? 0) >= end;
   }
 
@@ -304,13 +228,14 @@ export class RemoteBook {
     }
     await this.alone(async () => {
       this.#agreeOn(book);
-      await this.#pullLarge(LARGE, (pack) => packs.has(pack) || parts.has(pack));
+      await this.#incoming.pullLarge(LARGE, (pack) => packs.has(pack) || parts.has(pack));
       // Of another size: it was sealed on both sides, or a power loss cut it. The pack of the bucket counts.
       for (const [id, bytes] of packs)
-        if (sizeOf(this.#paths.sealedPack(id)) !== bytes) await this.#fetchPack(id);
+        if (sizeOf(this.#paths.sealedPack(id)) !== bytes) await this.#incoming.fetchPack(id);
       // A session of this machine has everything in its own file. Asked before anything else: it may be sealed meanwhile.
       for (const [id, found] of parts)
-        if (!packs.has(id) && !existsSync(this.#ownFile(sessionOf(id)))) await this.#pullParts(id, found);
+        if (!packs.has(id) && !existsSync(this.#ownFile(sessionOf(id))))
+          await this.#incoming.pullParts(id, found);
     });
   }
 
@@ -351,71 +276,6 @@ export class RemoteBook {
       else of.push(object);
     }
     return parts;
-  }
-
-  /** Checked byte for byte before it has a name in the book. False: the bucket has no such pack. */
-  async #fetchPack(id: string): Promise<boolean> {
-    const temp = this.#incoming.sealedPack(id);
-    if (!(await this.bucket.getFile(packKey(id), temp))) return false;
-    const fault = await packFault(this.#incoming, id);
-    if (fault !== undefined) {
-      unlinkIfThere(temp);
-      throw this.#damaged(packKey(id), fault);
-    }
-    renameSync(temp, this.#paths.sealedPack(id));
-    syncDirectory(this.#paths.packs);
-    unlinkIfThere(this.#paths.openPack(id));
-    return true;
-  }
-
-  #damaged(key: string, fault: string): RollbookError {
-    return new RollbookError(
-      "damaged-object",
-      { url: this.bucket.url, key },
-      `${this.bucket.url}/${key}: ${fault}. Restore the object from a copy; nothing of it was taken over.`,
-    );
-  }
-
-  /** Adds what is new to the copy of a pack that another machine writes. */
-  async #pullParts(id: string, parts: readonly BucketObject[]): Promise<void> {
-    if (existsSync(this.#paths.sealedPack(id))) return;
-    const path = this.#paths.openPack(id);
-    let size = sizeOf(path) ?? 0;
-    for (const { key, bytes } of parts) {
-      const { offset } = parsePartKey(key)!;
-      if (offset + bytes <= size) continue;
-      if (offset > size) return; // the rest of a list that has changed: the next pull has it
-      const part = await this.bucket.get(key);
-      if (part === undefined) {
-        await this.#fetchPack(id); // sealed since the packs were listed
-        return;
-      }
-      // At its offset: a crash may have left a piece of it.
-      const fd = openSync(path, constants.O_RDWR | constants.O_CREAT, OWNER_ONLY);
-      try {
-        writeFully(fd, part, offset);
-      } finally {
-        closeSync(fd);
-      }
-      size = offset + part.length;
-    }
-  }
-
-  async #pullLarge(prefix: string, isWanted: (pack: string) => boolean): Promise<void> {
-    for await (const { key, bytes } of this.bucket.list(prefix)) {
-      const file = key.slice(LARGE.length);
-      const name = parseLargeName(file);
-      if (name === undefined || !isWanted(name.pack)) continue;
-      if (sizeOf(join(this.#paths.large, file)) === bytes) continue;
-      const temp = join(this.#incoming.large, file);
-      if (!(await this.bucket.getFile(key, temp))) continue;
-      const fault = await largeFault(this.#incoming, name.pack, { ...name, bytes });
-      if (fault !== undefined) {
-        unlinkIfThere(temp);
-        throw this.#damaged(key, fault.message);
-      }
-      renameSync(temp, join(this.#paths.large, file));
-    }
   }
 
   async #readPart(id: string, from: number, to: number): Promise<Uint8Array> {
@@ -465,25 +325,6 @@ export class RemoteBook {
   }
 }
 
-/** Undefined: every byte of the pack is as it was sealed. */
-async function packFault(paths: BookPaths, id: string): Promise<string | undefined> {
-  const scan = await PackScan.open(paths, { id, session: "", sealed: true }, { block: new ScanBlock() });
-  if (scan === undefined) return "the pack is gone";
-  try {
-    for (let item = scan.next(); item !== undefined; item = scan.next()) {
-      if (item === "more") await scan.more();
-      else if (item.type === "damage") return item.finding.message;
-    }
-    return undefined;
-  } finally {
-    await scan.close();
-  }
-}
-
 function sessionOf(pack: string): string {
   return pack.slice(0, pack.lastIndexOf("-"));
-}
-
-function sizeOf(path: string): number | undefined {
-  return statSync(path, { throwIfNoEntry: false })?.size;
 }

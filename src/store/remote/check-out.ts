@@ -1,0 +1,46 @@
+/** Which bucket a directory is the working copy of. In: a directory, or the URL of a bucket. Out: the book in the bucket. */
+import { existsSync, mkdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { threadId } from "node:worker_threads";
+import { isMissing, writeAtomically } from "../disk/index.ts";
+import { RemoteBook } from "./remote-book.ts";
+import { openS3Bucket } from "./s3-bucket.ts";
+
+const REMOTE_FILE = "remote.json";
+
+/** The bucket that a directory is the working copy of; undefined for a book that is on disk alone. */
+export async function remoteOf(root: string): Promise<RemoteBook | undefined> {
+  let text: string;
+  try {
+    text = readFileSync(join(root, REMOTE_FILE), "utf8");
+  } catch (error) {
+    if (isMissing(error)) return undefined;
+    throw error;
+  }
+  const { url } = JSON.parse(text) as { url: string };
+  return new RemoteBook(await openS3Bucket(url), root);
+}
+
+/** What the client of the bucket reads from the environment; nothing for a book on disk. */
+export function bucketEnvironment(
+  root: string,
+  env: Readonly<Record<string, string | undefined>> = process.env,
+): Record<string, string> {
+  if (!existsSync(join(root, REMOTE_FILE))) return {};
+  const wanted = Object.entries(env).filter(([name]) =>
+    /^(AWS_.*|HOME|USERPROFILE|HTTPS?_PROXY|NO_PROXY)$/i.test(name),
+  );
+  return Object.fromEntries(wanted) as Record<string, string>;
+}
+
+/** Makes the working copy of a book in a bucket, or brings it up to date. */
+export async function checkOut(url: string, root: string): Promise<RemoteBook> {
+  const remote = new RemoteBook(await openS3Bucket(url), root);
+  mkdirSync(root, { recursive: true, mode: 0o700 });
+  const [path, text] = [join(root, REMOTE_FILE), `${JSON.stringify({ url })}\n`];
+  // Other processes may read it now: it is replaced in one step, and only if it says something else.
+  if (!existsSync(path) || readFileSync(path, "utf8") !== text)
+    writeAtomically(path, Buffer.from(text), `${path}.${process.pid}-${threadId}`);
+  await remote.pull();
+  return remote;
+}
