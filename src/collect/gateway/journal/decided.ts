@@ -20,20 +20,38 @@ type ShownByRouter = Omit<RouterFrame, "bytes"> & {
   readonly candidates: readonly DecisionCandidate[];
 };
 type DecidedFields = DecisionToLog["context"]["fields"];
-type MadeByRouter = [
-  chosen: number,
-  probabilities: Decision["probabilities"],
-  reason: Decision["reason"],
-  confidence: Decision["confidence"],
-  turn: number,
-  call: number | null,
-  fields: DecidedFields,
-  monteCarlo: Decision["monteCarlo"] | null,
-  shadow: Pick<NonNullable<Decision["shadow"]>, "chosen" | "probabilities"> | null,
+type ShadowChoice = Pick<NonNullable<Decision["shadow"]>, "chosen" | "probabilities">;
+
+/** What the router made of one request. */
+interface MadeByRouter {
+  readonly decision: Decision;
+  readonly shadow: ShadowChoice | null;
+  readonly fields: DecidedFields;
+  readonly turn: number;
+  readonly call: number | null;
+}
+
+/** A decision as version 2 of an entry has it in its JSON text. */
+export type DecidedJson = [
+  shown: ShownByRouter,
+  made: [
+    chosen: number,
+    probabilities: Decision["probabilities"],
+    reason: Decision["reason"],
+    confidence: Decision["confidence"],
+    turn: number,
+    call: number | null,
+    fields: DecidedFields,
+    monteCarlo: NonNullable<Decision["monteCarlo"]> | null,
+    shadow: ShadowChoice | null,
+  ],
 ];
 
-/** A decision as it is read; version 2 of an entry holds it like this in its JSON text. */
-export type DecidedJson = [ShownByRouter, MadeByRouter];
+/** A decision as it is read. */
+interface DecidedStep {
+  readonly step: Step;
+  readonly family: Id | undefined;
+}
 
 /** The texts of a decision, which follow its numbers. */
 interface DecidedTexts {
@@ -46,8 +64,17 @@ interface DecidedTexts {
 const REASONS: readonly Decision["reason"][] = [
   ...(["policy", "below-floor", "no-policy", "only-candidate", "constraints-relaxed"] as const),
 ];
+/** Fields of a request that are numbers and have a place of their own. */
+const PLACED = ["messages", "tools", "requestTokens", "maxTokens"] as const;
 /** Of a decision without a call. */
 const NO_CALL = 0xffffffff;
+/** Where the numbers of a decision stand. Counts have 4 bytes, codes 2, amounts 8. */
+const AT = {
+  ...{ frameBytes: 0, moreBytes: 4, probabilities: 8, shadowProbabilities: 12 },
+  ...{ chosen: 16, shadowChosen: 20, turn: 24, call: 28, reason: 32, stream: 34 },
+  ...{ confidence: 36, draws: 44, drawFloor: 52 },
+  ...{ messages: 60, tools: 68, requestTokens: 76, maxTokens: 84 },
+} as const;
 /** Before the probabilities of the router, which those of its shadow follow. */
 const FIXED_BYTES = 92;
 
@@ -87,23 +114,23 @@ export function writeDecided(
 ): number {
   const { probabilities, shadow, monteCarlo } = decision;
   const { messages, tools, stream, requestTokens, maxTokens } = context.fields;
-  into.writeUInt32LE(frame.length, start);
-  into.writeUInt32LE(more.length, start + 4);
-  into.writeUInt32LE(probabilities.length, start + 8);
-  into.writeUInt32LE(shadow?.probabilities.length ?? 0, start + 12);
-  into.writeUInt32LE(decision.chosen, start + 16);
-  into.writeUInt32LE(shadow?.chosen ?? 0, start + 20);
-  into.writeUInt32LE(turn, start + 24);
-  into.writeUInt32LE(call ?? NO_CALL, start + 28);
-  into.writeUInt16LE(REASONS.indexOf(decision.reason), start + 32);
-  into.writeUInt16LE(typeof stream === "boolean" ? 1 + Number(stream) : 0, start + 34);
-  into.writeDoubleLE(decision.confidence ?? Number.NaN, start + 36);
-  into.writeDoubleLE(monteCarlo?.draws ?? Number.NaN, start + 44);
-  into.writeDoubleLE(monteCarlo?.floor ?? Number.NaN, start + 52);
-  into.writeDoubleLE(numberOf(messages), start + 60);
-  into.writeDoubleLE(numberOf(tools), start + 68);
-  into.writeDoubleLE(numberOf(requestTokens), start + 76);
-  into.writeDoubleLE(numberOf(maxTokens), start + 84);
+  into.writeUInt32LE(frame.length, start + AT.frameBytes);
+  into.writeUInt32LE(more.length, start + AT.moreBytes);
+  into.writeUInt32LE(probabilities.length, start + AT.probabilities);
+  into.writeUInt32LE(shadow?.probabilities.length ?? 0, start + AT.shadowProbabilities);
+  into.writeUInt32LE(decision.chosen, start + AT.chosen);
+  into.writeUInt32LE(shadow?.chosen ?? 0, start + AT.shadowChosen);
+  into.writeUInt32LE(turn, start + AT.turn);
+  into.writeUInt32LE(call ?? NO_CALL, start + AT.call);
+  into.writeUInt16LE(REASONS.indexOf(decision.reason), start + AT.reason);
+  into.writeUInt16LE(typeof stream === "boolean" ? 1 + Number(stream) : 0, start + AT.stream);
+  into.writeDoubleLE(decision.confidence ?? Number.NaN, start + AT.confidence);
+  into.writeDoubleLE(monteCarlo?.draws ?? Number.NaN, start + AT.draws);
+  into.writeDoubleLE(monteCarlo?.floor ?? Number.NaN, start + AT.drawFloor);
+  into.writeDoubleLE(numberOf(messages), start + AT.messages);
+  into.writeDoubleLE(numberOf(tools), start + AT.tools);
+  into.writeDoubleLE(numberOf(requestTokens), start + AT.requestTokens);
+  into.writeDoubleLE(numberOf(maxTokens), start + AT.maxTokens);
   let at = start + FIXED_BYTES;
   for (let i = 0; i < probabilities.length; i++) at = into.writeDoubleLE(probabilities[i]!, at);
   if (shadow !== undefined)
@@ -116,50 +143,54 @@ export function writeDecided(
 export function readDecided(
   from: Buffer,
   start: number,
-): { end: number; decided: (text: (bytes: number) => string) => DecidedJson } {
-  let at = start + FIXED_BYTES;
+): { end: number; decided: (text: (bytes: number) => string) => DecidedStep } {
+  let end = start + FIXED_BYTES;
   const list = (count: number) =>
     Array.from({ length: count }, () => {
-      at += 8;
-      return jsonNumber(from.readDoubleLE(at - 8));
+      end += 8;
+      return jsonNumber(from.readDoubleLE(end - 8));
     });
-  const probabilities = list(from.readUInt32LE(start + 8));
-  const shadowed = list(from.readUInt32LE(start + 12));
-  const call = from.readUInt32LE(start + 28);
-  const draws = from.readDoubleLE(start + 44);
-  const decided = (text: (bytes: number) => string): DecidedJson => {
-    const shown = JSON.parse(text(from.readUInt32LE(start))) as ShownByRouter;
-    const more = text(from.readUInt32LE(start + 4));
-    const made: MadeByRouter = [
-      from.readUInt32LE(start + 16),
+  const probabilities = list(from.readUInt32LE(start + AT.probabilities));
+  const shadowProbabilities = list(from.readUInt32LE(start + AT.shadowProbabilities));
+  const decided = (text: (bytes: number) => string): DecidedStep => {
+    const shown = JSON.parse(text(from.readUInt32LE(start + AT.frameBytes))) as ShownByRouter;
+    const more = text(from.readUInt32LE(start + AT.moreBytes));
+    const call = from.readUInt32LE(start + AT.call);
+    const draws = from.readDoubleLE(start + AT.draws);
+    const decision: Decision = {
+      chosen: from.readUInt32LE(start + AT.chosen),
       probabilities,
-      REASONS[from.readUInt16LE(start + 32)]!,
-      jsonNumber(from.readDoubleLE(start + 36)),
-      from.readUInt32LE(start + 24),
-      call === NO_CALL ? null : call,
-      { ...fieldsAt(from, start), ...(more === "" ? {} : (JSON.parse(more) as DecidedFields)) },
-      Number.isNaN(draws) ? null : { draws, floor: from.readDoubleLE(start + 52) },
-      shown.shadow === undefined ? null : { chosen: from.readUInt32LE(start + 20), probabilities: shadowed },
-    ];
-    return [shown, made];
+      reason: REASONS[from.readUInt16LE(start + AT.reason)]!,
+      confidence: jsonNumber(from.readDoubleLE(start + AT.confidence)),
+    };
+    if (!Number.isNaN(draws)) decision.monteCarlo = { draws, floor: from.readDoubleLE(start + AT.drawFloor) };
+    return stepOfRouter(shown, {
+      decision,
+      shadow: { chosen: from.readUInt32LE(start + AT.shadowChosen), probabilities: shadowProbabilities },
+      fields: { ...fieldsAt(from, start), ...(more === "" ? {} : (JSON.parse(more) as DecidedFields)) },
+      turn: from.readUInt32LE(start + AT.turn),
+      call: call === NO_CALL ? null : call,
+    });
   };
-  return { end: at, decided };
+  return { end, decided };
 }
 
-export function stepDecided([{ revision, policy, shadow, candidates }, made]: DecidedJson): Step {
-  const [chosen, probabilities, reason, confidence, turn, call, fields, monteCarlo, shadowed] = made;
+/** Of version 2 of an entry. */
+export function readDecidedJson([shown, made]: DecidedJson): DecidedStep {
+  const [chosen, probabilities, reason, confidence, turn, call, fields, monteCarlo, shadow] = made;
   const decision: Decision = { chosen, probabilities, reason, confidence };
-  if (monteCarlo !== null) decision.monteCarlo = monteCarlo!;
+  if (monteCarlo !== null) decision.monteCarlo = monteCarlo;
+  return stepOfRouter(shown, { decision, shadow, fields, turn, call });
+}
+
+function stepOfRouter(
+  { revision, policy, shadow: shadowRevision, family, candidates }: ShownByRouter,
+  { decision, shadow, fields, turn, call }: MadeByRouter,
+): DecidedStep {
   if (policy !== undefined) decision.policy = policy;
-  if (shadow !== undefined) decision.shadow = { revision: shadow, ...shadowed! };
-  return stepOf({
-    decision,
-    context: { fields },
-    candidates,
-    revision,
-    turn,
-    ...(call === null ? {} : { call }),
-  });
+  if (shadowRevision !== undefined) decision.shadow = { revision: shadowRevision, ...shadow! };
+  const called = call === null ? {} : { call };
+  return { family, step: stepOf({ decision, context: { fields }, candidates, revision, turn, ...called }) };
 }
 
 const NOTHING = new Uint8Array(0);
@@ -184,15 +215,10 @@ function hasPlace(name: string, value: DecidedFields[string]): boolean {
 }
 
 function fieldsAt(from: Buffer, start: number): DecidedFields {
-  const stream = from.readUInt16LE(start + 34);
+  const stream = from.readUInt16LE(start + AT.stream);
   const fields: Record<string, number | boolean> = {};
-  for (const [name, at] of [
-    ["messages", 60],
-    ["tools", 68],
-    ["requestTokens", 76],
-    ["maxTokens", 84],
-  ] as const) {
-    const value = from.readDoubleLE(start + at);
+  for (const name of PLACED) {
+    const value = from.readDoubleLE(start + AT[name]);
     if (Number.isFinite(value)) fields[name] = value;
   }
   if (stream > 0) fields.stream = stream === 2;

@@ -11,7 +11,7 @@ import {
   decidedBytes,
   decidedTexts,
   readDecided,
-  stepDecided,
+  readDecidedJson,
   writeDecided,
 } from "./decided.ts";
 import type { CallOutcome } from "./open-rollout.ts";
@@ -210,7 +210,7 @@ function decode(payload: Buffer): { facts: CalledFacts; extra: Partial<Extra>; e
   const target = JSON.parse(text(payload.readUInt32LE(AT.targetBytes))) as TargetFacts;
   const extra = JSON.parse(text(payload.readUInt32LE(AT.extraBytes)) || "{}") as Partial<Extra>;
   const { mediaBytes: _, decided: former = [], ...rest } = extra;
-  const decided = numbers.map((each) => each.decided(text));
+  const decided = [...former.map(readDecidedJson), ...numbers.map((each) => each.decided(text))];
   const facts: CalledFacts = {
     rollout,
     target,
@@ -226,8 +226,8 @@ function decode(payload: Buffer): { facts: CalledFacts; extra: Partial<Extra>; e
     firstByteMs: numberAt(payload, AT.firstByteMs),
     costUsd: numberAt(payload, AT.costUsd),
     usage: usageAt(payload),
-    steps: [...former, ...decided].map(stepDecided),
-    stepFamily: decided[0]?.[0].family,
+    steps: decided.map(({ step }) => step),
+    stepFamily: decided[0]?.family,
     isRenamed: (payload[AT.forms]! & RENAMED) > 0 || undefined,
     deliveries: [],
     ...rest,
