@@ -9,8 +9,8 @@ import { parseArgs } from "node:util";
 import { parseResult } from "../src/judge/bench/index.ts";
 import { brokenLinks, verifyPack, withPackFolder } from "../src/loop/pack/index.ts";
 import { svgFile } from "../src/view/charts/index.ts";
-import { benchBlocks, benchFigures } from "../src/view/report/bench-report.ts";
-import { fillBlocks, pageOfMarkdown } from "../src/view/report/markdown.ts";
+import { benchBlocks, benchFigures } from "./report/bench-report.ts";
+import { fillBlocks, pageOfMarkdown } from "./report/markdown.ts";
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
 const folder = join(root, "docs/report");

@@ -1,9 +1,9 @@
 import { spawnSync } from "node:child_process";
 import { readFileSync, statSync } from "node:fs";
 import { describe, expect, it } from "vitest";
+import { benchBlocks } from "../../scripts/report/bench-report.ts";
+import { fillBlocks, markdownTable, pageOfMarkdown } from "../../scripts/report/markdown.ts";
 import { parseResult } from "../../src/judge/bench/index.ts";
-import { benchBlocks } from "../../src/view/report/bench-report.ts";
-import { fillBlocks, markdownTable, pageOfMarkdown } from "../../src/view/report/markdown.ts";
 import { Cli } from "../support/cli.ts";
 
 const PACK = "examples/example-pack.tar";

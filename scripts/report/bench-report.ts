@@ -1,7 +1,7 @@
 /** The blocks and figures of a technical report, from the result of a benchmark suite. Pure: the same result, the same text. */
-import { plural, short, thousands } from "../../base/index.ts";
-import type { ArmResult, BenchResult, PairedDifference } from "../../judge/bench/index.ts";
-import { frontierChart, intervalChart, type MarkupElement, numberText } from "../charts/index.ts";
+import { plural, short, thousands } from "../../src/base/index.ts";
+import type { ArmResult, BenchResult, PairedDifference } from "../../src/judge/bench/index.ts";
+import { frontierChart, intervalChart, type MarkupElement, numberText } from "../../src/view/charts/index.ts";
 import { markdownTable } from "./markdown.ts";
 
 interface ReportFigure {

@@ -1,7 +1,7 @@
 /** The Markdown of our own documents: generated blocks between marks, aligned tables, and a page of HTML from it.
  *  It knows headings, paragraphs, lists, tables, code blocks, figures and inline marks; everything else is text. */
-import { element, type Markup, type MarkupElement } from "../charts/index.ts";
-import { pageOf } from "./page.ts";
+import { element, type Markup, type MarkupElement } from "../../src/view/charts/index.ts";
+import { pageOf } from "../../src/view/report/page.ts";
 
 /** Replaces what stands between `<!-- generated: NAME -->` and `<!-- end -->`. Every mark needs a block. */
 export function fillBlocks(source: string, blocks: Readonly<Record<string, string>>): string {
