@@ -133,12 +133,10 @@ async function train(context: StageContext, at: WindowAt): Promise<StageEnd> {
     });
     const { id, digest } = checkpoint.revision.record;
     made.push({
-      ...{
-        learner: parseId(learner.kind),
-        revision: { id, digest },
-        record: checkpoint.revision.digest,
-        rows,
-      },
+      learner: parseId(learner.kind),
+      revision: { id, digest },
+      record: checkpoint.revision.digest,
+      rows,
       ...exactValue(context, out),
     });
   }

@@ -110,14 +110,12 @@ export function trainerOptions(
   { temperature, seed }: { temperature: number; seed: number },
 ): Readonly<Record<string, number | string>> {
   return {
-    ...{
-      ...rest,
-      algorithm: kind,
-      weight_decay: weightDecay,
-      gradient_norm: gradientNorm,
-      temperature,
-      seed,
-    },
+    ...rest,
+    algorithm: kind,
+    weight_decay: weightDecay,
+    gradient_norm: gradientNorm,
+    temperature,
+    seed,
     ...{ clip_high: clipHigh ?? rest.clip, kl_limit: klLimit, importance_cap: importanceCap },
   };
 }

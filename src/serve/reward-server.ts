@@ -186,14 +186,12 @@ function readQuestion(body: Buffer): RewardInput | string {
       ...(prompt === undefined ? {} : { prompt }),
       ...(label === undefined || label === null ? {} : { label }),
     },
-    ...{
-      finalState: response,
-      ending: { kind: "terminal" },
-      claimed: null,
-      metrics: {},
-      durationMs: 0,
-      attempt: 1,
-    },
+    finalState: response,
+    ending: { kind: "terminal" },
+    claimed: null,
+    metrics: {},
+    durationMs: 0,
+    attempt: 1,
   };
 }
 

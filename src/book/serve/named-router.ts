@@ -35,14 +35,12 @@ export async function sealNamedRouter(
 ): Promise<Sealed<NamedRouter>> {
   const { policy, table, floor, exploration, constraints } = router;
   const record = seal(NamedRouter, {
-    ...{
-      family: parseId(family),
-      router: digestRouter(router),
-      table: table.source,
-      floor,
-      exploration,
-      seed,
-    },
+    family: parseId(family),
+    router: digestRouter(router),
+    table: table.source,
+    floor,
+    exploration,
+    seed,
     ...(policy === undefined ? {} : { policy: namedPolicy(policy) }),
     ...(constraints === undefined ? {} : { constraints }),
   });

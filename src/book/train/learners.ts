@@ -69,20 +69,18 @@ export interface Learned {
 
 const BANDITS: readonly string[] = ["ucb", "linucb", "thompson"] satisfies BanditLearner["kind"][];
 const KINDS: readonly Learner["kind"][] = [
-  ...([
-    "auto",
-    "ridge",
-    "logistic",
-    "knn",
-    "csc",
-    "ucb",
-    "linucb",
-    "thompson",
-    "bc",
-    "neural-bc",
-    "cql",
-    "ppo",
-  ] as const),
+  "auto",
+  "ridge",
+  "logistic",
+  "knn",
+  "csc",
+  "ucb",
+  "linucb",
+  "thompson",
+  "bc",
+  "neural-bc",
+  "cql",
+  "ppo",
 ];
 
 /** Plain JavaScript has no types: a misspelt learner is told before anything is cut. */

@@ -209,32 +209,9 @@ export function checkGatewayConfig(value: unknown, where = "configuration"): Gat
 
 /** What local servers are given for a key that they do not check: no secrets, and not looked for. */
 export const PLACEHOLDER_KEYS: ReadonlySet<string> = new Set([
-  ...[
-    "EMPTY",
-    "empty",
-    "none",
-    "None",
-    "null",
-    "dummy",
-    "test",
-    "local",
-    "key",
-    "token",
-    "x",
-    "-",
-    "sk-",
-    "unused",
-  ],
-  ...["ollama", "vllm", "sglang", "llama", "lmstudio", "lm-studio", "no-key", "nokey", "fake", "fake-key"],
-  ...[
-    "not-needed",
-    "not-used",
-    "no-key-required",
-    "sk-no-key-required",
-    "placeholder",
-    "dummy-key",
-    "test-key",
-  ],
+  ..."EMPTY empty none None null dummy test local key token x - sk- unused ollama vllm sglang".split(" "),
+  ..."llama lmstudio lm-studio no-key nokey fake fake-key not-needed not-used no-key-required".split(" "),
+  ..."sk-no-key-required placeholder dummy-key test-key".split(" "),
 ]);
 /** A shorter key would be found in ordinary words, and so could not be kept out of the record. */
 const MIN_KEY = 8;

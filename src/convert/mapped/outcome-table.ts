@@ -78,12 +78,10 @@ function rowFrom(
       : identities.numbered(text(columns.id));
   const { reward, terms } = candidates[0]!.outcome;
   return {
-    ...{
-      id,
-      chain: id,
-      session: id,
-      task: columns.task === undefined ? taskOfQuestion(context, id) : text(columns.task),
-    },
+    id,
+    chain: id,
+    session: id,
+    task: columns.task === undefined ? taskOfQuestion(context, id) : text(columns.task),
     ...{ family: "imported", atMs: 0, source, context, candidates },
     // No policy chose: the first candidate fills the field of the choice, without a probability.
     ...{ chosen: 0, propensity: null, reward, terminal: true, terms, rewardFrom: "imported" },

@@ -27,24 +27,20 @@ import {
 const VERIFIERS_RELEASE = "0.4.0";
 
 const CARRIED: readonly RolloutPart[] = [
-  ...([
-    "calls.cost",
-    "calls.usage",
-    "conversations.forks",
-    "conversations.thinking",
-    "conversations.tools",
-  ] as const),
-  ...([
-    "configs",
-    "ending",
-    "environment",
-    "finalState",
-    "reward",
-    "sampling",
-    "scores",
-    "seed",
-    "streams.steps",
-  ] as const),
+  "calls.cost",
+  "calls.usage",
+  "conversations.forks",
+  "conversations.thinking",
+  "conversations.tools",
+  "configs",
+  "ending",
+  "environment",
+  "finalState",
+  "reward",
+  "sampling",
+  "scores",
+  "seed",
+  "streams.steps",
   ...(["task.label", "task.payload", "times", "tokens.advantages", "tokens.ids", "tokens.rewards"] as const),
   ...(["tokens.revisions", "tokens.tokenizer", "tokens.turns"] as const),
 ];

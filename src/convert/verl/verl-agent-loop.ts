@@ -58,14 +58,12 @@ export const verlAgentLoop: TrainerFormat<VerlAgentLoopRow> = {
     field(
       "extra_fields",
       struct({
-        ...{
-          batch: orNull(TEXT),
-          content: TEXT,
-          envelope: orNull(TEXT),
-          rollout_id: TEXT,
-          task_id: TEXT,
-          group: TEXT,
-        },
+        batch: orNull(TEXT),
+        content: TEXT,
+        envelope: orNull(TEXT),
+        rollout_id: TEXT,
+        task_id: TEXT,
+        group: TEXT,
         ...{ stream: I64, min_global_steps: orNull(I64), max_global_steps: orNull(I64) },
       }),
     ),

@@ -77,14 +77,12 @@ async function estimatedPoints(request: PointsRequest): Promise<PolicyPoint[]> {
     const { table, floor, exploration, seed } = config;
     try {
       const { evaluation } = await evaluateCheckpoint(book, {
-        ...{
-          contents,
-          family: ROUTER_FAMILY,
-          order: "id",
-          table,
-          exploration: exploration.serve,
-          seed: BigInt(seed),
-        },
+        contents,
+        family: ROUTER_FAMILY,
+        order: "id",
+        table,
+        exploration: exploration.serve,
+        seed: BigInt(seed),
         ...(typeof floor === "number" ? { floor } : {}),
         checkpoint: (await checkpointOf(policy, request))!,
       });

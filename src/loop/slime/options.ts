@@ -59,13 +59,11 @@ function withPaths(settings: z.output<typeof slimeSchema>, folder: string): Slim
   const { agent, modelDir, refLoad = modelDir, dataPath, book, expId } = settings;
   return {
     ...settings,
-    ...{
-      agent: at(agent),
-      modelDir: at(modelDir),
-      refLoad: at(refLoad),
-      dataPath: at(dataPath),
-      book: at(book),
-    },
+    agent: at(agent),
+    modelDir: at(modelDir),
+    refLoad: at(refLoad),
+    dataPath: at(dataPath),
+    book: at(book),
     runDir: at(settings.runDir ?? join("slime-runs", expId)),
   };
 }

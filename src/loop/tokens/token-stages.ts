@@ -111,11 +111,9 @@ async function train(context: TokenContext, { state, window }: WindowAt): Promis
   log(`window ${window.number}: ${describeReport(report)}`);
   const revision = await sealWeights(book, {
     ...{ weights: readWeights(out), family: settings.family, id: `${config.run}-w${window.number}`, parent },
-    ...{
-      batches: [batch],
-      config: digestJson("rollbook.training-config.v1", kept),
-      seed: BigInt(config.seed),
-    },
+    batches: [batch],
+    config: digestJson("rollbook.training-config.v1", kept),
+    seed: BigInt(config.seed),
     ...given({ steps: report.steps }),
   });
   const { id, digest } = revision.record;
@@ -137,12 +135,10 @@ async function judge(context: TokenContext, { state, window }: WindowAt): Promis
   const gateway = `loop-${config.run}-h${window.number}`;
   forgetJournal(context, gateway);
   const { results } = await world.collect({
-    ...{
-      revision: await served(context, revision.record),
-      gateway,
-      seed: BigInt(config.seed),
-      samples: 1,
-    },
+    revision: await served(context, revision.record),
+    gateway,
+    seed: BigInt(config.seed),
+    samples: 1,
     ...{ rows: world.heldOut.slice(0, heldOut.rollouts), experiment: `${config.run}-h${window.number}` },
     onProgress: (now) => context.onProgress(window.number, now),
   });

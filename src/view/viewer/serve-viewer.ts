@@ -152,12 +152,10 @@ function pageQuery(query: URLSearchParams): RolloutQuery {
     Number.isFinite(Number(text(name) ?? Number.NaN)) ? Number(text(name)) : undefined;
   return {
     ...{ family: text("family"), group: text("group"), task: text("task"), experiment: text("experiment") },
-    ...{
-      model: text("model"),
-      ending: text("ending"),
-      minScore: number("minScore"),
-      sinceMs: number("sinceMs"),
-    },
+    model: text("model"),
+    ending: text("ending"),
+    minScore: number("minScore"),
+    sinceMs: number("sinceMs"),
   };
 }
 

@@ -112,12 +112,10 @@ async function runAssemble(io: Io, flags: AssembleFlags): Promise<void> {
   await withBook(io, { ...flags, mode: "write" }, async (book) => {
     const batch = await cutBatch(book, {
       ...{ target, level, family, advantage, feedback, requireVerdict, maxLength, seed, exclude },
-      ...{
-        experiment: flags.exp,
-        artifacts: flags.artifact,
-        logprobKind: flags.logprobKind,
-        tokenizer: flags.tokenizer,
-      },
+      experiment: flags.exp,
+      artifacts: flags.artifact,
+      logprobKind: flags.logprobKind,
+      tokenizer: flags.tokenizer,
       ...batchFreshness(flags),
       onProgress(done, total) {
         if (io.live && (done % 1000 === 0 || done === total)) io.err(`\rrow ${done} of ${total}`);

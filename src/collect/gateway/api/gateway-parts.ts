@@ -127,13 +127,11 @@ export function makeParts(
 function tellClosed(tell: TellEvent, clock: Clock): NonNullable<RolloutsOptions["onClosed"]> {
   return ({ id, opening, promptTokens, completionTokens, costUsd }, { ending, calls, content, envelope }) =>
     tell({
-      ...{
-        kind: "rollout",
-        atMs: clock.nowMs(),
-        rollout: id,
-        task: opening.task.id,
-        openedAtMs: opening.atMs,
-      },
+      kind: "rollout",
+      atMs: clock.nowMs(),
+      rollout: id,
+      task: opening.task.id,
+      openedAtMs: opening.atMs,
       ...{ ending: ending.kind, calls, promptTokens, completionTokens, costUsd },
       ...(ending.kind === "failed" ? { owner: ending.owner } : {}),
       ...given({ content, envelope }),

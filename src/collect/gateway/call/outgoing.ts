@@ -84,15 +84,13 @@ function isAsked(asked: unknown, wanted: unknown): boolean {
 }
 
 const NOT_RETURNED: ReadonlySet<string> = new Set([
-  ...[
-    "connection",
-    "keep-alive",
-    "transfer-encoding",
-    "proxy-authenticate",
-    "trailer",
-    "upgrade",
-    "set-cookie",
-  ],
+  "connection",
+  "keep-alive",
+  "transfer-encoding",
+  "proxy-authenticate",
+  "trailer",
+  "upgrade",
+  "set-cookie",
 ]);
 
 /** What of a reply goes back to the client. An upstream may echo a key in a header or in an error; neither passes. */

@@ -6,16 +6,14 @@ import { define, isObject, type JsonObject, tryParse } from "../dialects/index.t
 
 /** What servers add to a reply and clients leave out of a prompt. */
 const ADDED: ReadonlySet<string> = new Set([
-  ...[
-    "refusal",
-    "annotations",
-    "audio",
-    "reasoning",
-    "reasoning_content",
-    "status",
-    "index",
-    "cache_control",
-  ],
+  "refusal",
+  "annotations",
+  "audio",
+  "reasoning",
+  "reasoning_content",
+  "status",
+  "index",
+  "cache_control",
   ...["logprobs", "citations", "phase", "caller"],
 ]);
 /** An id names the same item in a reply and in the prompt, but some clients drop it: only call ids bind. */

@@ -22,15 +22,13 @@ const MAX_NAMED = 256;
 
 /** Faults of the record or of the policy behind it, besides those of the contracts: they are the same at every attempt. */
 const LASTING: ReadonlySet<string> = new Set([
-  ...[
-    "not-trusted",
-    "bad-seed",
-    "bad-config",
-    "bad-table",
-    "bad-router",
-    "bad-checkpoint",
-    "bad-safetensors",
-  ],
+  "not-trusted",
+  "bad-seed",
+  "bad-config",
+  "bad-table",
+  "bad-router",
+  "bad-checkpoint",
+  "bad-safetensors",
   ...["bad-feature-spec", "other-feature-spec"],
 ]);
 

@@ -56,18 +56,16 @@ function openingBody(id: string, opening: RolloutOpening): object {
   const { environment, task, assignment, group, seed, dataSource, maxTurns, budgetUsd } = opening;
   const { worker, attempt, claim, experiment, router } = opening;
   return {
-    ...{
-      id,
-      environment,
-      task,
-      assignment,
-      group,
-      seed: String(seed),
-      dataSource,
-      maxTurns,
-      budgetUsd,
-      router,
-    },
+    id,
+    environment,
+    task,
+    assignment,
+    group,
+    seed: String(seed),
+    dataSource,
+    maxTurns,
+    budgetUsd,
+    router,
     run: { worker, attempt, claim, experiment },
   };
 }

@@ -64,15 +64,13 @@ const RUN = [
 ].join("\n");
 
 const NAMESPACES = [
-  ...[
-    "--unshare-all",
-    "--unshare-user",
-    "--disable-userns",
-    "--uid",
-    String(TASK_UID),
-    "--gid",
-    String(TASK_UID),
-  ],
+  "--unshare-all",
+  "--unshare-user",
+  "--disable-userns",
+  "--uid",
+  String(TASK_UID),
+  "--gid",
+  String(TASK_UID),
   ...["--as-pid-1", "--die-with-parent", "--new-session", "--hostname", "sandbox", "--cap-drop", "ALL"],
   ...["--seccomp", String(FD.seccomp), "--json-status-fd", String(FD.status), "--clearenv"],
 ];

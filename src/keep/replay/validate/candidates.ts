@@ -3,14 +3,12 @@ import { type StepWindow, stepWindows } from "../tables/index.ts";
 import { type Rule, type RuleContext, sameBits } from "./rule.ts";
 
 const STEPS = [
-  ...([
-    "chain",
-    "candidates_start",
-    "candidates_count",
-    "selectable_count",
-    "selected",
-    "probability",
-  ] as const),
+  "chain",
+  "candidates_start",
+  "candidates_count",
+  "selectable_count",
+  "selected",
+  "probability",
 ] as const;
 const CANDIDATES = [
   ...(["step", "index", "id", "selectable", "labelled", "trainable", "selected", "probability"] as const),

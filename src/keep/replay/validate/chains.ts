@@ -6,16 +6,14 @@ import type { ReplayErrorCode } from "./findings.ts";
 import { type Rule, type RuleContext, sameBits } from "./rule.ts";
 
 const CHAINS = [
-  ...([
-    "source",
-    "target",
-    "ending",
-    "level",
-    "terminal",
-    "truncated",
-    "steps_start",
-    "steps_count",
-  ] as const),
+  "source",
+  "target",
+  "ending",
+  "level",
+  "terminal",
+  "truncated",
+  "steps_start",
+  "steps_count",
   ...(["tokens_count", "final_gain", "final_reward"] as const),
 ] as const;
 const STEPS = [

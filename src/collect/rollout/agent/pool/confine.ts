@@ -27,26 +27,22 @@ const PLACES = ["/usr/bin", "/bin", "/usr/local/bin"];
 const SYSTEM = ["/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/opt", "/nix/store"];
 /** Names, certificates, the time zone; no passwords and no keys. */
 const ETC = [
-  ...[
-    "alternatives",
-    "ca-certificates",
-    "group",
-    "gai.conf",
-    "host.conf",
-    "hosts",
-    "ld.so.cache",
-    "ld.so.conf",
-  ],
-  ...[
-    "ld.so.conf.d",
-    "localtime",
-    "mime.types",
-    "nsswitch.conf",
-    "passwd",
-    "pki",
-    "protocols",
-    "resolv.conf",
-  ],
+  "alternatives",
+  "ca-certificates",
+  "group",
+  "gai.conf",
+  "host.conf",
+  "hosts",
+  "ld.so.cache",
+  "ld.so.conf",
+  "ld.so.conf.d",
+  "localtime",
+  "mime.types",
+  "nsswitch.conf",
+  "passwd",
+  "pki",
+  "protocols",
+  "resolv.conf",
   ...["services", "ssl", "timezone"],
 ].map((name) => `/etc/${name}`);
 const NAMESPACES = [
@@ -133,10 +129,8 @@ function viewOf(
       .map((path) => real(resolve(path)))
       .flatMap((path) => mask(path, [...SYSTEM.map(real), ...seen, ...writable])),
     ...[agent, ...needs].flatMap((path) => ["--ro-bind", path, path]),
-    ...[
-      "--chdir",
-      [root, ...writable].some((path) => isWithin(cwd, path)) ? cwd : root === agent ? "/tmp" : root,
-    ],
+    "--chdir",
+    [root, ...writable].some((path) => isWithin(cwd, path)) ? cwd : root === agent ? "/tmp" : root,
   ];
 }
 
