@@ -3,7 +3,7 @@
 import { type Digest, given, parseId, RollbookError } from "../base/index.ts";
 import { loadPolicy, setupOf } from "../book/judge/index.ts";
 import { restoreCheckpoint } from "../book/loop/index.ts";
-import type { OpenBook } from "../book/open/index.ts";
+import { type OpenBook, readText } from "../book/open/index.ts";
 import { behaviourRouter } from "../collect/sim/index.ts";
 import { type LoopPolicy, PolicyRevision, type RevisionKey, type Sealed, seal } from "../contract/index.ts";
 import { routerOf } from "../judge/index.ts";
@@ -11,7 +11,6 @@ import { digestRouter, parseStaticTable, type Router } from "../policy/index.ts"
 import { revisionsOf, windowCandidates } from "./candidates.ts";
 import type { LoopConfig } from "./config.ts";
 import type { RunState } from "./fold.ts";
-import { readText } from "./read-text.ts";
 import type { LoopWorld } from "./world/index.ts";
 
 interface RouterRequest {

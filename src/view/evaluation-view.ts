@@ -1,7 +1,5 @@
 /** How an evaluation looks on a terminal, and as JSON. Diagnostics come before numbers, refusals and disagreements aloud. */
-import type { Digest } from "../base/index.ts";
-import type { JudgeRows, LoadedSetup, LogCheck } from "../book/judge/index.ts";
-import type { PolicyRevision } from "../contract/index.ts";
+import type { LogCheck, PolicyEvaluation } from "../book/judge/index.ts";
 import { qualityOf } from "../judge/evaluate/index.ts";
 import type {
   Banded,
@@ -22,25 +20,7 @@ import { verdictSentence } from "./data/verdict-sentence.ts";
 import { plural, short, table, thousands } from "./format.ts";
 import { CALL_COSTS } from "./gate-view.ts";
 
-interface Kept {
-  readonly promise: Digest;
-  readonly alpha: number;
-  readonly floor: number | null;
-  /** Absent where the log cannot carry the policy. */
-  readonly realised?: number;
-  readonly interval?: Interval;
-  /** The calibration rows are here, and the floor follows from them. */
-  readonly followed: boolean;
-}
-
-interface EvaluationFacts {
-  readonly judged: JudgeRows;
-  readonly setup: LoadedSetup;
-  readonly revision: PolicyRevision;
-  readonly kept: Kept | undefined;
-  /** Where quality lies, if all judged rows keep to it: estimates are cut there for people, and whole in JSON. */
-  readonly range: Range | undefined;
-}
+type EvaluationFacts = Pick<PolicyEvaluation, "judged" | "setup" | "revision" | "kept" | "range">;
 
 /** What was judged and the verdict; the figures between the two on request. */
 export function renderEvaluation(
@@ -236,7 +216,13 @@ function frontierText({ frontier, level }: Evaluation, range: Range | undefined)
   return lines.map((line) => `${line}\n`).join("");
 }
 
-function keptText({ alpha, realised, interval, floor, followed }: Kept): string {
+function keptText({
+  alpha,
+  realised,
+  interval,
+  floor,
+  followed,
+}: NonNullable<PolicyEvaluation["kept"]>): string {
   const basis = followed ? "follows from its calibration rows" : "its calibration rows are not here";
   const at = floor === null ? "no floor" : `floor ${figure(floor)}`;
   const found =

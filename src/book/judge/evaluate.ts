@@ -1,7 +1,6 @@
 /** Compares a learned policy with its baselines on rows it has not seen.
  *  In: a source of decisions, a checkpoint. Out: the evaluation, what of the log could not be used, and the refusal where the
  *  log cannot carry an estimate. Writes nothing. */
-
 import { type Digest, given, RollbookError, rngFrom } from "../../base/index.ts";
 import type { PolicyRevision } from "../../contract/index.ts";
 import { qualityOf } from "../../judge/evaluate/index.ts";
@@ -54,6 +53,7 @@ interface KeptPromise {
   readonly promise: Digest;
   readonly alpha: number;
   readonly floor: number | null;
+  /** Absent where the log cannot carry the policy. */
   readonly realised?: number;
   readonly interval?: Interval;
   /** Whether the floor was computed again from its calibration rows. */
@@ -66,7 +66,7 @@ export interface PolicyEvaluation {
   readonly setup: LoadedSetup;
   readonly revision: PolicyRevision;
   readonly kept: KeptPromise | undefined;
-  /** The stated range of quality, unless a row lies outside. */
+  /** The stated range of quality, unless a row lies outside: estimates are cut there for people, and whole in JSON. */
   readonly range: Range | undefined;
   /** Of a book: what was admitted, and the ledger of the rest. */
   readonly admitted?: AdmittedRollouts | undefined;

@@ -1,5 +1,5 @@
 export { cutWindow } from "./cut-window.ts";
-export { restoreCheckpoint } from "./restore-checkpoint.ts";
+export { restoreCheckpoint, storedWeights } from "./restore-checkpoint.ts";
 export {
   readTransitions,
   type SealedTransition,

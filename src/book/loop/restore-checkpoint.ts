@@ -1,7 +1,7 @@
 /** Brings the folder of a checkpoint back from the book. In: an open book, the record of a revision, a folder.
  *  Out: the folder, written if it is not there. */
 import { existsSync } from "node:fs";
-import { type Digest, RollbookError } from "../../base/index.ts";
+import { type Digest, given, RollbookError } from "../../base/index.ts";
 import { FloorPromise, PolicyRevision, type Sealed, seal } from "../../contract/index.ts";
 import { decodeModel, writeCheckpoint } from "../../policy/index.ts";
 import { readRecord } from "../../store/index.ts";
@@ -10,20 +10,24 @@ import type { OpenBook } from "../open/index.ts";
 export async function restoreCheckpoint(book: OpenBook, record: Digest, folder: string): Promise<void> {
   if (existsSync(folder)) return;
   const revision = seal(PolicyRevision, await readRecord(book.store, PolicyRevision, record));
-  const { digest, id } = revision.record;
-  const weights = await book.store.get(digest);
-  if (weights === undefined)
-    throw new RollbookError(
-      "missing-blob",
-      { revision: id, digest },
-      `the weights of ${id} (${digest}) are not in the book. Restore the book from a copy.`,
-    );
-  const promise = await promiseOf(book, digest);
-  const model = decodeModel(weights.bytes, id);
-  writeCheckpoint(folder, {
-    ...{ model, revision, bytes: weights.bytes },
-    ...(promise === undefined ? {} : { promise }),
-  });
+  const bytes = await storedWeights(book, revision.record);
+  const model = decodeModel(bytes, revision.record.id);
+  const promise = await promiseOf(book, revision.record.digest);
+  writeCheckpoint(folder, { model, revision, bytes, ...given({ promise }) });
+}
+
+/** The bytes of the weights of a revision. */
+export async function storedWeights(
+  { store }: Pick<OpenBook, "store">,
+  { id, digest }: Pick<PolicyRevision, "id" | "digest">,
+): Promise<Uint8Array> {
+  const weights = await store.get(digest);
+  if (weights !== undefined) return weights.bytes;
+  throw new RollbookError(
+    "missing-blob",
+    { revision: id, digest },
+    `the weights of ${id} (${digest}) are not in the book. Restore the book from a copy.`,
+  );
 }
 
 /** The floor that was promised for a policy, if one was. */

@@ -1,6 +1,4 @@
 /** Reads what a simulation starts from: tasks, models, tables. Errors name the file and what it was taken for. */
-import { readFileSync } from "node:fs";
-import { fileReason, RollbookError } from "../../base/index.ts";
 import {
   DEFAULT_MODELS,
   type KnownWorld,
@@ -11,6 +9,7 @@ import {
   type SimWorld,
 } from "../../collect/sim/index.ts";
 import { parseStaticTable, type StaticTable } from "../../policy/index.ts";
+import { readText } from "../open/index.ts";
 
 /** `tasks`: the folder that `rollbook sim generate` wrote; `models`: a YAML file (default: the built-in ones). */
 export function readWorld({ tasks, models }: { tasks: string; models?: string | undefined }): SimWorld {
@@ -25,17 +24,4 @@ export function readTable(path: string, { candidates }: KnownWorld): StaticTable
     path,
     candidates.map(({ id }) => id),
   );
-}
-
-export function readText(path: string, what: string): string {
-  try {
-    return readFileSync(path, "utf8");
-  } catch (cause) {
-    throw new RollbookError(
-      "no-file",
-      { path },
-      `${path} cannot be read as ${what}: ${fileReason(cause)}. Correct the path.`,
-      { cause },
-    );
-  }
 }

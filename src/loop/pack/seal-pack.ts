@@ -3,13 +3,12 @@
 import { cpSync, existsSync, writeFileSync } from "node:fs";
 import { dirname, isAbsolute, join, relative, sep } from "node:path";
 import { type Clock, canonicalize, parseId, RollbookError, systemClock } from "../../base/index.ts";
-import { useBook } from "../../book/open/index.ts";
+import { readText, useBook } from "../../book/open/index.ts";
 import type { RunPack, Sealed, Signer } from "../../contract/index.ts";
 import { sealPackFolder } from "../../keep/pack/index.ts";
 import { makeDirectory } from "../../store/index.ts";
 import type { Suite } from "../bench/index.ts";
 import { type LoopConfig, parseLoopConfig } from "../config.ts";
-import { readText } from "../read-text.ts";
 import { readRun } from "../run-loop.ts";
 import { loopStatus } from "../status.ts";
 import { thisCode, thisMachine } from "./this-code.ts";

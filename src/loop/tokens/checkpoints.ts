@@ -13,6 +13,7 @@ import {
 } from "node:fs";
 import { join } from "node:path";
 import { type Digest, RollbookError } from "../../base/index.ts";
+import { storedWeights } from "../../book/loop/index.ts";
 import type { BookOnDisk } from "../../book/open/index.ts";
 import { PolicyRevision, type RevisionKey, type Sealed } from "../../contract/index.ts";
 import { readSealed } from "../../keep/admit/index.ts";
@@ -54,23 +55,17 @@ export function tokenizerDigest(folder: string): Digest {
 /** `base`: the folder that the run began with; configuration and tokenizer are taken from there. */
 export async function restoreFolder(
   book: BookOnDisk,
-  { digest, id }: RevisionKey,
+  revision: RevisionKey,
   { folder, base }: { folder: string; base: string },
 ): Promise<void> {
   if (existsSync(folder)) return;
-  const weights = await book.store.get(digest);
-  if (weights === undefined)
-    throw new RollbookError(
-      "missing-blob",
-      { revision: id, digest },
-      `the weights of ${id} (${digest}) are not in the book. Restore the book from a copy.`,
-    );
+  const weights = await storedWeights(book, revision);
   const temp = `${folder}.tmp-${process.pid}`;
   rmSync(temp, { recursive: true, force: true });
   mkdirSync(temp, { recursive: true });
   for (const name of readdirSync(base))
     if (name.endsWith(".json") && !OWN_FILES.has(name)) copyFileSync(join(base, name), join(temp, name));
-  writeFileSync(join(temp, WEIGHTS_FILE), weights.bytes);
+  writeFileSync(join(temp, WEIGHTS_FILE), weights);
   renameSync(temp, folder);
 }
 

@@ -1,6 +1,6 @@
 /** A file that a configuration names; the error says what it was taken for. */
 import { readFileSync } from "node:fs";
-import { fileReason, RollbookError } from "../base/index.ts";
+import { fileReason, RollbookError } from "../../base/index.ts";
 
 export function readText(path: string, what: string): string {
   try {
