@@ -104,18 +104,7 @@ describe("a router in the gateway's configuration", () => {
   });
 
   test("says which calls a rollout has, and how to name one", async () => {
-    const { post, close, openAgain } = await routedGateway({ exploration: 0, table: { default: ["small"] } });
-    const { body } = await post("/v1/rollouts", { id: "r-1", task: { id: "t" } });
-    const ask = (model: string) =>
-      post(
-        "/v1/chat/completions",
-        { model, messages: [{ role: "user", content: "hello" }] },
-        { authorization: `Bearer ${body.apiKey}` },
-      );
-    for (const model of ["auto", "large"]) expect((await ask(model)).status).toBe(200);
-    await post("/v1/rollouts/r-1/close", {});
-    await close();
-    const book = await openAgain();
+    const book = await bookOfRollout(["auto", "large"]);
     expect((await rejectionOf(explainCall(book, "r-1"))).message).toBe(
       "r-1 has 2 calls: r-1.0 (small), r-1.1 (large). Name one of them, for example `rollbook route explain r-1.0`.",
     );
@@ -128,18 +117,7 @@ describe("a router in the gateway's configuration", () => {
   });
 
   test("lists the first 8 calls of a long rollout, and counts the rest", async () => {
-    const { post, close, openAgain } = await routedGateway({ exploration: 0, table: { default: ["small"] } });
-    const { body } = await post("/v1/rollouts", { id: "r-1", task: { id: "t" } });
-    const ask = (model: string) =>
-      post(
-        "/v1/chat/completions",
-        { model, messages: [{ role: "user", content: "hello" }] },
-        { authorization: `Bearer ${body.apiKey}` },
-      );
-    for (let i = 0; i < 11; i++) await ask(i === 10 ? "large" : "auto");
-    await post("/v1/rollouts/r-1/close", {});
-    await close();
-    const book = await openAgain();
+    const book = await bookOfRollout([...Array<string>(10).fill("auto"), "large"]);
     expect((await rejectionOf(explainCall(book, "r-1"))).message).toMatch(
       /^r-1 has 11 calls: r-1\.0 \(small\), .*r-1\.7 \(small\) and 3 more\. Name/,
     );
@@ -237,3 +215,17 @@ describe("a router in the gateway's configuration", () => {
     expect(["small", "large"]).toContain(await ask("r-1"));
   });
 });
+
+/** The book after a rollout `r-1` that asked for these models, one after the other. */
+async function bookOfRollout(models: readonly string[]) {
+  const { post, close, openAgain } = await routedGateway({ exploration: 0, table: { default: ["small"] } });
+  const { body } = await post("/v1/rollouts", { id: "r-1", task: { id: "t" } });
+  for (const model of models) {
+    const request = { model, messages: [{ role: "user", content: "hello" }] };
+    const answer = await post("/v1/chat/completions", request, { authorization: `Bearer ${body.apiKey}` });
+    expect(answer.status).toBe(200);
+  }
+  await post("/v1/rollouts/r-1/close", {});
+  await close();
+  return openAgain();
+}

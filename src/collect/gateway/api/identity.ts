@@ -41,8 +41,6 @@ export function parsePath(url: string): ApiPath {
   return { path, query, rollout: rollout === undefined ? undefined : decodePart(rollout) };
 }
 
-/** What a key gives: everything, or one rollout. */
-type KeyFacts = Caller;
 /** What a rollout's key says. */
 type KeyText = Pick<Caller, "rollout" | "owner">;
 
@@ -50,7 +48,8 @@ export class Gatekeeper {
   readonly #tokens: readonly string[];
   readonly #secret: string | undefined;
   readonly #isOpen: (rollout: string) => boolean;
-  readonly #known = new Map<string, KeyFacts>();
+  /** What each known key gives: everything, or one rollout. */
+  readonly #known = new Map<string, Caller>();
   readonly #name: string | undefined;
 
   /** `name`: of this gateway, where keys say who owns a rollout. Keys that name no owner stay good. */
@@ -89,7 +88,7 @@ export class Gatekeeper {
     return { isOwner, rollout, owner };
   }
 
-  #factsOf(key: string | undefined): KeyFacts {
+  #factsOf(key: string | undefined): Caller {
     const known = key === undefined ? undefined : this.#known.get(key);
     if (known !== undefined) return known;
     const facts = { isOwner: this.#isOwner(key), ...(key === undefined ? NO_ROLLOUT : this.#rolloutOf(key)) };
