@@ -53,8 +53,6 @@ function usageError(error: CommanderError): RollbookError {
     "wrong-usage",
     { problem: error.code },
     `${message}${/[.?]$/.test(message) ? "" : "."}${place} See --help.`,
-    {
-      cause: error,
-    },
+    { cause: error },
   );
 }

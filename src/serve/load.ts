@@ -313,9 +313,7 @@ function readText(path: string): string {
       "no-file",
       { path },
       `${path} cannot be read. Correct its name in the configuration.`,
-      {
-        cause,
-      },
+      { cause },
     );
   }
 }

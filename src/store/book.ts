@@ -113,9 +113,7 @@ function checkedId(paths: BookPaths): string {
       "no-book",
       { root },
       `${root} is not a book. Create one, or name another directory.`,
-      {
-        cause,
-      },
+      { cause },
     );
   }
   const fault = bookFault(bytes);

@@ -54,9 +54,7 @@ export function loadSigner(keyring: Keyring): Signer | undefined {
       error.code,
       { path: keyring.keyPath, ...error.fields },
       `${keyring.keyPath}: ${error.message}`,
-      {
-        cause: error,
-      },
+      { cause: error },
     );
   }
 }

@@ -56,9 +56,7 @@ function readSecret(path: string, variable: string): Buffer {
       "no-key",
       { variable },
       `${variable} names ${path}, which cannot be read. Correct it.`,
-      {
-        cause,
-      },
+      { cause },
     );
   }
 }
