@@ -7,7 +7,7 @@ import { type CallContext, ModelCall, reservationUsd } from "../call/index.ts";
 import type { Dialect, RequestFacts } from "../dialects/index.ts";
 import { type RedactOptions, redactValue } from "../redact/index.ts";
 import { cannotRecord, HttpRefusal, parseBody } from "../wire/index.ts";
-import type { ApiPath, Caller } from "./identity.ts";
+import { type ApiPath, type Caller, upstreamPath } from "./identity.ts";
 import { refuseSecrets } from "./redact-requests.ts";
 
 /** As long as a record takes it. */
@@ -51,8 +51,8 @@ export function callStarter(
       reservationUsd(request, { bodyBytes: body.length, price: routes.dearest(request.model) });
     const rollout =
       caller.rollout === undefined ? rollouts.openSingle() : rollouts.enter(caller.rollout, mayCostUsd);
-    const below = path.path.slice("/v1".length) + path.query;
-    const call = new ModelCall({ dialect, body, rawHeaders, path: below, rollout, response }, context);
+    const incoming = { dialect, body, rawHeaders, path: upstreamPath(path), rollout, response };
+    const call = new ModelCall(incoming, context);
     if (embed === undefined || prompt === undefined) {
       call.start(request);
       return undefined;

@@ -11,10 +11,9 @@ import type { Rollouts } from "../rollouts/index.ts";
 import type { Routes, Upstream } from "../upstream/index.ts";
 import { HttpRefusal, parseBody } from "../wire/index.ts";
 import { decideRoute } from "./decide-route.ts";
-import { addFeedback } from "./feedback.ts";
-import { type ApiPath, type Caller, decodePart } from "./identity.ts";
-import { redactClosing, redactOpening } from "./redact-requests.ts";
-import { check, closeRequest, openRequest } from "./requests.ts";
+import { type ApiPath, type Caller, decodePart, upstreamPath } from "./identity.ts";
+import { redactClosing, redactFeedback, redactOpening } from "./redact-requests.ts";
+import { check, closeRequest, feedbackRequest, openRequest, splitCall } from "./requests.ts";
 
 interface ControlApiOptions {
   readonly rollouts: Rollouts;
@@ -96,9 +95,7 @@ export class ControlApi {
       throw new HttpRefusal(404, "not-found", `there is nothing at ${path.path}.`);
     requireOwner(caller);
     const value = body.length === 0 ? {} : parseBody(body);
-    const { redact, rollouts } = this.#deps;
-    if (path.path === "/v1/feedback")
-      return sendJson(response, 200, await addFeedback(rollouts, value, redact));
+    if (path.path === "/v1/feedback") return sendJson(response, 200, await this.#addFeedback(value));
     if (closed !== undefined) return sendJson(response, 200, await this.close(decodePart(closed), value));
     const { created, ...opened } = await this.open(value);
     sendJson(response, created ? 201 : 200, opened);
@@ -116,6 +113,16 @@ export class ControlApi {
   close(rollout: string, value: unknown): ReturnType<Rollouts["close"]> {
     const { redact, rollouts } = this.#deps;
     return rollouts.close(rollout, redactClosing(check(closeRequest, value), redact));
+  }
+
+  /** An outcome for a rollout or one of its calls, at any time. Before the rollout is sealed it waits in its journal;
+   *  afterwards it is a record of its own. No outcome is ever made up: a rollout without one stays unlabelled. */
+  #addFeedback(value: unknown): Promise<{ added: boolean }> {
+    const { redact, rollouts } = this.#deps;
+    const { call, rollout, ...grade } = redactFeedback(check(feedbackRequest, value), redact);
+    if (call === undefined) return rollouts.grade(rollout!, grade);
+    const named = splitCall(call);
+    return rollouts.grade(named.rollout, { ...grade, call: named.call });
   }
 
   /** An agent may ask it, as it may call models. */
@@ -140,7 +147,7 @@ export class ControlApi {
       throw new HttpRefusal(404, "model_not_found", "no model of that name is known.");
     const upstream = this.#deps.upstreams.get(target.upstream)!;
     const { returned, maxErrorBytes: maxBytes } = this.#deps;
-    const to = { upstream, model, target, body, path: path.path.slice(3) + path.query };
+    const to = { upstream, model, target, body, path: upstreamPath(path) };
     passThrough({ ...to, request, response, returned, maxBytes });
   }
 }

@@ -7,6 +7,7 @@ import { idFault } from "../../../base/index.ts";
 import { HttpRefusal } from "../wire/index.ts";
 
 const ROLLOUT_HEADER = "x-rollbook-rollout";
+const API_ROOT = "/v1";
 const KEY_PREFIX = "rb-";
 /** Between a rollout and the gateway that owns it. No id and no name of a gateway holds it. */
 const OWNED_BY = "@";
@@ -39,6 +40,11 @@ export function parsePath(url: string): ApiPath {
   // A base URL that ends in /v1 makes some SDKs say it twice.
   const path = (rollout === undefined ? whole : (rest ?? "/")).replace(/^(?:\/v1)+(?=\/|$)/, "/v1");
   return { path, query, rollout: rollout === undefined ? undefined : decodePart(rollout) };
+}
+
+/** Path and query below `/v1`, as an upstream is asked for them. */
+export function upstreamPath({ path, query }: ApiPath): string {
+  return path.slice(API_ROOT.length) + query;
 }
 
 /** What a rollout's key says. */
