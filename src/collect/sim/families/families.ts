@@ -2,21 +2,19 @@
 import { RollbookError } from "../../../base/index.ts";
 import type { Family } from "./family.ts";
 import { gridPlanning } from "./grid-planning.ts";
-import { jsBugfix } from "./js-bugfix.ts";
-import { jsImplement } from "./js-implement.ts";
 import { jsonTransform } from "./json-transform.ts";
 import { logForensics } from "./log-forensics.ts";
-import { pyBugfix } from "./py-bugfix.ts";
-import { pyImplement } from "./py-implement.ts";
+import { bugfixFamily, implementFamily } from "./pipeline/index.ts";
 import { regexFromExamples } from "./regex-from-examples.ts";
 import { sqlQuery } from "./sql-query.ts";
 import { wordProblems } from "./word-problems.ts";
 
 export const FAMILIES: readonly Family[] = [
-  jsBugfix,
-  jsImplement,
-  pyBugfix,
-  pyImplement,
+  // A small module with mistakes in it, to be repaired; and a function, to be written from what it does.
+  bugfixFamily("js-bugfix", "javascript"),
+  implementFamily("js-implement", "javascript"),
+  bugfixFamily("py-bugfix", "python"),
+  implementFamily("py-implement", "python"),
   jsonTransform,
   logForensics,
   regexFromExamples,
