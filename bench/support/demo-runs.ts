@@ -6,7 +6,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type Rng, rngFrom } from "../../src/base/index.ts";
-import type { DemoSummary } from "../../src/view/demo-summary.ts";
+import type { DemoSummary } from "../../src/view/runs/demo-summary.ts";
 import { MAIN, requireBuild } from "./build.ts";
 import { printTable } from "./interleave.ts";
 

@@ -2,7 +2,7 @@
 import { parseId } from "../base/index.ts";
 import { copyOf, isBook, useBook, workingCopy } from "../book/open/index.ts";
 import type { LoopPolicy } from "../contract/index.ts";
-import type { LoopStatus, WindowStatus } from "../view/loop-view.ts";
+import type { LoopStatus, WindowStatus } from "../view/runs/loop-view.ts";
 import type { LoopConfig } from "./config.ts";
 import { activityOf, isRunning } from "./control.ts";
 import { type LoopWindow, type RunState, runDigest } from "./fold.ts";

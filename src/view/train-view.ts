@@ -3,7 +3,7 @@ import type { OnlineTrained, TrainedPolicy } from "../book/train/index.ts";
 import type { FloorPromise } from "../contract/index.ts";
 import type { CscReport, CurvePoint, NeuralReport, ValueReport } from "../learn/index.ts";
 import { figure, plural, short } from "./format.ts";
-import { renderCurve } from "./learning-curve.ts";
+import { renderCurve } from "./runs/learning-curve.ts";
 
 interface TrainedFacts extends TrainedPolicy {
   readonly out: string;

@@ -3,8 +3,8 @@ import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { systemClock } from "../../src/base/clock.ts";
 import { BOOK_SCENES, runTour } from "../../src/loop/tour/index.ts";
-import type { DemoSummary } from "../../src/view/demo-summary.ts";
 import { short } from "../../src/view/format.ts";
+import type { DemoSummary } from "../../src/view/runs/demo-summary.ts";
 import { Cli } from "../support/cli.ts";
 
 const SIZE = "--windows 1 --rollouts 40";

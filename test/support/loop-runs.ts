@@ -1,6 +1,6 @@
 /** Loops of the small world by the command line, each with a book of its own. */
 import { systemClock } from "../../src/base/clock.ts";
-import type { LoopStatus } from "../../src/view/loop-view.ts";
+import type { LoopStatus } from "../../src/view/runs/loop-view.ts";
 import { Cli } from "./cli.ts";
 import { writeLoop } from "./loop-world.ts";
 

@@ -14,8 +14,8 @@ import {
   shippedSuites,
 } from "../../loop/bench/index.ts";
 import { sealBenchPack } from "../../loop/pack/index.ts";
-import { renderAblation, renderBench, renderChanges } from "../../view/bench-view.ts";
 import { jsonLine } from "../../view/format.ts";
+import { renderAblation, renderBench, renderChanges } from "../../view/judge/bench-view.ts";
 import { addCommand, addGroup } from "../command.ts";
 import type { Io } from "../io.ts";
 import { signerOf } from "./pack.ts";

@@ -6,9 +6,14 @@ import { evaluateCheckpoint, evaluateKnownTarget, evaluateOnChains } from "../..
 import { readAnySpec } from "../../book/train/index.ts";
 import { smallLogRemedy } from "../../judge/ope/index.ts";
 import { SPLIT_UNITS, type SplitUnit } from "../../learn/index.ts";
-import { chainsJson, renderChains } from "../../view/chain-view.ts";
-import { evaluationJson, renderEvaluation, renderTarget, targetJson } from "../../view/evaluation-view.ts";
 import { jsonLine, plural } from "../../view/format.ts";
+import { chainsJson, renderChains } from "../../view/judge/chain-view.ts";
+import {
+  evaluationJson,
+  renderEvaluation,
+  renderTarget,
+  targetJson,
+} from "../../view/judge/evaluation-view.ts";
 import { renderAdmitted } from "../../view/ledger-view.ts";
 import { addCommand } from "../command.ts";
 import type { Io } from "../io.ts";

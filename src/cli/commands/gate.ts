@@ -11,7 +11,7 @@ import type { GateMethod } from "../../judge/index.ts";
 import type { Range } from "../../judge/ope/index.ts";
 import { writeAtomically } from "../../store/index.ts";
 import { jsonLine } from "../../view/format.ts";
-import { refusalText, renderVerdict } from "../../view/gate-view.ts";
+import { refusalText, renderVerdict } from "../../view/judge/gate-view.ts";
 import { renderAdmitted } from "../../view/ledger-view.ts";
 import { addCommand } from "../command.ts";
 import type { Io } from "../io.ts";

@@ -15,7 +15,7 @@ import {
 import type { Progress, RolloutResult, RowForm } from "../../collect/rollout/index.ts";
 import { type FailureOwner, failureOwner } from "../../contract/index.ts";
 import { jsonLine, plural } from "../../view/format.ts";
-import { renderComparison, renderReport, renderSummary } from "../../view/launch-view.ts";
+import { renderComparison, renderReport, renderSummary } from "../../view/runs/launch-view.ts";
 import { addCommand, seedOption } from "../command.ts";
 import { interruptible } from "../interrupted.ts";
 import type { Io } from "../io.ts";

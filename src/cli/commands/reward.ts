@@ -5,7 +5,7 @@ import { rewardReport } from "../../book/judge/index.ts";
 import { type Isolation, loadAgent } from "../../collect/rollout/index.ts";
 import { serveRewards } from "../../serve/index.ts";
 import { jsonLine } from "../../view/format.ts";
-import { renderRewards } from "../../view/reward-view.ts";
+import { renderRewards } from "../../view/judge/reward-view.ts";
 import { addCommand, addGroup } from "../command.ts";
 import { interrupted } from "../interrupted.ts";
 import type { Io } from "../io.ts";

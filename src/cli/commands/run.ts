@@ -13,7 +13,7 @@ import {
   windowStatus,
 } from "../../loop/index.ts";
 import { jsonLine, plural, thousands } from "../../view/format.ts";
-import { renderLoop, renderLoopProgress, renderTransition } from "../../view/loop-view.ts";
+import { renderLoop, renderLoopProgress, renderTransition } from "../../view/runs/loop-view.ts";
 import { addCommand, addGroup } from "../command.ts";
 import { interruptible } from "../interrupted.ts";
 import type { Io } from "../io.ts";

@@ -4,7 +4,7 @@ import { RollbookError } from "../../base/index.ts";
 import { type Identity, identityOf } from "../../book/collect/index.ts";
 import { keyringOf } from "../../book/open/index.ts";
 import { ISOLATIONS, type Isolation, type Progress } from "../../collect/rollout/index.ts";
-import { renderProgress } from "../../view/launch-view.ts";
+import { renderProgress } from "../../view/runs/launch-view.ts";
 import type { Io } from "../io.ts";
 import { type BookFlags, bookRoot } from "../with-book.ts";
 import { addFreshnessOptions, budgetsOf, type FreshnessFlags } from "./freshness-options.ts";

@@ -3,8 +3,8 @@
 import { rewardReport } from "../../book/judge/index.ts";
 import { useBook } from "../../book/open/index.ts";
 import { readWorld } from "../../book/sim/index.ts";
-import type { DemoLearner, DemoSummary, DemoWindow, StageTime } from "../../view/demo-summary.ts";
 import type { RunLearner, RunWindow } from "../../view/report/run-facts.ts";
+import type { DemoLearner, DemoSummary, DemoWindow, StageTime } from "../../view/runs/demo-summary.ts";
 import type { LoopConfig } from "../config.ts";
 import { loopFolder } from "../control.ts";
 import type { RunState } from "../fold.ts";

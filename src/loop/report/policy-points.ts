@@ -6,7 +6,7 @@ import type { BookOnDisk } from "../../book/open/index.ts";
 import { readWorld } from "../../book/sim/index.ts";
 import { expectedOutcome, optimalPolicy, policyOfRouter, ROUTER_FAMILY } from "../../collect/sim/index.ts";
 import type { LoopPolicy } from "../../contract/index.ts";
-import type { CostQualityPoint } from "../../view/demo-summary.ts";
+import type { CostQualityPoint } from "../../view/runs/demo-summary.ts";
 import { revisionsOf } from "../candidates.ts";
 import type { LoopConfig } from "../config.ts";
 import { type RunState, servedAfter } from "../fold.ts";

@@ -7,7 +7,7 @@ import type {
   IntervalFacts,
   LedgerFacts,
   StageTime,
-} from "../demo-summary.ts";
+} from "../runs/demo-summary.ts";
 
 export type RunLearner = Omit<DemoLearner, "exactValue"> & { readonly exactValue?: number | undefined };
 

@@ -12,8 +12,8 @@ import {
   type TableFormat,
 } from "../../../convert/tables/index.ts";
 import { SPLIT_UNITS, type SplitUnit } from "../../../learn/index.ts";
-import { renderLogCheck } from "../../../view/evaluation-view.ts";
 import { jsonLine, plural } from "../../../view/format.ts";
+import { renderLogCheck } from "../../../view/judge/evaluation-view.ts";
 import { admittedJson, renderAdmitted } from "../../../view/ledger-view.ts";
 import { addCommand, addGroup } from "../../command.ts";
 import type { Io } from "../../io.ts";

@@ -14,10 +14,10 @@ import {
   writeDemo,
 } from "../../../loop/index.ts";
 import { writeAtomically } from "../../../store/index.ts";
-import type { DemoSummary } from "../../../view/demo-summary.ts";
-import { renderDemo, renderStage } from "../../../view/demo-view.ts";
 import { jsonLine, paint } from "../../../view/format.ts";
-import { renderLoopProgress, transitionFacts } from "../../../view/loop-view.ts";
+import type { DemoSummary } from "../../../view/runs/demo-summary.ts";
+import { renderDemo, renderStage } from "../../../view/runs/demo-view.ts";
+import { renderLoopProgress, transitionFacts } from "../../../view/runs/loop-view.ts";
 import { addCommand, seedOption } from "../../command.ts";
 import { interruptible } from "../../interrupted.ts";
 import { hasColor, type Io } from "../../io.ts";

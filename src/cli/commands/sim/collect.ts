@@ -4,7 +4,7 @@ import { wrongUsage } from "../../../book/decisions/index.ts";
 import { collectDecisions, meanReward, standardErrors } from "../../../book/sim/index.ts";
 import { BEHAVIOURS, type Behaviour } from "../../../collect/sim/index.ts";
 import { jsonLine } from "../../../view/format.ts";
-import { renderCollected } from "../../../view/sim-view.ts";
+import { renderCollected } from "../../../view/runs/sim-view.ts";
 import { addCommand } from "../../command.ts";
 import { interruptible } from "../../interrupted.ts";
 import type { Io } from "../../io.ts";

@@ -3,7 +3,7 @@ import { type Command, InvalidArgumentError, Option } from "commander";
 import { ENGINES, type EngineChoice, generateTaskFolder } from "../../../book/sim/index.ts";
 import { DIFFICULTIES, type Difficulty, FAMILIES } from "../../../collect/sim/index.ts";
 import { jsonLine, plural } from "../../../view/format.ts";
-import { renderTasks } from "../../../view/sim-view.ts";
+import { renderTasks } from "../../../view/runs/sim-view.ts";
 import { addCommand, seedOption } from "../../command.ts";
 import type { Io } from "../../io.ts";
 import { positiveWhole } from "../../options/numbers.ts";

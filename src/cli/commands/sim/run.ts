@@ -5,7 +5,7 @@ import { wrongUsage } from "../../../book/decisions/index.ts";
 import { type FamilySummary, simulate, summarise } from "../../../book/sim/index.ts";
 import type { RolloutResult } from "../../../collect/rollout/index.ts";
 import { jsonLine, plural } from "../../../view/format.ts";
-import { renderSimulated } from "../../../view/sim-view.ts";
+import { renderSimulated } from "../../../view/runs/sim-view.ts";
 import { addCommand } from "../../command.ts";
 import { interruptible } from "../../interrupted.ts";
 import type { Io } from "../../io.ts";

@@ -1,6 +1,7 @@
 /** The demo as a terminal shows it: one line for each stage, and one screen at the end. Rendered from the summary alone. */
+
+import { type Paint, page, plural, short, table } from "../format.ts";
 import type { DemoRefusal, DemoSummary, DemoWindow, StageTime } from "./demo-summary.ts";
-import { type Paint, page, plural, short, table } from "./format.ts";
 
 export function renderDemo(
   summary: DemoSummary,

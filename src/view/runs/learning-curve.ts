@@ -1,7 +1,7 @@
 /** A learning curve as a plot for a terminal. In: points. Out: lines, the training loss as dots and the held-out loss as
  *  circles, on one scale. Pure. */
-import type { CurvePoint } from "../learn/index.ts";
-import { figure } from "./format.ts";
+import type { CurvePoint } from "../../learn/index.ts";
+import { figure } from "../format.ts";
 
 const WIDTH = 60;
 const HEIGHT = 10;

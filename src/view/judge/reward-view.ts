@@ -1,6 +1,6 @@
 /** How an analysis of rewards looks on a terminal. In: the report. Out: text. */
-import type { RewardDistribution, RewardReport } from "../judge/index.ts";
-import { figure, table } from "./format.ts";
+import type { RewardDistribution, RewardReport } from "../../judge/index.ts";
+import { figure, table } from "../format.ts";
 
 export function renderRewards(report: RewardReport): string {
   const lines = [

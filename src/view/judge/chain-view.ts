@@ -1,8 +1,8 @@
 /** How an evaluation of whole chains looks on a terminal, and as JSON. Diagnostics come before numbers. */
-import type { ChainEvaluation } from "../judge/index.ts";
-import { type Interval, type PanelResult, panelText } from "../judge/ope/index.ts";
-import type { SplitUnit } from "../learn/index.ts";
-import { figure, plural } from "./format.ts";
+import type { ChainEvaluation } from "../../judge/index.ts";
+import { type Interval, type PanelResult, panelText } from "../../judge/ope/index.ts";
+import type { SplitUnit } from "../../learn/index.ts";
+import { figure, plural } from "../format.ts";
 
 interface ShownChains {
   readonly evaluation: ChainEvaluation;

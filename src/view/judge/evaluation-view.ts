@@ -1,6 +1,6 @@
 /** How an evaluation looks on a terminal, and as JSON. Diagnostics come before numbers, refusals and disagreements aloud. */
-import type { LogCheck, PolicyEvaluation } from "../book/judge/index.ts";
-import { qualityOf } from "../judge/evaluate/index.ts";
+import type { LogCheck, PolicyEvaluation } from "../../book/judge/index.ts";
+import { qualityOf } from "../../judge/evaluate/index.ts";
 import type {
   Banded,
   ContenderReport,
@@ -8,16 +8,16 @@ import type {
   KnownTargetReport,
   Measure,
   Valued,
-} from "../judge/index.ts";
+} from "../../judge/index.ts";
 import {
   diagnosticLines,
   estimatedLines,
   type Interval,
   type PanelResult,
   type Range,
-} from "../judge/ope/index.ts";
-import { verdictSentence } from "./data/verdict-sentence.ts";
-import { plural, short, table, thousands } from "./format.ts";
+} from "../../judge/ope/index.ts";
+import { verdictSentence } from "../data/verdict-sentence.ts";
+import { plural, short, table, thousands } from "../format.ts";
 import { CALL_COSTS } from "./gate-view.ts";
 
 type EvaluationFacts = Pick<PolicyEvaluation, "judged" | "setup" | "revision" | "kept" | "range">;

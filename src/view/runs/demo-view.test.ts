@@ -1,9 +1,9 @@
 import { describe, expect, it } from "vitest";
-import { DEMO_SUMMARY } from "../../test/support/demo-summary.ts";
+import { DEMO_SUMMARY } from "../../../test/support/demo-summary.ts";
+import { paint } from "../format.ts";
+import { renderReport } from "../report/render-report.ts";
 import type { DemoWindow } from "./demo-summary.ts";
 import { renderDemo, renderStage, rewardPlot } from "./demo-view.ts";
-import { paint } from "./format.ts";
-import { renderReport } from "./report/render-report.ts";
 
 function windowOf(index: number, mean: number, servedValue: number): DemoWindow {
   return {

@@ -1,7 +1,7 @@
 /** How a launch looks: one line while it runs, tables when it is over. In: progress, reports. Out: text. */
-import type { LaunchComparison, LaunchReport, MeanInterval } from "../book/collect/index.ts";
-import type { Progress } from "../collect/rollout/index.ts";
-import { figure, page, plural, table, thousands } from "./format.ts";
+import type { LaunchComparison, LaunchReport, MeanInterval } from "../../book/collect/index.ts";
+import type { Progress } from "../../collect/rollout/index.ts";
+import { figure, page, plural, table, thousands } from "../format.ts";
 
 /** `done 12/64  failed 2 (agent 1, provider 1)  1 234 tokens  $0.01  3.2/s  16 s left` */
 export function renderProgress(progress: Progress): string {

@@ -1,6 +1,6 @@
 /** A training loop as people read it: one line a window, and what serves now. */
-import { short } from "../base/index.ts";
-import { plural, table } from "./format.ts";
+import { short } from "../../base/index.ts";
+import { plural, table } from "../format.ts";
 
 /** One of several learners that a window compares. */
 interface CandidateStatus {

@@ -1,6 +1,6 @@
 /** Results of benchmark suites as people read them. */
-import type { ArmChange, ArmResult, BenchResult, PairedDifference } from "../judge/bench/index.ts";
-import { plural, table, thousands } from "./format.ts";
+import type { ArmChange, ArmResult, BenchResult, PairedDifference } from "../../judge/bench/index.ts";
+import { plural, table, thousands } from "../format.ts";
 
 export function renderBench(result: BenchResult): string {
   const { suite, tasks, decisions, repetitions, known, arms } = result;

@@ -5,16 +5,16 @@ import {
   type ObservedReward,
   sayDistance,
   sayObserved,
-} from "../book/sim/index.ts";
-import type { Progress } from "../collect/rollout/index.ts";
+} from "../../book/sim/index.ts";
+import type { Progress } from "../../collect/rollout/index.ts";
 import {
   type Behaviour,
   DIFFICULTIES,
   type FamilyValues,
   type KnownValues,
   type TasksMeta,
-} from "../collect/sim/index.ts";
-import { figure, plural, table } from "./format.ts";
+} from "../../collect/sim/index.ts";
+import { figure, plural, table } from "../format.ts";
 
 export function renderSimulated(ran: {
   progress: Progress;

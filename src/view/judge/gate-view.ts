@@ -1,7 +1,7 @@
 /** How a gate's verdict looks on a terminal. */
-import type { GateVerdict, Sealed } from "../contract/index.ts";
-import { judgeShareOf, smallLogRemedy } from "../judge/ope/index.ts";
-import { plural, short, table, thousands } from "./format.ts";
+import type { GateVerdict, Sealed } from "../../contract/index.ts";
+import { judgeShareOf, smallLogRemedy } from "../../judge/ope/index.ts";
+import { plural, short, table, thousands } from "../format.ts";
 
 export function renderVerdict(
   { record, digest }: Sealed<GateVerdict>,
