@@ -133,3 +133,10 @@ export function firstNonFinite(column: Float32Array | Float64Array): number {
 export function carry(word: number): number {
   return (word & 0x7f800000) + 0x00800000;
 }
+
+/** The sum of products, from the first place to the last. */
+export function dot(a: Float64Array, b: Float64Array): number {
+  let sum = 0;
+  for (let i = 0; i < a.length; i++) sum += a[i]! * b[i]!;
+  return sum;
+}

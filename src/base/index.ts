@@ -7,6 +7,7 @@ export {
   columnTag,
   type DType,
   digestColumn,
+  dot,
   dtypeOf,
   emptyColumn,
   firstNonFinite,

@@ -1,5 +1,5 @@
 /** Where a run stands, in plain facts: from its records, and from the process that runs it, if there is one. */
-import { parseId } from "../base/index.ts";
+import { given, parseId } from "../base/index.ts";
 import { copyOf, isBook, useBook, workingCopy } from "../book/open/index.ts";
 import type { LoopPolicy } from "../contract/index.ts";
 import type { LoopStatus, WindowStatus } from "../view/runs/loop-view.ts";
@@ -45,10 +45,10 @@ export function windowStatus(window: LoopWindow): WindowStatus {
     ...{ window: window.number, state: window.state! },
     rollouts: window.at("sealed")?.step.rollouts ?? window.at("collecting")?.step.rollouts ?? 0,
     collectedBy: nameOf(planned.policy),
-    ...defined({ behaviourValue: planned.value, optimum: planned.best }),
+    ...given({ behaviourValue: planned.value, optimum: planned.best }),
     ...(scored === undefined ? {} : { rows: scored.rows, rewardMean: scored.rewardMean }),
     ...(judged === undefined ? {} : { outcome: judged.outcome, reasons: judged.reasons }),
-    ...defined({ estimate: judged?.estimate, candidates: candidateStatus(window) }),
+    ...given({ estimate: judged?.estimate, candidates: candidateStatus(window) }),
     // The gate judges decisions; weights that sample tokens are measured by whole rollouts, without a verdict.
     ...(judged?.estimate === undefined
       ? {}
@@ -57,7 +57,7 @@ export function windowStatus(window: LoopWindow): WindowStatus {
       ? {}
       : {
           serves: final.state === "released" ? final.revision.id : nameOf(final.policy),
-          ...defined({ servedValue: final.value }),
+          ...given({ servedValue: final.value }),
         }),
   };
 }
@@ -68,16 +68,11 @@ function candidateStatus(window: LoopWindow): WindowStatus["candidates"] {
   const judged = window.at("judged")?.step.candidates;
   return trained?.map(({ learner, revision, value }, i) => ({
     ...{ learner, revision: revision.id },
-    ...defined({ value, estimate: judged?.[i]?.estimate, outcome: judged?.[i]?.outcome }),
-    ...defined({ reasons: judged?.[i]?.reasons }),
+    ...given({ value, estimate: judged?.[i]?.estimate, outcome: judged?.[i]?.outcome }),
+    ...given({ reasons: judged?.[i]?.reasons }),
   }));
 }
 
 function nameOf(policy: LoopPolicy): string {
   return policy.kind === "behaviour" ? "behaviour" : policy.revision.id;
-}
-
-/** Without the fields that are undefined. */
-function defined<T extends object>(facts: T): { [K in keyof T]?: Exclude<T[K], undefined> } {
-  return Object.fromEntries(Object.entries(facts).filter(([, value]) => value !== undefined)) as never;
 }

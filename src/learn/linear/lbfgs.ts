@@ -1,6 +1,7 @@
 /** Minimises a smooth function by L-BFGS (Nocedal and Wright, algorithms 7.4 and 7.5) with a backtracking line search.
  *  In: a start, a function that returns its value and writes its gradient. Out: the last point, in the start's array.
  *  Deterministic: additions in a fixed order, nothing drawn. Meant for convex losses. */
+import { dot } from "../../base/index.ts";
 
 export interface Minimised {
   readonly value: number;
@@ -97,12 +98,6 @@ function remember(
   if (!(curvature > 1e-12 * dot(change, change))) return;
   pairs.push({ move, change, inverse: 1 / curvature });
   if (pairs.length > moved.memory) pairs.shift();
-}
-
-function dot(a: Float64Array, b: Float64Array): number {
-  let sum = 0;
-  for (let i = 0; i < a.length; i++) sum += a[i]! * b[i]!;
-  return sum;
 }
 
 function addScaled(target: Float64Array, other: Float64Array, scale: number): void {

@@ -1,7 +1,7 @@
 /** A multilayer perceptron on the kernels: forward, and backward by hand.
  *  In: a workspace, a shape, the most rows of a minibatch. Out: parameters and gradient as two flat blocks of one layout,
  *  so that optimizers and target networks see one vector. Inside, widths are padded with zeros, which stay zeros. */
-import { drawNormal, type Rng } from "../../base/index.ts";
+import { dot, drawNormal, type Rng } from "../../base/index.ts";
 import type { Tensors } from "../../policy/index.ts";
 import type { VectorPart } from "./optimizer.ts";
 import { type Floats, padded, type TensorSpace } from "./tensor-space.ts";
@@ -142,12 +142,6 @@ function orthonormal(count: number, size: number, rng: Rng): Float64Array[] {
     basis.push(vector.map((each) => each / length));
   }
   return basis;
-}
-
-function dot(a: Float64Array, b: Float64Array): number {
-  let sum = 0;
-  for (let i = 0; i < a.length; i++) sum += a[i]! * b[i]!;
-  return sum;
 }
 
 function layOut({ inputs, hidden, outputs }: MlpShape): { layers: readonly LayerPlace[]; size: number } {

@@ -3,6 +3,7 @@
  *    Σ s·(y − b_a − (w_0 + w_a)·x)² + λ_0·‖w_0‖² + λ·Σ‖w_a‖²:
  *  the part w_0 that all candidates share takes what makes a question hard for every one of them, so that few outcomes of a
  *  candidate suffice for its own part. The biases are free. Deterministic: fixed order, nothing drawn. */
+import { dot } from "../../base/index.ts";
 import type { SparseRows } from "../rows/index.ts";
 
 interface RidgeOutcomes {
@@ -239,10 +240,4 @@ class RidgeSystem {
     }
     return diagonal;
   }
-}
-
-function dot(a: Float64Array, b: Float64Array): number {
-  let sum = 0;
-  for (let i = 0; i < a.length; i++) sum += a[i]! * b[i]!;
-  return sum;
 }
