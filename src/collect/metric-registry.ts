@@ -3,9 +3,17 @@
 
 type MetricLabels = Readonly<Record<string, string | number>>;
 
-export interface MetricFamily {
+/** What is measured, by name, and what each number means. */
+interface MetricHelp<Counter extends string, Gauge extends string, Histogram extends string> {
+  readonly counter?: Readonly<Record<Counter, string>>;
+  readonly gauge?: Readonly<Record<Gauge, string>>;
+  readonly histogram?: Readonly<Record<Histogram, string>>;
+}
+
+interface MetricFamily {
   readonly help: string;
-  readonly type: "counter" | "gauge" | "histogram";
+  readonly type: keyof MetricHelp<never, never, never>;
+  readonly series: Map<string, MetricSeries>;
 }
 
 export interface MetricSeries {
@@ -21,28 +29,33 @@ const BOUNDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5,
 /** Labels come from configuration and from us, never from clients; a bound all the same. */
 const MAX_SERIES = 2000;
 
-export class MetricRegistry<Name extends string> {
-  readonly #families: ReadonlyMap<string, MetricFamily & { readonly series: Map<string, MetricSeries> }>;
+export class MetricRegistry<
+  Counter extends string = never,
+  Gauge extends string = never,
+  Histogram extends string = never,
+> {
+  readonly #families = new Map<string, MetricFamily>();
 
-  constructor(families: Readonly<Record<Name, MetricFamily>>) {
-    const all = Object.entries<MetricFamily>(families);
-    this.#families = new Map(all.map(([name, family]) => [name, { ...family, series: new Map() }]));
+  constructor(helps: MetricHelp<Counter, Gauge, Histogram>) {
+    for (const type of ["counter", "gauge", "histogram"] as const)
+      for (const [name, help] of Object.entries<string>(helps[type] ?? {}))
+        this.#families.set(name, { help, type, series: new Map() });
   }
 
-  count(name: Name, labels: MetricLabels = {}, by = 1): void {
+  count(name: Counter, labels: MetricLabels = {}, by = 1): void {
     this.series(name, labels).value += by;
   }
 
-  set(name: Name, value: number, labels: MetricLabels = {}): void {
+  set(name: Gauge, value: number, labels: MetricLabels = {}): void {
     this.series(name, labels).value = value;
   }
 
-  observe(name: Name, seconds: number, labels: MetricLabels = {}): void {
+  observe(name: Histogram, seconds: number, labels: MetricLabels = {}): void {
     addTo(this.series(name, labels), seconds);
   }
 
   /** For what happens too often to look its series up each time. */
-  series(name: Name, labels: MetricLabels = {}): MetricSeries {
+  series(name: Counter | Gauge | Histogram, labels: MetricLabels = {}): MetricSeries {
     const { series, type } = this.#families.get(name)!;
     let key = "";
     for (const label in labels) key += `${labels[label]}\n`;

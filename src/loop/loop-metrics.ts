@@ -5,15 +5,11 @@ import type { LoopWindow } from "./fold.ts";
 
 export class LoopMetrics {
   readonly #registry = new MetricRegistry({
-    rollbook_loop_windows: { type: "gauge", help: "Windows that the run will have." },
-    rollbook_loop_window: { type: "gauge", help: "The window that advanced last." },
-    rollbook_loop_transitions_total: {
-      type: "counter",
-      help: "Transitions sealed by this process, by state reached.",
-    },
-    rollbook_loop_collected: {
-      type: "gauge",
-      help: "Rollouts of the window that collects: done, total, dead.",
+    counter: { rollbook_loop_transitions_total: "Transitions sealed by this process, by state reached." },
+    gauge: {
+      rollbook_loop_windows: "Windows that the run will have.",
+      rollbook_loop_window: "The window that advanced last.",
+      rollbook_loop_collected: "Rollouts of the window that collects: done, total, dead.",
     },
   });
 

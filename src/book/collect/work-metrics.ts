@@ -6,10 +6,12 @@ import type { Agent, Progress } from "../../collect/rollout/index.ts";
 /** Counts the rollouts of one worker process. */
 export class WorkerMetrics {
   readonly #registry = new MetricRegistry({
-    rollbook_worker_begun_total: { type: "counter", help: "Rollouts begun by this worker." },
-    rollbook_worker_running: { type: "gauge", help: "Rollouts whose agent runs now." },
-    rollbook_worker_receipts_total: { type: "counter", help: "Uploads by the outcome on their receipts." },
-    rollbook_worker_agent_seconds: { type: "histogram", help: "How long agents ran, failures included." },
+    counter: {
+      rollbook_worker_begun_total: "Rollouts begun by this worker.",
+      rollbook_worker_receipts_total: "Uploads by the outcome on their receipts.",
+    },
+    gauge: { rollbook_worker_running: "Rollouts whose agent runs now." },
+    histogram: { rollbook_worker_agent_seconds: "How long agents ran, failures included." },
   });
   #running = 0;
 
@@ -40,20 +42,13 @@ export class WorkerMetrics {
 /** Where a launch and its queue stand now. */
 export function launchPage(progress: Progress, queue: QueueCounts): string {
   const registry = new MetricRegistry({
-    rollbook_launch_rollouts: {
-      type: "gauge",
-      help: "Rollouts of the launch: total, done, earlier, dead, truncated.",
-    },
-    rollbook_launch_failed: { type: "gauge", help: "Sealed failures by owner." },
-    rollbook_launch_tokens: { type: "gauge", help: "Tokens of the rollouts that are done." },
-    rollbook_launch_cost_usd: { type: "gauge", help: "Cost of the rollouts that are done." },
-    rollbook_launch_mean_reward: {
-      type: "gauge",
-      help: "Mean reward of labelled rollouts; no sample while there is none.",
-    },
-    rollbook_queue_items: {
-      type: "gauge",
-      help: "Items of the queue by state, those of other launches included.",
+    gauge: {
+      rollbook_launch_rollouts: "Rollouts of the launch: total, done, earlier, dead, truncated.",
+      rollbook_launch_failed: "Sealed failures by owner.",
+      rollbook_launch_tokens: "Tokens of the rollouts that are done.",
+      rollbook_launch_cost_usd: "Cost of the rollouts that are done.",
+      rollbook_launch_mean_reward: "Mean reward of labelled rollouts; no sample while there is none.",
+      rollbook_queue_items: "Items of the queue by state, those of other launches included.",
     },
   });
   for (const state of ["total", "done", "earlier", "dead", "truncated"] as const)

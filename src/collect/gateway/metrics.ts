@@ -1,7 +1,7 @@
 /** What a gateway counts. In: what happened. Out: one page in the Prometheus text format. */
-import { addTo, type MetricFamily, MetricRegistry, type MetricSeries } from "../metric-registry.ts";
+import { addTo, MetricRegistry, type MetricSeries } from "../metric-registry.ts";
 
-const HELP = {
+const COUNTERS = {
   rollbook_gateway_calls_total: "Model calls by upstream, model, status and outcome.",
   rollbook_gateway_tokens_total: "Tokens by model and direction, as reported by upstreams.",
   rollbook_gateway_cost_usd_total: "Cost by model, from the configured prices.",
@@ -28,18 +28,6 @@ const GAUGES = {
   rollbook_gateway_seal_backlog: "Rollouts that wait to be sealed.",
 } as const;
 
-const familiesOf = <Name extends string>(type: MetricFamily["type"], helps: Readonly<Record<Name, string>>) =>
-  Object.fromEntries(Object.entries<string>(helps).map(([name, help]) => [name, { type, help }])) as Record<
-    Name,
-    MetricFamily
-  >;
-
-const FAMILIES = {
-  ...familiesOf("counter", HELP),
-  ...familiesOf("gauge", GAUGES),
-  ...familiesOf("histogram", HISTOGRAMS),
-};
-
 interface CallFacts {
   readonly upstream: string;
   readonly model: string;
@@ -52,7 +40,11 @@ interface CallFacts {
   readonly costUsd: number | undefined;
 }
 
-export class Metrics extends MetricRegistry<keyof typeof FAMILIES> {
+export class Metrics extends MetricRegistry<
+  keyof typeof COUNTERS,
+  keyof typeof GAUGES,
+  keyof typeof HISTOGRAMS
+> {
   readonly #calls = new Map<
     string,
     Record<"calls" | "seconds" | "firstByte" | "prompt" | "completion" | "cost", MetricSeries>
@@ -62,7 +54,7 @@ export class Metrics extends MetricRegistry<keyof typeof FAMILIES> {
   readonly #deliveries: Record<"sent" | "aborted", MetricSeries>;
 
   constructor() {
-    super(FAMILIES);
+    super({ counter: COUNTERS, gauge: GAUGES, histogram: HISTOGRAMS });
     this.#commits = this.series("rollbook_gateway_commit_seconds");
     const delivery = (each: string) => this.series("rollbook_gateway_delivery_total", { delivery: each });
     this.#deliveries = { sent: delivery("sent"), aborted: delivery("aborted") };
