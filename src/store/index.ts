@@ -11,6 +11,7 @@ export { type Book, type BookOptions, openBook } from "./book.ts";
 export {
   type Catalog,
   type CatalogRecord,
+  type CatalogRun,
   describeRecord,
   isSignedKind,
   openCatalog,

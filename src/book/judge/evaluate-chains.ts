@@ -17,7 +17,7 @@ interface ChainRequest extends JudgeRequest {
   readonly discount: number;
 }
 
-interface JudgedChains {
+export interface JudgedChains {
   readonly evaluation: ChainEvaluation;
   readonly unit: SplitUnit;
   /** Rows the policy was trained or calibrated on. */

@@ -6,22 +6,14 @@ import {
   type BlobStore,
   type Catalog,
   type CatalogRecord,
+  type CatalogRun,
   describeRecord,
   referencesOf,
 } from "../../store/index.ts";
 
-export interface IndexedRecord {
-  readonly digest: Digest;
-  readonly kind: string;
-  readonly id?: string;
-  readonly family?: string;
-  readonly fields: Readonly<Record<string, unknown>>;
-}
-
-export interface IndexedRun {
-  readonly envelope: IndexedRecord;
-  readonly content: IndexedRecord;
-}
+/** What a record says of itself, whether a catalog has it or a scan. */
+export type IndexedRecord = CatalogRecord;
+export type IndexedRun = CatalogRun;
 
 export interface BookIndex {
   /** Sorted by id, then digest. */
@@ -52,27 +44,24 @@ export const SHORTEST_PREFIX = 4;
 /** Through a catalog that is up to date. */
 export function catalogIndex(catalog: Catalog): BookIndex {
   return {
-    ofKind: (kind) => [...catalog.records({ kind })].map(toIndexed).sort(byIdAndDigest),
+    ofKind: (kind) => [...catalog.records({ kind })].sort(byIdAndDigest),
     named(name) {
       const found = new Map([...catalog.records({ id: name })].map((record) => [record.digest, record]));
       const prefix = prefixOf(name);
       if (prefix !== undefined)
         for (const record of catalog.recordsStarting(prefix)) found.set(record.digest, record);
-      return [...found.values()].map(toIndexed).sort(byIdAndDigest);
+      return [...found.values()].sort(byIdAndDigest);
     },
     blobsNamed(name) {
       const prefix = prefixOf(name);
       return prefix === undefined ? [] : catalog.blobsStarting(prefix);
     },
-    record(digest) {
-      const found = catalog.record(digest);
-      return found === undefined ? undefined : toIndexed(found);
-    },
+    record: (digest) => catalog.record(digest),
     digestsOf: (kind, ids) => catalog.digestsOf(kind, ids),
-    runs: () => catalog.runs() as Iterable<IndexedRun>,
-    recordsWith: (digests) => catalog.recordsWith(digests).map(toIndexed).sort(byIdAndDigest),
+    runs: () => catalog.runs(),
+    recordsWith: (digests) => catalog.recordsWith(digests).sort(byIdAndDigest),
     about: (subjects, kind) =>
-      catalog.recordsReferringTo(subjects, kind).map(toIndexed).filter(isAbout(subjects)).sort(byIdAndDigest),
+      catalog.recordsReferringTo(subjects, kind).filter(isAbout(subjects)).sort(byIdAndDigest),
     attestationsOf: (subject) => catalog.referrersOfKind(subject, Attestation.kind),
     tombstonesOf: (erased) => catalog.referrersOfKind(erased, Tombstone.kind),
     lostSubjects: () =>
@@ -148,10 +137,6 @@ function runsIn(records: ReadonlyMap<Digest, IndexedRecord>): IndexedRun[] {
 function prefixOf(name: string): string | undefined {
   const hex = name.replace(/^sha256:/, "").toLowerCase();
   return hex.length >= SHORTEST_PREFIX && /^[0-9a-f]{1,64}$/.test(hex) ? hex : undefined;
-}
-
-function toIndexed(record: CatalogRecord): IndexedRecord {
-  return record as IndexedRecord;
 }
 
 function byIdAndDigest(a: IndexedRecord, b: IndexedRecord): number {

@@ -2,7 +2,7 @@
  *  In: rows, an Rng. Out: the value of any policy on them, by the off-policy panel and row by row. Pure.
  *  A value is a plain mean where outcomes are known (`known`), else the panel's DR estimate (`DR`): differences, frontiers
  *  and bands are paired with it row by row. */
-import { given, type Rng, RollbookError } from "../../base/index.ts";
+import { given, RollbookError } from "../../base/index.ts";
 import { armsOf, denseSpec, fieldsOf } from "../../learn/index.ts";
 import { makeFeatureReader } from "../../policy/index.ts";
 import {
@@ -21,12 +21,12 @@ import {
   type LoggedDecisions,
   meanOverUnits,
   outcomeWidth,
+  type PanelOptions,
   type PanelResult,
   predictionsFrom,
   type Range,
   type RewardPredictions,
   recalibrate,
-  type SupportLimits,
   sensitivityBounds,
   supportFaults,
   type Units,
@@ -36,17 +36,13 @@ import {
 } from "../ope/index.ts";
 import { type JudgedRow, type Measure, measuresIn, qualityOf, requireRows } from "./judged-row.ts";
 
-export interface EvaluationOptions {
-  readonly rng: Rng;
-  readonly level?: number;
-  readonly replicates?: number;
-  readonly limits?: SupportLimits;
-  /** The share of the log that the rows are; a refusal of a small log says how large the whole log must be. */
-  readonly judgeShare?: number | undefined;
+export interface EvaluationOptions
+  extends Pick<
+    PanelOptions,
+    "rng" | "level" | "replicates" | "limits" | "judgeShare" | "estimatePropensities"
+  > {
   /** Where outcomes lie, stated before the data. Absent: as observed. */
   readonly ranges?: Readonly<Partial<Record<"quality" | "cost", Range>>> | undefined;
-  /** For logs without propensities: estimate them, and never certify. Otherwise such a log is an error. */
-  readonly estimatePropensities?: boolean;
 }
 
 export interface Support {

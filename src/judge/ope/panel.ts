@@ -33,7 +33,7 @@ import {
 import { type EstimateBias, type PanelEntry, panelEntries } from "./panel-estimators.ts";
 import { explainFaults, type SupportFault, type SupportLimits, supportFaults } from "./support.ts";
 
-interface PanelOptions {
+export interface PanelOptions {
   readonly rng: Rng;
   readonly level?: number;
   readonly replicates?: number;
@@ -44,7 +44,7 @@ interface PanelOptions {
   readonly judgeShare?: number | undefined;
   /** Predictions of a model that has not seen these rows; otherwise a ridge model is cross-fitted. */
   readonly predictions?: RewardPredictions;
-  /** For logs without propensities: estimate them and label the result. Otherwise such logs are an error. */
+  /** For logs without propensities: estimate them, and certify nothing. Otherwise such logs are an error. */
   readonly estimatePropensities?: boolean;
 }
 

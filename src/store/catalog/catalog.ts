@@ -3,14 +3,7 @@
  *  both come to the same rows. Whole entries only: naming damage is the scan's work. Never needed to read a blob. */
 import { existsSync } from "node:fs";
 import { join } from "node:path";
-import {
-  compareUtf8,
-  type Digest,
-  digestFromBytes,
-  digestToBytes,
-  type Json,
-  RollbookError,
-} from "../../base/index.ts";
+import { compareUtf8, type Digest, digestFromBytes, digestToBytes, RollbookError } from "../../base/index.ts";
 import { RolloutEnvelope } from "../../contract/index.ts";
 import type { Location } from "../blob/index.ts";
 import {
@@ -43,7 +36,7 @@ export interface CatalogRecord {
   readonly kind: string;
   readonly id?: string;
   readonly family?: string;
-  readonly fields: Json;
+  readonly fields: Readonly<Record<string, unknown>>;
 }
 
 interface CatalogRun {
@@ -383,6 +376,6 @@ function recordOf(row: RecordRow): CatalogRecord {
     kind: row.kind,
     ...(row.id === null ? {} : { id: row.id }),
     ...(row.family === null ? {} : { family: row.family }),
-    fields: JSON.parse(row.fields) as Json,
+    fields: JSON.parse(row.fields) as CatalogRecord["fields"],
   };
 }

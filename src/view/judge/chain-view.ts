@@ -1,17 +1,14 @@
 /** How an evaluation of whole chains looks on a terminal, and as JSON. Diagnostics come before numbers. */
-import type { ChainEvaluation } from "../../judge/index.ts";
+import type { JudgedChains } from "../../book/judge/index.ts";
 import { type Interval, type PanelResult, panelText } from "../../judge/ope/index.ts";
-import type { SplitUnit } from "../../learn/index.ts";
 import { figure, plural } from "../format.ts";
 
-interface ShownChains {
-  readonly evaluation: ChainEvaluation;
-  readonly unit: SplitUnit;
-  readonly leftOut: number;
-  readonly unlabelled: number;
-}
-
-export function renderChains({ evaluation, unit, leftOut, unlabelled }: ShownChains): string {
+export function renderChains({
+  evaluation,
+  unit,
+  leftOut,
+  unlabelled,
+}: Omit<JudgedChains, "refusal">): string {
   const { rows, episodes, units, horizon, discount, behaviour, contenders, comparisons } = evaluation;
   const left = leftOut === 0 ? "" : `; ${leftOut} rows that it has seen are left out`;
   const open = unlabelled === 0 ? "" : `; ${unlabelled} rows of episodes without an outcome are left out`;
@@ -30,7 +27,7 @@ export function renderChains({ evaluation, unit, leftOut, unlabelled }: ShownCha
   ].join("\n");
 }
 
-export function chainsJson({ evaluation, unit, leftOut, unlabelled }: ShownChains): object {
+export function chainsJson({ evaluation, unit, leftOut, unlabelled }: Omit<JudgedChains, "refusal">): object {
   const { contenders, ...rest } = evaluation;
   return {
     ...rest,

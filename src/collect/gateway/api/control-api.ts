@@ -2,26 +2,17 @@
  *  on. In: a request and who asks. Out: the response, or a refusal that is thrown. */
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { resolve } from "node:path";
-import type { PromptVectors } from "../../../policy/index.ts";
 import type { Book } from "../../../store/index.ts";
 import { passThrough, type Returned } from "../call/index.ts";
 import { textAt } from "../dialects/index.ts";
-import type { RedactOptions } from "../redact/index.ts";
 import type { Rollouts } from "../rollouts/index.ts";
-import type { Routes, Upstream } from "../upstream/index.ts";
 import { HttpRefusal, parseBody } from "../wire/index.ts";
-import { decideRoute } from "./decide-route.ts";
+import { decideRoute, type RouteDeps } from "./decide-route.ts";
 import { type ApiPath, type Caller, decodePart, upstreamPath } from "./identity.ts";
 import { redactClosing, redactFeedback, redactOpening } from "./redact-requests.ts";
 import { check, closeRequest, feedbackRequest, openRequest, splitCall } from "./requests.ts";
 
-interface ControlApiOptions {
-  readonly rollouts: Rollouts;
-  readonly routes: Routes;
-  readonly upstreams: ReadonlyMap<string, Upstream>;
-  readonly redact: RedactOptions;
-  /** The vectors of a prompt, for the router. */
-  readonly embed?: ((prompt: string) => Promise<PromptVectors | undefined>) | undefined;
+interface ControlApiOptions extends RouteDeps {
   readonly returned: Returned;
   readonly maxErrorBytes: number;
   /** Where rollouts are sealed. */

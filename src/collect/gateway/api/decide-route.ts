@@ -27,6 +27,16 @@ interface RouteReply {
   >[];
 }
 
+/** What a decision is made with. */
+export interface RouteDeps {
+  readonly rollouts: Rollouts;
+  readonly routes: Routes;
+  readonly upstreams: ReadonlyMap<string, Upstream>;
+  readonly redact: RedactOptions;
+  /** The vectors of a prompt, for the router. */
+  readonly embed?: ((prompt: string) => Promise<PromptVectors | undefined>) | undefined;
+}
+
 export async function decideRoute(
   { rollouts, routes, upstreams, redact, embed }: RouteDeps,
   body: JsonObject,
@@ -51,14 +61,6 @@ export async function decideRoute(
       ...{ id: each, probability: its, selectable, reasons },
     })),
   };
-}
-
-interface RouteDeps {
-  readonly rollouts: Rollouts;
-  readonly routes: Routes;
-  readonly upstreams: ReadonlyMap<string, Upstream>;
-  readonly redact: RedactOptions;
-  readonly embed?: ((prompt: string) => Promise<PromptVectors | undefined>) | undefined;
 }
 
 const NONE: ReadonlySet<string> = new Set();
