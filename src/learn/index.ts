@@ -30,6 +30,7 @@ export {
   type LoggedData,
   type LoggedPpoConfig,
   makeCartPole,
+  type NetworkConfig,
   type NeuralBcConfig,
   type NeuralReport,
   type OnlineReport,

@@ -1,5 +1,6 @@
 /** A summary of a demo with every case that the report draws: several learners, refusals, exclusions, a kept policy. */
-import type { DemoLearner, DemoSummary, DemoWindow, LineageNode } from "../../src/view/runs/demo-summary.ts";
+import type { LineageNode } from "../../src/view/charts/index.ts";
+import type { DemoLearner, DemoSummary, DemoWindow } from "../../src/view/runs/demo-summary.ts";
 
 const digest = (seed: string) =>
   `sha256:${[...seed.padEnd(64, "5c3f")].map((each) => (each.charCodeAt(0) % 16).toString(16)).join("")}`;

@@ -1,19 +1,10 @@
 /** The flags of trainings whose policy is a network. */
 import { type Command, InvalidArgumentError } from "commander";
 import { given } from "../../base/index.ts";
+import type { NetworkConfig } from "../../learn/index.ts";
 import { nonNegative, positiveWhole, share, wholeNumber } from "./numbers.ts";
 
-export interface NetworkFlags {
-  hidden?: readonly number[];
-  steps?: number;
-  batch?: number;
-  rate?: number;
-  decay?: number;
-  holdout?: number;
-  every?: number;
-  patience?: number;
-  members?: number;
-}
+export type NetworkFlags = Omit<NetworkConfig, "spec">;
 
 export function addNetworkOptions(command: Command, defaults: { steps: number; patience: number }): Command {
   return command

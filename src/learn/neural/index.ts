@@ -8,4 +8,4 @@ export { type NeuralBcConfig, trainNeuralBc } from "./neural-bc.ts";
 export { type PpoConfig, type PpoWorld, trainPpo } from "./ppo.ts";
 export type { NeuralReport, OnlineReport } from "./report.ts";
 export { type StoredLearner, type StoredRow, StoredRows } from "./stored-rows.ts";
-export type { LoggedData } from "./train-network.ts";
+export type { LoggedData, NetworkConfig } from "./train-network.ts";

@@ -1,6 +1,6 @@
 /** The sealed records of a run as a graph: which was made from which. In: the windows of a run. Out: nodes and edges. */
 import type { Digest } from "../../base/index.ts";
-import type { LineageEdge, LineageNode } from "../../view/runs/demo-summary.ts";
+import type { LineageEdge, LineageNode } from "../../view/charts/index.ts";
 import { revisionsOf } from "../candidates.ts";
 import type { LoopConfig } from "../config.ts";
 import type { LoopWindow, RunState } from "../fold.ts";

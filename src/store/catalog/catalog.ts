@@ -39,7 +39,7 @@ export interface CatalogRecord {
   readonly fields: Readonly<Record<string, unknown>>;
 }
 
-interface CatalogRun {
+export interface CatalogRun {
   readonly envelope: CatalogRecord;
   readonly content: CatalogRecord;
 }

@@ -6,7 +6,7 @@ export { type Flow, type FlowLink, type FlowNode, flowChart } from "./flow-chart
 export { frontierChart } from "./frontier-chart.ts";
 export { intervalChart } from "./interval-chart.ts";
 export { type ChartLine, lineChart } from "./line-chart.ts";
-export { lineageChart } from "./lineage-chart.ts";
+export { type LineageEdge, type LineageNode, lineageChart } from "./lineage-chart.ts";
 export { element, type Markup, type MarkupElement, renderMarkup } from "./markup.ts";
 export { rewardChart } from "./reward-chart.ts";
 export { numberText } from "./scale.ts";

@@ -2,24 +2,24 @@
 import { drawing, label, place } from "./frame.ts";
 import { element, type Markup, type MarkupElement } from "./markup.ts";
 
-type LineageKind = "rollouts" | "batch" | "revision" | "verdict" | "release";
-
-interface LineageMark {
+export interface LineageNode {
+  /** Unique in the graph. */
   readonly id: string;
-  readonly kind: LineageKind;
+  readonly kind: "rollouts" | "batch" | "revision" | "verdict" | "release";
   /** From 1. */
   readonly window: number;
   readonly label: string;
+  /** Of the sealed record. */
   readonly digest: string;
 }
 
-interface LineageLink {
+export interface LineageEdge {
   readonly from: string;
   readonly to: string;
   readonly label: string;
 }
 
-const COLUMNS: readonly { readonly kind: LineageKind; readonly name: string }[] = [
+const COLUMNS: readonly { readonly kind: LineageNode["kind"]; readonly name: string }[] = [
   { kind: "rollouts", name: "rollouts" },
   { kind: "batch", name: "batch" },
   { kind: "revision", name: "policy" },
@@ -34,14 +34,14 @@ const ROW = 46;
 const LANE_GAP = 26;
 const WIDTH = LEFT + 4 * COLUMN + BOX_WIDTH + 1;
 
-interface PlacedMark extends LineageMark {
+interface PlacedMark extends LineageNode {
   readonly x: number;
   readonly y: number;
   /** Where its lane begins. */
   readonly lane: number;
 }
 
-export function lineageChart(nodes: readonly LineageMark[], links: readonly LineageLink[]): MarkupElement {
+export function lineageChart(nodes: readonly LineageNode[], links: readonly LineageEdge[]): MarkupElement {
   const { placed, height } = placeMarks(nodes);
   const byId = new Map(placed.map((mark) => [mark.id, mark]));
   const known = links.flatMap((each) => {
@@ -70,7 +70,7 @@ export function lineageChart(nodes: readonly LineageMark[], links: readonly Line
   );
 }
 
-function placeMarks(nodes: readonly LineageMark[]): { placed: PlacedMark[]; height: number } {
+function placeMarks(nodes: readonly LineageNode[]): { placed: PlacedMark[]; height: number } {
   const windows = [...new Set(nodes.map(({ window }) => window))].sort((a, b) => a - b);
   const placed: PlacedMark[] = [];
   let top = TOP;

@@ -1,5 +1,6 @@
 /** What a finished loop shows, in plain facts: the terminal summary and the HTML report are rendered from this alone.
  *  Every number comes from sealed records of the book, but the times, which are measured. */
+import type { LineageEdge, LineageNode } from "../charts/index.ts";
 
 export interface IntervalFacts {
   readonly low: number;
@@ -60,22 +61,6 @@ export interface LedgerFacts {
     readonly rollouts: number;
   }[];
   readonly excluded: readonly { readonly reason: string; readonly rollouts: number }[];
-}
-
-export interface LineageNode {
-  /** Unique in the graph. */
-  readonly id: string;
-  readonly kind: "rollouts" | "batch" | "revision" | "verdict" | "release";
-  readonly window: number;
-  readonly label: string;
-  /** Of the sealed record. */
-  readonly digest: string;
-}
-
-export interface LineageEdge {
-  readonly from: string;
-  readonly to: string;
-  readonly label: string;
 }
 
 /** A policy by what it costs and what it earns; exact expectations. */
