@@ -184,7 +184,7 @@ describe("routing rows", () => {
 
   test("with one id twice are refused: outcomes are joined by id", async () => {
     const row = { ...plain, decision_id: "d" };
-    await expect(read(row, row)).rejects.toThrow("line 1 already");
+    await expect(read(row, row)).rejects.toThrow("already on line 1");
   });
 });
 

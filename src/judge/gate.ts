@@ -285,7 +285,7 @@ export function checkRule({ alpha, tried, epsilonQuality, epsilonCost }: GateRul
       : !(alpha > 0 && alpha < 0.5)
         ? `alpha is ${alpha}. Give a number between 0 and 0.5`
         : !(Number.isInteger(tried) && tried >= given)
-          ? `${given} candidates are given, and --candidates-tried is ${tried}. Count every candidate that was tried`
+          ? `${plural(given, "candidate")} given, and --candidates-tried is ${tried}. Count every candidate that was tried`
           : !(epsilonQuality >= 0) || !(epsilonCost === null || epsilonCost >= 0)
             ? "a margin is below 0. Give 0 or more"
             : undefined;

@@ -66,10 +66,10 @@ describe("a safetensors file", () => {
     refused(file(two("F32", [0, 8], { b: 1 }), new Uint8Array(8)), "unknown key b");
     const other = { b: { dtype: "F32", shape: [2], data_offsets: [4, 12] } };
     refused(file({ ...two("F32", [0, 8]), ...other }, new Uint8Array(12)), "inside the one before");
-    refused(file("{"), "no JSON");
-    refused(file("[]"), "no JSON object");
+    refused(file("{"), "not JSON");
+    refused(file("[]"), "not a JSON object");
     refused(file({ __metadata__: { k: 1 } }), "not a map of text");
-    refused(file('{"a":1,"a":2}'), "no JSON");
+    refused(file('{"a":1,"a":2}'), "not JSON");
     refused(Buffer.from([255, 255, 255, 255, 255, 255, 255, 255, 0]), "header is said");
   });
 });

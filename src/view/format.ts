@@ -99,7 +99,10 @@ function foreignError(error: unknown): RollbookError {
     return new RollbookError(
       "no-file",
       { path },
-      `${path.replace(/\.part$/, "")} cannot be opened: the file or its folder does not exist. Check the path.`,
+      // A file is written under another name first: if that one does not exist, its folder does not.
+      path.endsWith(".part")
+        ? `the folder of ${path.slice(0, -".part".length)} does not exist. Create it first.`
+        : `${path} does not exist. Check the path.`,
     );
   if (code === "EISDIR")
     return new RollbookError(

@@ -39,7 +39,7 @@ export async function addFeedback(book: OpenBook, request: FeedbackRequest): Pro
     throw new RollbookError(
       "unknown-call",
       { rollout: content.id, call, calls: calls.length },
-      `${content.id} has ${calls.length} calls; there is no call ${call}. Count from 0.`,
+      `${content.id} has no call ${call}: it has ${calls.length}, numbered from 0.`,
     );
   const known = index
     .ofKind(Feedback.kind)

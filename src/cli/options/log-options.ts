@@ -50,7 +50,7 @@ function pairsOf(text: string): MapEntries {
   const entries = text.split(",").map((pair): [string, string] => {
     const at = pair.indexOf("=");
     if (at > 0 && at < pair.length - 1) return [pair.slice(0, at).trim(), pair.slice(at + 1)];
-    throw wrongUsage(`--map ${JSON.stringify(pair)} is no KEY=COLUMN`);
+    throw wrongUsage(`--map ${JSON.stringify(pair)} is not of the form KEY=COLUMN`);
   });
   const twice = entries.find(([key], i) => entries.findIndex(([other]) => other === key) < i);
   if (twice !== undefined) throw wrongUsage(`--map names ${twice[0]} twice. Name one column for it`);

@@ -68,6 +68,6 @@ export function checkSplit(rule: SplitRule): SplitRule {
   throw new RollbookError(
     "bad-split",
     { shares },
-    `the shares ${shares.join(", ")} are no valid split. Give three numbers of 0 or more that add up to 1; the first, for training, must be above 0.`,
+    `the shares ${shares.join(", ")} are not a valid split. Give three numbers of 0 or more that add up to 1; the first, for training, must be above 0.`,
   );
 }
