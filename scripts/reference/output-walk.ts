@@ -1,5 +1,6 @@
 /** Runs commands with `--json` in this process, on a small book in a new folder. Out: what each of them printed, parsed.
- *  Rollouts are those of the examples; rows come from a seed. Starts no process. */
+ *  Rollouts are those of the examples; rows come from a seed. Starts no process: `demo`, which needs a sandbox, is shown by a
+ *  recorded output that `test/e2e/demo.test.ts` compares with a real one. */
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -8,7 +9,9 @@ import { systemClock } from "../../src/base/index.ts";
 import { run } from "../../src/cli/run.ts";
 import { writeTasks } from "../../src/collect/sim/prove/task-files.ts";
 import { readTar } from "../../src/keep/pack/index.ts";
+import { DEMO_OUTPUT } from "../../test/support/demo-output.ts";
 import { SMALL, writeLoop } from "../../test/support/loop-world.ts";
+import { RECORDED_CSV, RECORDED_YAML } from "../../test/support/recorded-answers.ts";
 import { routingWorld } from "../../test/support/routing-world.ts";
 import { handTasks } from "../../test/support/sim-tasks.ts";
 
@@ -20,8 +23,24 @@ export interface CommandOutput {
 const EXAMPLES = fileURLToPath(new URL("../../examples/", import.meta.url));
 const AGENT =
   'export default ({ a }) => { if (a === 0) throw new Error("no"); return { reward: a, metrics: { a } }; };\n';
+const SCORER = `export default {
+  rollbook: "rollout-definition.v1",
+  run: () => 1,
+  scorer: { name: "right", digest: "sha256:${"0".repeat(64)}", score: async () => [] },
+};
+`;
+const SUITE = `suite: tiny
+about: four tasks
+tasks: { count: 4, seed: 5, families: [word-problems], engine: quickjs }
+train: { decisions: 50 }
+repetitions: 2
+arms: [{ name: ucb, learner: { kind: ucb } }]
+`;
 /** One rollout at a time, so that lines come in one order; in this process, so that no sandbox is needed. */
 const LAUNCH = "launch --tasks @tasks.jsonl --agent @agent.mjs --samples 2 --concurrency 1 --isolation none";
+
+/** Commands that serve until they are interrupted, which happens here once they have printed their line. */
+const SERVERS = /^(gateway|reward serve|sim replay) /;
 
 const KEY = "ed25519:11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo";
 /** Trainers that print the same keys have one table. */
@@ -45,6 +64,7 @@ const STEPS: readonly Step[] = [
   [["launch, sim run: rollout", "launch: summary"], `${LAUNCH} --exp a`],
   [[], `${LAUNCH} --exp b`],
   [["launch compare"], "launch compare a b"],
+  [["gateway"], "gateway --config @gateway.yaml --port 0"],
   [["worker"], "worker --queue @book/queue.db --agent @agent.mjs --isolation none --idle 0"],
   [["feedback"], "feedback r-0001 --name solved --value 1"],
   [["artifact ls"], "artifact ls"],
@@ -77,6 +97,7 @@ const STEPS: readonly Step[] = [
   [["data check"], "data check --data @rows.jsonl"],
   [["data import --out"], "data import @rows.jsonl --out @imported.jsonl"],
   [["reward analyze"], "reward analyze --data @rows.jsonl"],
+  [["reward serve"], "reward serve --agent @scorer.mjs --isolation none --port 0"],
   ...["auto", "ridge", "logistic", "knn", "csc", "ucb", "linucb", "bc"].map((kind) => trainer(kind)),
   trainer("thompson", " --form linear"),
   trainer("neural-bc", " --steps 20 --hidden 8"),
@@ -93,16 +114,23 @@ const STEPS: readonly Step[] = [
     "sim run --tasks @few --model stepper --models @models.yaml --fast",
   ],
   [["sim collect"], "sim collect --tasks @few --models @models.yaml --fast"],
+  [["sim replay"], "sim replay --recorded @recorded.yaml --port 0"],
   [["run start, resume, status"], "run start --config @loop.yaml --book @loop-book"],
   [["run start, resume, status"], "run resume --config @loop.yaml --book @loop-book"],
   [["run start, resume, status"], "run status --config @loop.yaml --book @loop-book"],
   [["run stop"], "run stop --config @loop.yaml --book @loop-book"],
   [["run report"], "run report --config @loop.yaml --book @loop-book --out @report.html"],
   [["bench ls"], "bench ls"],
+  [["bench run"], "bench run --suite @suite.yaml"],
+  [
+    ["bench ablate"],
+    "bench ablate --suite @suite.yaml --decisions 50 --floors 0 --cost-weights 1 --latency-weights 1",
+  ],
   [["bench compare"], "bench compare @pack/results.json @pack/results.json"],
   [["pack seal, tar"], "pack seal --config @loop.yaml --book @loop-book --out @loop-pack"],
   [["pack seal, tar"], "pack tar @loop-pack --out @loop.tar"],
   [["pack verify"], "pack verify @pack"],
+  [["pack rerun"], "pack rerun @pack"],
   [["slime train --dry-run"], "slime train --config @slime.yaml --dry-run"],
   [["slime train --prepare"], "slime train --config @slime.yaml --prepare"],
   [["doctor"], "doctor"],
@@ -116,7 +144,7 @@ export async function commandOutputs(): Promise<CommandOutput[]> {
   const folder = mkdtempSync(join(tmpdir(), "rollbook-outputs-"));
   try {
     writeInputs(folder);
-    const outputs = new Map<string, object[]>();
+    const outputs = new Map<string, object[]>([["demo", [DEMO_OUTPUT]]]);
     const batches: string[] = [];
     for (const [titles, words] of STEPS) {
       const [first = "", last = ""] = [batches[0], batches.at(-1)];
@@ -140,6 +168,11 @@ function writeInputs(folder: string): void {
   writeFileSync(join(folder, "agent.mjs"), AGENT);
   writeFileSync(join(folder, "tasks.jsonl"), lines(tasks));
   writeFileSync(join(folder, "rows.jsonl"), lines(routingWorld(300, 3)));
+  writeFileSync(join(folder, "scorer.mjs"), SCORER);
+  writeFileSync(join(folder, "suite.yaml"), SUITE);
+  writeFileSync(join(folder, "answers.csv"), RECORDED_CSV);
+  writeFileSync(join(folder, "recorded.yaml"), RECORDED_YAML);
+  writeFileSync(join(folder, "gateway.yaml"), 'upstreams: { local: { baseUrl: "http://127.0.0.1:9" } }\n');
   writeFileSync(
     join(folder, "slime.yaml"),
     "expId: sums\nagent: agent.mjs\ndataPath: tasks.jsonl\nmodelDir: /models/m\nmodelType: qwen2.5-3B\n",
@@ -155,6 +188,7 @@ async function documentsOf(folder: string, words: string): Promise<{ kind?: stri
     stdin: (async function* () {})(),
     out: (data) => {
       streams.out += String(data);
+      if (SERVERS.test(words)) setImmediate(() => process.emit("SIGINT"));
     },
     err: (text) => {
       streams.err += text;

@@ -1,5 +1,6 @@
 /** The reference of JSON outputs, from what the commands print on a small book. Out: the text of docs/outputs.md. */
 import { buildProgram } from "../../src/cli/program.ts";
+import { SCHEMA_FORMS } from "../../src/contract/index.ts";
 import { commandsOf, fullName } from "../../test/support/command-tree.ts";
 import { markdownTable } from "./markdown-table.ts";
 import { outputRows } from "./output-rows.ts";
@@ -10,23 +11,17 @@ const INTRO = `# JSON outputs
 The keys that commands print with \`--json\`. A command prints one document on one line, or JSON Lines; where it prints a list,
 the table shows an element. [cli.md](cli.md#json) says what each command prints, and how errors look.
 
-The tables come from real outputs on a small book. A key that needs an option or a rare case can be missing here, and a
-type can also be null or absent where the meaning says so. A \`record\` is a sealed record: \`rollbook schema KIND\` prints
-its schema. \`npm run reference\` writes this page; do not edit it.`;
+The tables cover every command with \`--json\` and come from real outputs on a small book. A key that needs an option or a rare
+case can be missing here. A type can also be null or absent where the meaning says so. A \`record\` is a sealed record:
+\`rollbook schema KIND\` prints its schema. \`npm run reference\` writes this page; do not edit it.`;
 
 export async function outputsPage(): Promise<string> {
   const outputs = await commandOutputs();
   const missing = await namesWithout(outputs);
+  if (missing.length > 0) throw new Error(`no output of ${missing.join(", ")}: add a step to output-walk.ts`);
   return [
     INTRO,
     ...outputs.flatMap(({ title, documents }) => ["", `## ${title}`, "", ...described(title, documents)]),
-    "",
-    "## Other commands",
-    "",
-    "These commands have `--json` too, and no table here. Some serve until they are stopped or need another program;",
-    "[cli.md](cli.md#json) names their main keys.",
-    "",
-    ...missing.map((name) => `- \`${name}\``),
     "",
   ].join("\n");
 }
@@ -41,10 +36,10 @@ function described(title: string, documents: readonly object[]): string[] {
   ]);
 }
 
-/** Documents that are a whole record begin with their schema. */
+/** Documents that are a whole record begin with a schema that `rollbook schema` prints. */
 function recordKind(documents: readonly object[]): string | undefined {
   const [name, value] = Object.entries(documents[0] ?? {})[0] ?? [];
-  return name === "schema" ? String(value) : undefined;
+  return name === "schema" ? SCHEMA_FORMS.find(({ kind }) => kind === value)?.kind : undefined;
 }
 
 async function namesWithout(outputs: readonly CommandOutput[]): Promise<string[]> {

@@ -6,6 +6,7 @@ import { BOOK_SCENES, runTour } from "../../src/loop/tour/index.ts";
 import { short } from "../../src/view/format.ts";
 import type { DemoSummary } from "../../src/view/runs/demo-summary.ts";
 import { Cli } from "../support/cli.ts";
+import { DEMO_OUTPUT, pathTypes } from "../support/demo-output.ts";
 
 const SIZE = "--windows 1 --rollouts 40";
 
@@ -18,6 +19,12 @@ describe("rollbook demo", () => {
       ...{ seed: 1, rollouts: 40, tasks: 20, gate: { alpha: 0.05, epsilonQuality: 0, epsilonCost: null } },
       ...{ pack: { verified: true }, replay: { valid: true, chains: 40 } },
     });
+    // docs/outputs.md shows the recorded output: it has the same keys, and every value the same type.
+    expect(Object.keys(summary).sort()).toEqual(Object.keys(DEMO_OUTPUT).sort());
+    const recorded = pathTypes(JSON.parse(JSON.stringify(DEMO_OUTPUT)));
+    expect([...pathTypes(JSON.parse(JSON.stringify(summary)))].filter((each) => !recorded.has(each))).toEqual(
+      [],
+    );
     for (const { learners, refusals, outcome } of summary.windows) {
       expect(learners.map(({ name }) => name)).toEqual(["linucb", "bc", "cql", "ppo"]);
       expect(refusals.map(({ learner }) => learner)).toEqual(

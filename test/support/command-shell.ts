@@ -36,7 +36,7 @@ export async function startCommandShell(): Promise<CommandShell> {
 function functionOf(port: string, before: string): string {
   return `rollbook() {
   ${before}
-  case "$*" in *" --out "*) ;; "gateway "* | "view "* | "sim replay "*) command rollbook "$@"; return ;; esac
+  case "$*" in *" --out "*) ;; "gateway "* | "view "* | "sim replay "* | "reward serve "*) command rollbook "$@"; return ;; esac
   local name variables=("PATH=$PATH" "HOME=$HOME") server out code
   for name in \${!ROLLBOOK_@}; do variables+=("$name=\${!name}"); done
   # The request is printed into the connection, which is stream 1 until then: the output has another number.
