@@ -37,7 +37,7 @@ export {
 } from "./feature-spec.ts";
 export { type FeatureReader, makeFeatureReader, type SparseVector, squash } from "./features.ts";
 export { type DecisionToLog, stepOf } from "./log-step.ts";
-export { mlpMembers } from "./mlp-policy.ts";
+export { mlpMembers, wideValues } from "./mlp-policy.ts";
 export { answerOf, policyOf } from "./policy-of.ts";
 export { readYaml } from "./read-yaml.ts";
 export { isUsers, promptOfMessages } from "./request-prompt.ts";

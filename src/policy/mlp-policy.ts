@@ -1,13 +1,15 @@
 /** Policies that are neural networks, as they answer: `mlp-greedy` takes the candidate of the highest value, `mlp-softmax` draws
  *  from its distribution. In: a model with layers `w0`, `b0`, … (an ensemble: `m0.w0`, …). Out: answers.
+ *  A wide-and-deep network also has a linear part with the tensors of a value policy; its feature spec is `config.wide`.
  *  The pass is computed in float64 from the float32 weights with exact exp, so one question has one answer on every engine.
  *  A candidate the model has never seen gets probability 0; where it knows none of them its confidence is 0. */
 import { exp, RollbookError, softmax } from "../base/index.ts";
 import type { PolicyModel } from "./checkpoint.ts";
 import type { DecisionContext, DecisionPolicy } from "./decision.ts";
-import { layOut } from "./feature-spec.ts";
+import { layOut, parseAnySpec, type ValueSpec } from "./feature-spec.ts";
 import { makeFeatureReader, type SparseVector } from "./features.ts";
 import { armIndex, evenAnswer, firstSpecOf } from "./model-parts.ts";
+import { openValueModel } from "./value/index.ts";
 
 export function mlpPolicy(model: PolicyModel): DecisionPolicy["answer"] {
   const { arms, settings } = model;
@@ -32,10 +34,29 @@ export function mlpPolicy(model: PolicyModel): DecisionPolicy["answer"] {
 export function mlpOutputs(model: PolicyModel): (context: DecisionContext) => Float64Array[] {
   const reader = makeFeatureReader(firstSpecOf(model));
   const members = mlpMembers(model);
+  const wide = widePartOf(model);
   return (context) => {
     const input = reader.context(context);
-    return members.map((forward) => forward(input));
+    const outputs = members.map((forward) => forward(input));
+    if (wide === undefined) return outputs;
+    const linear = wide(context);
+    return outputs.map((output) => output.map((value, a) => value + linear[a]!));
   };
+}
+
+/** The wide part of a network that has one. */
+export function widePartOf(model: PolicyModel): ((context: DecisionContext) => Float64Array) | undefined {
+  const { wide } = model.config;
+  if (wide === undefined) return undefined;
+  return wideValues({ ...model, spec: parseAnySpec(wide, "the wide part of the policy") as ValueSpec });
+}
+
+/** What the wide part of a network says of a question: a linear model with features of its own, one number per arm, valid until
+ *  the next call. The network corrects it. */
+export function wideValues(
+  part: Pick<PolicyModel, "arms" | "tensors" | "settings"> & { spec: ValueSpec },
+): (context: DecisionContext) => Float64Array {
+  return openValueModel({ ...part, kind: "value", config: {} }).predict;
 }
 
 /** The networks of a model, from features to outputs. */

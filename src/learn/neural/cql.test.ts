@@ -7,7 +7,7 @@ import {
   loggedRow,
 } from "../../../test/support/chain-world.ts";
 import { digestBytes, rngFrom } from "../../base/index.ts";
-import { encodeModel } from "../../policy/checkpoint.ts";
+import { decodeModel, encodeModel } from "../../policy/checkpoint.ts";
 import type { FeatureSpec } from "../../policy/feature-spec.ts";
 import { meanOutput, mlpOutputs } from "../../policy/mlp-policy.ts";
 import { answerOf } from "../../policy/policy-of.ts";
@@ -178,6 +178,68 @@ describe("conservative Q-learning", () => {
     expect(report.checks.reproduced).toBeLessThan(1e-4);
     expect(report.checks.constantFeatures).toBeGreaterThan(0);
     expect(report.warnings.join()).toMatch(/every reward is the same/);
+  });
+
+  /** Questions of rare words, half of which call for `left`: more words than the network has buckets. */
+  const texts = Array.from({ length: 600 }, (_, i) => {
+    const word = (i * 7) % 100;
+    const chosen = Math.floor(i / 100) % 2;
+    return loggedRow({
+      ...{ id: `t${i}`, task: `t${i}`, chosen, reward: (word % 2 === 0 ? 0 : 1) === chosen ? 1 : 0 },
+      context: { prompt: `word${word} asks`, fields: {} },
+    });
+  });
+  const words = { rows: texts, digest: digestRows(texts) };
+  const deep: CqlConfig = {
+    ...{ hidden: [8], steps: 200, every: 100, batch: 32, rate: 1e-3, conservatism: 0.01 },
+    spec: { ...(trainCql(data, small, rngFrom(1)).model.spec as FeatureSpec), fields: [], wordBuckets: 16 },
+  };
+  const rightShare = ({ model }: ReturnType<typeof trainCql>) => {
+    const answer = answerOf(model);
+    const right = texts.filter(({ context, candidates, chosen, reward }) => {
+      const best = answer(context, candidates).probabilities.indexOf(1);
+      return (best === chosen) === (reward === 1);
+    });
+    return right.length / texts.length;
+  };
+
+  test("a wide part tells apart the words that share a bucket, and the checkpoint keeps it", () => {
+    const plain = trainCql(words, deep, rngFrom(1));
+    const both = trainCql(words, { ...deep, wide: true }, rngFrom(1));
+    expect(rightShare(plain)).toBeLessThan(0.8);
+    expect(rightShare(both)).toBe(1);
+    expect(both.report.checks.reproduced).toBeLessThan(1e-4);
+    const read = decodeModel(encodeModel(both.model), "test");
+    const { context } = texts[0]!;
+    expect(mlpOutputs(read)(context)).toEqual(mlpOutputs(both.model)(context));
+    const { wide: _, ...bare } = read.config;
+    expect(mlpOutputs({ ...read, config: bare })(context)).not.toEqual(mlpOutputs(read)(context));
+  });
+
+  test("a wide part is the same after a training was killed", () => {
+    const saves: Uint8Array[] = [];
+    const config = { ...deep, wide: true };
+    const keep: Saver = { load: () => undefined, save: (bytes) => void saves.push(bytes) };
+    const whole = trainCql(words, config, rngFrom(3), { saver: keep });
+    const again: Saver = { load: () => saves[0], save: () => {} };
+    const resumed = trainCql(words, config, rngFrom(3), { saver: again });
+    expect(resumed.report.resumedAt).toBe(100);
+    expect(Buffer.from(encodeModel(resumed.model)).equals(encodeModel(whole.model))).toBe(true);
+    expect(() => trainCql(words, deep, rngFrom(3), { saver: again })).toThrow(/another training/);
+  });
+
+  test("a wide part gives a candidate that the log never chose no credit", () => {
+    const third = { ...texts[0]!.candidates[0]!, id: "never" };
+    const rows = texts.map((row) => ({ ...row, candidates: [...row.candidates, third] }));
+    const { model } = trainCql({ rows, digest: digestRows(rows) }, { ...deep, wide: true }, rngFrom(1));
+    const answer = answerOf(model);
+    for (const { context, candidates } of rows) expect(answer(context, candidates).probabilities[2]).toBe(0);
+  });
+
+  test("refuses a wide part where goals move", () => {
+    expect(() => trainCql(data, { ...small, wide: true }, rngFrom(1))).toThrow(/goals of bootstrapping move/);
+    const { report } = trainCql(data, { ...small, wide: true, goal: "return" }, rngFrom(1));
+    expect(report.checks.weightsChanged).toBe(true);
   });
 
   test("refuses what it cannot learn from, and says why", () => {

@@ -2,7 +2,7 @@
  *    Huber(Q(s, a) − y) + α · mean(log Σ_a′ exp Q(s, a′) − Q(s, a)),  y = r + γ · Q̄(s′, argmax_a′ Q(s′, a′)), y = r at an end
  *  with a target network Q̄ (double Q), over the candidates that may be chosen. γ = 0 learns one decision at a time: routing.
  *  In: logged rows, a config, an Rng. Out: an "mlp-greedy" model and a report. Training = f(rows, config, seed). */
-import type { Rng } from "../../base/index.ts";
+import { type Rng, RollbookError } from "../../base/index.ts";
 import { requireWholeChains } from "../rows/index.ts";
 import {
   type AdamState,
@@ -34,6 +34,7 @@ import {
   trainNetwork,
 } from "./train-network.ts";
 import { withReturns } from "./transitions.ts";
+import type { WidePart } from "./wide.ts";
 import { runNow, type Work } from "./work.ts";
 
 export interface CqlConfig extends NetworkConfig {
@@ -47,6 +48,9 @@ export interface CqlConfig extends NetworkConfig {
    *  log earned from there on (`return`). A next state that does not show what the choice did tells nothing of it: where a
    *  policy sees less than the whole state, take returns. They are those of the policy behind the log, which is improved once. */
   readonly goal?: "bootstrap" | "return";
+  /** Wide and deep: a linear model of every word is fitted first, and the network learns to correct it. For text with many
+   *  rare words, which the network's few buckets mix up. Not with bootstrapping, whose goals move. */
+  readonly wide?: boolean;
 }
 
 export const CQL_DEFAULTS = { ...NETWORK_DEFAULTS, discount: 0, conservatism: 1, targetEvery: 500 };
@@ -72,16 +76,25 @@ export function* learnCql(
   rng: Rng,
   hooks: FitHooks,
 ): Work<NeuralTrained> {
-  const options = checkCql(config);
+  const { wide = false, ...options } = checkCql(config);
   const regression = options.goal === "return" || options.discount === 0;
+  if (wide && !regression) throw movingGoals(options.discount);
   return yield* trainNetwork(rows, {
-    ...{ algorithm: "cql", kind: "mlp-greedy", options, chained: !regression, rng, hooks },
+    ...{ algorithm: "cql", kind: "mlp-greedy", options, chained: !regression, wide, rng, hooks },
     member: (space, parts) =>
       makeQLearner(space, {
         ...{ ...parts, target: bestValue },
         options: regression ? { ...options, discount: 0 } : options,
       }),
   });
+}
+
+function movingGoals(discount: number): RollbookError {
+  return new RollbookError(
+    "bad-options",
+    { discount, wide: true },
+    `a wide part is fitted once, and with a discount of ${discount} the goals of bootstrapping move. Take goal return, or discount 0.`,
+  );
 }
 
 interface QLearnerOptions extends MemberParts {
@@ -106,13 +119,15 @@ export const bestValue: FutureValue = ({ online, target, open }) => {
 
 export function makeQLearner(
   space: TensorSpace,
-  { net, prepared, options, rng, target: future }: QLearnerOptions,
+  { net, prepared, options, rng, target: future, wide }: QLearnerOptions,
 ): RowLearner {
   const { batch, rate, discount, conservatism, targetEvery, decay } = options;
   const { data, train, held, by } = prepared;
   const parameters = space.floats(net.parameters.length);
   const target = space.floats(net.parameters.length);
   uniformStart(net.shape, space.view(parameters), rng.split("weights"));
+  // A correction begins at 0.
+  if (wide !== undefined) space.view(parameters).fill(0, net.lastLayer);
   follow(space, target, parameters, 1);
   const adam = adamW(space, { decay, exempt: net.biases });
   const moments: AdamState = adam.init(parameters);
@@ -121,7 +136,7 @@ export function makeQLearner(
     DenseBatch,
     DenseBatch,
   ];
-  const loss = lossOf(space, { net, data, discount, conservatism, most, future });
+  const loss = lossOf(space, { net, data, discount, conservatism, most, future, wide });
   return {
     state: [parameters, moments.mean, moments.square, target],
     parameters: [parameters],
@@ -180,7 +195,8 @@ function lossOf(
     conservatism,
     most,
     future,
-  }: Pick<MemberParts, "net"> & {
+    wide: linear,
+  }: Pick<MemberParts, "net" | "wide"> & {
     future: FutureValue;
     data: PreparedRows["data"];
     discount: number;
@@ -197,6 +213,7 @@ function lossOf(
     if (discount > 0)
       yield* addFuture(space, { net, data, now, after, rows, parameters, target, discount, goal, future });
     const q = net.forward(now.input, rows, parameters);
+    if (linear !== undefined) addLinear(space.view(q), { linear, now, rows, wide, arms: data.arms.length });
     space.kernels.softmaxRows(q.at, now.mask.at, slope.at, sums.at, rows, wide);
     const [values, shares, logSums, errors] = [q, slope, sums, delta].map((block) => space.view(block)) as [
       ...[Float32Array, Float32Array, Float32Array, Float32Array],
@@ -220,6 +237,23 @@ function lossOf(
     const loss = (error + conservatism * gap) / rows;
     return { loss, error: error / rows, gap: gap / rows, value: value / rows };
   };
+}
+
+/** Q = network + linear part. The slope by the network's outputs is that by the sum. */
+function addLinear(
+  q: Float32Array,
+  {
+    linear: { values },
+    now,
+    rows,
+    wide,
+    arms,
+  }: { linear: WidePart; now: DenseBatch; rows: number; wide: number; arms: number },
+): void {
+  for (let r = 0; r < rows; r++) {
+    const [at, from] = [r * wide, now.rows[r]! * arms];
+    for (let a = 0; a < arms; a++) q[at + a] = q[at + a]! + values[from + a]!;
+  }
 }
 
 /** goal += γ · the value of the successor, where there is one. */

@@ -11,7 +11,7 @@ import { type LoggedData, rowsInMemory, trainNetwork } from "./train-network.ts"
 import { orderedTransitions } from "./transitions.ts";
 import { runNow } from "./work.ts";
 
-interface FqeConfig extends Omit<CqlConfig, "conservatism" | "members" | "patience"> {
+interface FqeConfig extends Omit<CqlConfig, "conservatism" | "members" | "patience" | "wide"> {
   /** Fits on resampled episodes behind the interval; 0 for none. */
   readonly refits?: number;
   readonly level?: number;

@@ -8,7 +8,8 @@ import { type Mlp, makeMlp, openTensors, type TensorSpace } from "../tensor/inde
 import { type FitHooks, fitLearner, type GradientLearner, type HeldOutLoss } from "./fit.ts";
 import { type NeuralReport, reportOf } from "./report.ts";
 import { networkModel, neuralSpec, type PreparedRows, prepare, readBackError } from "./setup.ts";
-import { type Transitions, transitionsOf } from "./transitions.ts";
+import { inChains, type Transitions, transitionsOf } from "./transitions.ts";
+import { fitWide, type WidePart } from "./wide.ts";
 import type { Work } from "./work.ts";
 
 /** Rows with the digest of where they come from: what a training is a function of. */
@@ -61,6 +62,8 @@ export interface MemberParts {
   readonly net: Mlp;
   readonly prepared: PreparedRows;
   readonly rng: Rng;
+  /** What the network corrects; without it, the network says everything. */
+  readonly wide?: WidePart | undefined;
 }
 
 interface Frame {
@@ -69,6 +72,8 @@ interface Frame {
   readonly options: NetworkConfig & typeof NETWORK_DEFAULTS;
   /** Rows whose successor is unknown cannot teach. */
   readonly chained: boolean;
+  /** Whether the network corrects a linear model. */
+  readonly wide?: boolean;
   readonly rng: Rng;
   readonly hooks: FitHooks;
   /** What the config says beside the options. */
@@ -82,6 +87,8 @@ export interface NetworkRows {
   /** The features, where none are stated. */
   defaultSpec(): FeatureSpec;
   transitions(spec: FeatureSpec): Transitions;
+  /** The rows behind the transitions, in their order, where they are in memory. */
+  ordered?(): readonly LoggedRow[];
 }
 
 export function rowsInMemory({ rows, digest }: LoggedData): NetworkRows {
@@ -89,6 +96,7 @@ export function rowsInMemory({ rows, digest }: LoggedData): NetworkRows {
     digest,
     defaultSpec: () => neuralSpec(rows),
     transitions: (spec) => transitionsOf(rows, spec),
+    ordered: () => inChains(rows),
   };
 }
 
@@ -105,23 +113,44 @@ export function* trainNetwork(rows: NetworkRows, frame: Frame): Work<NeuralTrain
   const prepared = yield* prepare(rows.transitions(spec), { holdout, chained, rng });
   const { data, train, by, account } = prepared;
   const shape = { inputs: data.states.size, hidden, outputs: data.arms.length, activation: "relu" as const };
+  const wide = frame.wide ? fitWide(orderedRows(rows), prepared, rng.split("wide")) : undefined;
   const space = openTensors();
   const net = makeMlp(space, shape, Math.max(batch, EVALUATED));
   const learners = Array.from({ length: members }, (_, m) =>
-    frame.member(space, { net, prepared, rng: rng.split(`member ${m}`) }),
+    frame.member(space, { net, prepared, rng: rng.split(`member ${m}`), wide }),
   );
-  const config = { algorithm, data: rows.digest, ...options, hidden: [...hidden], ...facts };
+  const config = {
+    ...{ algorithm, data: rows.digest, ...options, hidden: [...hidden], ...facts },
+    ...(wide === undefined ? {} : { wide: wide.spec as unknown as Json }),
+  };
   const identity = { config, spec: spec as unknown as Json, seed: rng.split("identity").u32() };
   const fitted = yield* fitLearner(space, ensembleOf(learners), {
     ...{ steps, every, patience, identity, ...hooks },
   });
   const vectors = learners.map(({ parameters }) => parameters[0]!);
-  const model = networkModel({
+  const network = networkModel({
     ...{ kind, shape, spec, arms: data.arms, by, config },
     members: vectors.map((block) => space.view(block)),
   });
-  const reproduced = yield* readBackError(space, model, { prepared, net, members: vectors });
+  const model = {
+    ...network,
+    settings: { ...network.settings, ...wide?.settings },
+    tensors: { ...network.tensors, ...wide?.tensors },
+  };
+  const reproduced = Math.max(
+    yield* readBackError(space, model, { prepared, net, members: vectors }),
+    wide?.readBackError(model) ?? 0,
+  );
   return { model, report: reportOf({ account, data, train, by, fitted, reproduced, chained }) };
+}
+
+function orderedRows({ ordered }: NetworkRows): readonly LoggedRow[] {
+  if (ordered !== undefined) return ordered();
+  throw new RollbookError(
+    "bad-options",
+    { wide: true },
+    "a wide part reads the words of prompts, and a replay store holds none. Train from a book or a file, or without it.",
+  );
 }
 
 /** Several learners as one: the mean of their losses. */

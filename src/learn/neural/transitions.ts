@@ -78,7 +78,7 @@ export function chainReturns(chain: readonly LoggedRow[], discount: number): Log
 
 /** Labelled rows, chain by chain in the order of their steps, whatever order they came in. A chain that lacks an outcome
  *  anywhere is left out as a whole, as it is from a batch. */
-function inChains(rows: readonly LoggedRow[]): readonly LoggedRow[] {
+export function inChains(rows: readonly LoggedRow[]): readonly LoggedRow[] {
   const labelled = labelledRows(rows);
   const known = new Set(labelled.map(({ id }) => id));
   const broken = new Set(rows.filter(({ id }) => !known.has(id)).map(({ chain }) => chain));

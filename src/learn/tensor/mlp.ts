@@ -22,6 +22,8 @@ export interface Mlp {
   readonly gradient: Floats;
   /** Where the biases are. */
   readonly biases: readonly VectorPart[];
+  /** Where the layer of the outputs begins, which is the last part of the vector. */
+  readonly lastLayer: number;
   /** The outputs of `rows` rows of `input`; they stay until the next call. `parameters`: another vector of this layout. */
   forward(input: Floats, rows: number, parameters?: Floats): Floats;
   /** Fills `gradient` from the slope of the loss by the outputs, for the rows and parameters of the last `forward`. */
@@ -87,6 +89,7 @@ export function makeMlp(space: TensorSpace, shape: MlpShape, mostRows: number): 
     ...{ shape, parameters, gradient, forward, backward },
     inputWidth: layers[0]!.deep,
     outputWidth: layers[last]!.wide,
+    lastLayer: layers[last]!.weights,
     biases: layers.map(({ bias, wide }) => ({ from: bias, length: wide })),
   };
 }

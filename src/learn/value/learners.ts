@@ -36,20 +36,21 @@ export function predictorOf(
   data: ValueData,
   learner: ValueLearner,
   options: FitOptions,
-): { predict: RowPredictor; state?: Float64Array } {
+): { predict: RowPredictor; state?: Float64Array; fitted?: LinearValues } {
   switch (learner.kind) {
     case "ridge": {
       const fitted = fitRidge(data, learner.penalties, options);
-      return { predict: linearPredictor(data, fitted), state: fitted.state };
+      return { predict: linearPredictor(data, fitted), state: fitted.state, fitted };
     }
     case "logistic": {
       const range = rangeOf(data.outcomes.target);
-      const score = linearPredictor(data, fitLogistic(data, learner.penalties, options));
+      const fitted = fitLogistic(data, learner.penalties, options);
+      const score = linearPredictor(data, fitted);
       const predict: RowPredictor = (row, out) => {
         score(row, out);
         for (let a = 0; a < out.length; a++) out[a] = linked(out[a]!, range);
       };
-      return { predict };
+      return { predict, fitted };
     }
     case "knn":
       return { predict: neighbourPredictor(data, [learner.k], options.picked) };

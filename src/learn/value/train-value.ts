@@ -31,6 +31,7 @@ import {
   type ValueData,
   type ValueLearner,
 } from "./learners.ts";
+import type { LinearValues } from "./solve-ridge.ts";
 
 export type ValueKind = "auto" | "ridge" | "logistic" | "knn";
 
@@ -143,13 +144,34 @@ interface LearnedCost {
 function learnCost(data: ValueData, groups: readonly string[], { seed }: ValueOptions): LearnedCost {
   const chosen = chooseLearners(data, groups, { kind: "ridge", seed });
   const [{ learner }] = chosen.parts as readonly [ChosenPart];
-  const { penalties } = learner as Extract<ValueLearner, { kind: "ridge" }>;
+  const { penalties } = learner as LinearLearner;
   const { weights, bias } = fitRidge(data, penalties, { picked: Int32Array.from(groups.keys()) });
   const shape = [data.rows.size, data.arms];
   return {
     data,
     chosen,
     tensors: { cost_weights: { shape, data: weights }, cost_bias: { shape: [data.arms], data: bias } },
+  };
+}
+
+type LinearLearner = Extract<ValueLearner, { kind: "ridge" | "logistic" }>;
+
+/** The best linear learner on held-out rows. */
+export function chooseLinear(data: ValueData, groups: readonly string[], seed: bigint): LinearLearner {
+  const tried = (["ridge", "logistic"] as const).map((kind) => chooseLearners(data, groups, { kind, seed }));
+  const errors = tried.map((each) => each.tried[0]?.error ?? 0);
+  return tried[errors[1]! < errors[0]! ? 1 : 0]!.parts[0]!.learner as LinearLearner;
+}
+
+export function linearTensors(
+  kind: LinearLearner["kind"],
+  { rows, arms }: ValueData,
+  { weights, bias }: LinearValues,
+): Tensors {
+  const name = kind === "ridge" ? "linear" : kind;
+  return {
+    [`${name}_weights`]: { shape: [rows.size, arms], data: weights },
+    [`${name}_bias`]: { shape: [arms], data: bias },
   };
 }
 
@@ -307,11 +329,12 @@ function partTensors(
   const tensors: Record<string, Tensors[string]> = { means: { shape: [arms], data: means } };
   for (const { learner, share } of parts) {
     if (learner.kind === "knn") Object.assign(tensors, neighbourTensors(data, all));
-    else if (learner.kind === "logistic") {
-      const fitted = fitLogistic(data, learner.penalties, { picked: all });
-      tensors.logistic_weights = { shape: [rows.size, arms], data: fitted.weights };
-      tensors.logistic_bias = { shape: [arms], data: fitted.bias };
-    } else {
+    else if (learner.kind === "logistic")
+      Object.assign(
+        tensors,
+        linearTensors("logistic", data, fitLogistic(data, learner.penalties, { picked: all })),
+      );
+    else {
       const fitted = fitRidge(data, learner.penalties, { picked: all });
       weights = fitted.weights.map((each) => share * each);
       bias = bias.map((each, a) => each + share * fitted.bias[a]!);

@@ -43,6 +43,7 @@ interface TrainFlags extends RowFlags, SplitFlags, PromiseFlags, NetworkFlags {
   conservatism?: number;
   targetEvery?: number;
   goal?: "bootstrap" | "return";
+  wide?: boolean;
 }
 
 export function addTrain(program: Command, io: Io): void {
@@ -113,9 +114,10 @@ export function addTrain(program: Command, io: Io): void {
     summary: "discrete conservative Q-learning: a network that values every candidate",
     example: " --steps 1000",
     note: `\n--discount 0 is for single decisions (routing), a larger value for chains of decisions.${RESUME_NOTE}`,
-    learner: ({ discount = 0, conservatism = 1, targetEvery = 500, goal, ...flags }) => ({
+    learner: ({ discount = 0, conservatism = 1, targetEvery = 500, goal, wide, ...flags }) => ({
       ...{ kind: "cql", ...networkConfig(flags), spec: readSpec(flags), discount, conservatism, targetEvery },
       ...(goal === "return" ? { goal } : {}),
+      ...(wide === true ? { wide } : {}),
     }),
   });
   addNetworkOptions(cql, { steps: 6000, patience: 0 })
@@ -134,6 +136,10 @@ export function addTrain(program: Command, io: Io): void {
       )
         .choices(["bootstrap", "return"])
         .default("bootstrap"),
+    )
+    .option(
+      "--wide",
+      "fit a linear model of all words first, which the network corrects: for routing by text",
     )
     .option("--features <file>", FEATURES_HELP);
   addPpo(train, io);
