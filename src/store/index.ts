@@ -24,6 +24,7 @@ export {
   GroupCommit,
   isMissing,
   type Lock,
+  linkOrCopy,
   makeDirectory,
   openSqlite,
   type Sqlite,

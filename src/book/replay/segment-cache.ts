@@ -1,12 +1,13 @@
 /** What this machine keeps of a replay store in a bucket: whole segments, and a view for each piece of work under way.
  *  A segment is a folder named by the digest of its manifest entry; it never changes. A view is a directory of hard links to the
- *  files of segments, so what leaves the cache stays readable in the views that have it. Knows nothing of buckets. */
+ *  files of segments, or of copies where there are no links, so what leaves the cache stays readable in the views that have it.
+ *  Knows nothing of buckets. */
 import { randomUUID } from "node:crypto";
-import { existsSync, linkSync, mkdirSync, readdirSync, renameSync, rmSync, statSync } from "node:fs";
+import { existsSync, mkdirSync, readdirSync, renameSync, rmSync, statSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
 import { digestJson, type Json } from "../../base/index.ts";
 import type { ReplaySegment } from "../../contract/index.ts";
-import { makeDirectory, tryLock, withLock } from "../../store/index.ts";
+import { linkOrCopy, makeDirectory, tryLock, withLock } from "../../store/index.ts";
 
 /** Another process of this machine may be bringing down a large store, or writing one. */
 const LOCK_MS = 3_600_000;
@@ -113,7 +114,10 @@ export class SegmentCache {
 
 export function linkFiles(paths: readonly string[], { from, to }: { from: string; to: string }): void {
   makeParents(paths, to);
-  for (const path of paths) linkSync(join(from, path), join(to, path));
+  for (const path of paths) {
+    const target = join(to, path);
+    linkOrCopy(join(from, path), target, { temp: `${target}.copy`, flush: false });
+  }
 }
 
 export function makeParents(paths: readonly string[], below: string): void {

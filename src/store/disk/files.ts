@@ -1,5 +1,15 @@
 /** Durable file operations: a change counts once its bytes and its directory entry are on disk. */
-import { closeSync, fsyncSync, openSync, renameSync, unlinkSync, writeFileSync, writeSync } from "node:fs";
+import {
+  closeSync,
+  copyFileSync,
+  fsyncSync,
+  linkSync,
+  openSync,
+  renameSync,
+  unlinkSync,
+  writeFileSync,
+  writeSync,
+} from "node:fs";
 import { dirname } from "node:path";
 
 /** The mode of files that hold what was recorded. */
@@ -35,6 +45,30 @@ export function writeAtomically(path: string, bytes: Uint8Array, temp: string): 
   }
   renameSync(temp, path);
   syncDirectory(dirname(path));
+}
+
+/** What a file system says that has no hard links, or no more of them for this file, or is another one. */
+const NO_LINK = new Set(["EPERM", "ENOTSUP", "EOPNOTSUPP", "ENOSYS", "EMLINK", "EXDEV", "EACCES"]);
+
+/** Gives a file a second name; where that cannot be, copies it by way of `temp`. With `flush` the bytes of a copy are durable. */
+export function linkOrCopy(
+  from: string,
+  to: string,
+  { temp, flush }: { readonly temp: string; readonly flush: boolean },
+): void {
+  try {
+    linkSync(from, to);
+  } catch (error) {
+    if (!NO_LINK.has((error as NodeJS.ErrnoException).code ?? "")) throw error;
+    copyFileSync(from, temp);
+    const fd = openSync(temp, "r+");
+    try {
+      if (flush) fsyncSync(fd);
+    } finally {
+      closeSync(fd);
+    }
+    renameSync(temp, to);
+  }
 }
 
 export function unlinkIfThere(path: string): void {

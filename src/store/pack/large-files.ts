@@ -1,12 +1,12 @@
 /** Blobs too big for a pack, each in a file of its own: `large/<pack>.<hex>.<kind>`, the bare payload.
  *  In: bytes. Out: a durable file (temp, fsync, rename, fsync of the directory) and its check in pieces. */
 import { createHash, type Hash } from "node:crypto";
-import { closeSync, fsyncSync, linkSync, openSync, renameSync } from "node:fs";
+import { closeSync, fsyncSync, openSync, renameSync } from "node:fs";
 import { open } from "node:fs/promises";
-import { join } from "node:path";
+import { basename, join } from "node:path";
 import { type Digest, digestBytes } from "../../base/index.ts";
 import type { Finding } from "../blob/index.ts";
-import { isMissing, OWNER_ONLY, syncDirectory, writeFully } from "../disk/index.ts";
+import { isMissing, linkOrCopy, OWNER_ONLY, syncDirectory, writeFully } from "../disk/index.ts";
 import { type BookPaths, largeFile } from "./pack-names.ts";
 import type { LargeEntry } from "./pack-records.ts";
 import { writeError } from "./pack-writer.ts";
@@ -40,7 +40,7 @@ export function writeLarge(
   }
 }
 
-/** Gives a large file a second name, under another pack; the bytes stay where they are. */
+/** Gives a large file a second name, under another pack; the bytes stay where they are if the file system has links. */
 export function linkLarge(
   paths: BookPaths,
   pack: string,
@@ -48,7 +48,7 @@ export function linkLarge(
 ): void {
   const to = join(paths.root, largePath(pack, entry));
   try {
-    linkSync(from, to);
+    linkOrCopy(from, to, { temp: join(paths.tmp, basename(to)), flush: true });
     syncDirectory(paths.large);
   } catch (cause) {
     throw writeError(to, cause);
