@@ -21,6 +21,7 @@ import * as s3Server from "../scripts/setup/s3-server.mjs";
 import { canonicalize } from "../src/base/index.ts";
 import { type BookOnDisk, openBook } from "../src/book/open/index.ts";
 import {
+  collectOrphansInBucket,
   compactReplay,
   describeReplay,
   extendReplay,
@@ -155,6 +156,27 @@ await describeNeeding(s3Server, "a replay store in a bucket", () => {
     await expect(compact(full)).rejects.toMatchObject(refused);
     await expect(compact(begun)).rejects.toMatchObject({ code: "replay-exists" });
   }, 20_000);
+
+  it("loses what a dead writer left to gc, which shuts the writer out if it lives after all", async () => {
+    const parent = newStore();
+    const url = `${parent}/one`;
+    moveTo("a");
+    await writeReplay(book, some(url, "r-0001"));
+    await putText(url, "segments/s000002/zarr.json", "{}");
+    const orphans = [`${url}/segments/s000002`];
+    // Everything is old enough: the server gives its own time in whole seconds.
+    expect(await collectOrphansInBucket(parent, { dryRun: false })).toEqual([]); // too young
+    expect(await collectOrphansInBucket(parent, { dryRun: true, idleMs: -10_000 })).toEqual(orphans);
+    const late = withReplay(url, "write", async (root) => {
+      const written = await extendReplay(book, some(root, "r-0002"));
+      expect(await collectOrphansInBucket(parent, { dryRun: false, idleMs: -10_000 })).toEqual(orphans);
+      return written;
+    });
+    await expect(late).rejects.toMatchObject({ code: "replay-changed" });
+    expect((await keysOf(url)).filter((key) => key.startsWith("segments/s000002"))).toEqual([]);
+    await extendReplay(book, some(url, "r-0002"));
+    expect(await validateReplay(url)).toMatchObject({ valid: true, rows: { chains: 2 } });
+  }, 60_000);
 
   it("opens with a root that dead writers left behind, and not with a manifest that is older than the root", async () => {
     const url = newStore();

@@ -73,9 +73,17 @@ export interface Book extends BlobStore {
 export const PACK_BYTES = 1024 ** 3;
 
 export async function openBook(root: string, options: BookOptions): Promise<Book> {
+  return openBookOf(await remoteOf(root), root, options);
+}
+
+/** With the bucket that the directory is the working copy of, if it is one. */
+export async function openBookOf(
+  remote: RemoteBook | undefined,
+  root: string,
+  options: BookOptions,
+): Promise<Book> {
   const { clock, mode = "write", packBytes = PACK_BYTES, largeBytes = LARGE_BYTES, sign } = options;
   const paths = bookPaths(root);
-  const remote = await remoteOf(root);
   await remote?.pull();
   if (mode === "write") await createBook(paths, clock);
   if (mode === "write") await remote?.settleBook();

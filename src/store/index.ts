@@ -44,6 +44,7 @@ export { AppendLog, type LogPlace, LogReader } from "./log/index.ts";
 export {
   type Bucket,
   bucketEnvironment,
+  bucketUrlOf,
   checkOut,
   isBucketUrl,
   openS3Bucket,

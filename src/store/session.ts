@@ -19,6 +19,8 @@ import {
   PackWriter,
   packId,
   sessionName,
+  syncLarge,
+  syncLargeNow,
   writeLarge,
 } from "./pack/index.ts";
 
@@ -33,6 +35,9 @@ interface SessionOptions {
   /** Where the book is kept beside this machine: what is flushed is there too. */
   readonly remote?: RemoteBook | undefined;
 }
+
+/** A flush of so many bytes to a bucket seals the pack, which goes up once. Fewer go up as a part, and again with the pack. */
+const WHOLE_BYTES = 8 * 1024 * 1024;
 
 /** What is written may be without a signed head for so long. */
 const HEAD_EVERY_MS = 1000;
@@ -60,6 +65,10 @@ export class Session {
   /** How far a pack is in the bucket, by its parts; and sealed packs that are not. */
   #pushed = { pack: "", end: 0 };
   #unpushed: string[] = [];
+  /** Large files that are not durable. They are before their stand-ins are written: no crash leaves a stand-in for nothing. */
+  #unsynced: string[] = [];
+  /** Calls of flush that wait. */
+  #flushing = 0;
 
   private constructor(
     paths: BookPaths,
@@ -122,9 +131,14 @@ export class Session {
     this.#pack?.drain();
   }
 
-  flush(): Promise<void> {
-    if (this.#failure !== undefined) return Promise.reject(this.#failed());
-    return this.#commits.flush();
+  async flush(): Promise<void> {
+    if (this.#failure !== undefined) throw this.#failed();
+    this.#flushing++;
+    try {
+      await this.#commits.flush();
+    } finally {
+      this.#flushing--;
+    }
   }
 
   /** Writes a signed head now and makes it durable; undefined without a key. */
@@ -141,17 +155,23 @@ export class Session {
     return made;
   }
 
-  /** Seals the pack, so that it is whole without recovery. A failed session leaves it to the next writer. */
-  async close(head: Pick<HeadOptions, "replaced" | "folded" | "others"> = {}): Promise<void> {
+  /** Seals the pack, so that it is whole without recovery. A failed session leaves it to the next writer. `whole` is called
+   *  when all packs are where they belong, and before others see that the session has ended. */
+  async close(
+    head: Pick<HeadOptions, "replaced" | "folded" | "others"> = {},
+    whole?: () => Promise<void>,
+  ): Promise<void> {
     clearTimeout(this.#headTimer);
     try {
       if (this.#failure === undefined) {
-        await this.flush();
         await this.#making;
+        await this.#settle();
         const heads = this.#isAhead || (head.replaced ?? []).length > 0 ? this.#headWriter() : this.#heads;
         if (heads === undefined || heads === null) this.#pack?.seal();
         else await withLock(this.#paths.bookLock, () => this.#sealWithHead(heads, head));
-        await this.#leaveRemote();
+        await this.#pushLast();
+        await whole?.();
+        await this.#stay?.end();
       } else this.#pack?.abandon();
     } finally {
       // A session that failed must not seem to live: others may then recover its pack.
@@ -172,8 +192,7 @@ export class Session {
     if (this.placed.has(digest)) return digest;
     const pack = this.#packWithRoom();
     const entry = { digest, kind, bytes: bytes.length };
-    // The file is durable before its stand-in exists: no crash leaves a stand-in for nothing.
-    writeLarge(this.#paths, pack.id, { entry, bytes });
+    this.#unsynced.push(writeLarge(this.#paths, pack.id, { entry, bytes }));
     this.#standIn(pack, entry);
     return digest;
   }
@@ -204,7 +223,7 @@ export class Session {
   async #sealWithHead(heads: HeadWriter, head: HeadOptions): Promise<void> {
     if (this.#isAhead || (head.replaced ?? []).length > 0 || heads.isBehind)
       await this.#writeHead(heads, { ...head, joins: true });
-    this.#pack!.seal();
+    this.#pack?.seal();
     heads.leave();
   }
 
@@ -230,34 +249,69 @@ export class Session {
     return head;
   }
 
-  #packWithRoom(): PackWriter {
-    if (this.#pack !== undefined && this.#pack.size >= this.#options.packBytes) {
-      this.#pack.seal();
-      this.#unpushed.push(this.#pack.id);
-      this.#pack = undefined;
-      clearTimeout(this.#headTimer);
-      this.#headTimer = undefined;
-      this.#headSoon(0);
+  /** Before the last pack is sealed. What goes to a bucket then goes up with the pack, unless a flush waits for it. */
+  async #settle(): Promise<void> {
+    if (this.#options.remote === undefined || this.#flushing > 0) return this.flush();
+    this.#refuseIfFailed();
+    try {
+      await this.#syncLarge();
+      this.#pack?.drain();
+      await this.#pack?.sync();
+    } catch (error) {
+      this.#failure = error;
+      throw error;
     }
+  }
+
+  #sealPack(pack: PackWriter): void {
+    pack.seal();
+    this.#unpushed.push(pack.id);
+    this.#pack = undefined;
+    clearTimeout(this.#headTimer);
+    this.#headTimer = undefined;
+    this.#headSoon(0);
+  }
+
+  #packWithRoom(): PackWriter {
+    if (this.#pack !== undefined && this.#pack.size >= this.#options.packBytes) this.#sealPack(this.#pack);
     if (this.#pack === undefined) {
       this.#packs++;
-      this.#pack = new PackWriter(this.#paths, { ...this.#origin, pack: this.packId(this.#packs) });
+      const header = { ...this.#origin, pack: this.packId(this.#packs) };
+      this.#pack = new PackWriter(this.#paths, header, () =>
+        syncLargeNow(this.#paths, this.#unsynced.splice(0)),
+      );
     }
     return this.#pack;
   }
 
   async #syncPack(): Promise<void> {
     try {
-      const [pack, sealed] = [this.#pack, this.#unpushed.splice(0)];
+      // Large files may be in the bucket before anything names them.
+      await Promise.all([this.#syncLarge(), this.#pushLarge()]);
+      const pack = this.#pack;
       pack?.drain();
       const end = pack?.size ?? 0;
       await pack?.sync();
-      await this.#push(pack?.id, { end, sealed });
+      // Unless it was full meanwhile, and is sealed.
+      if (pack !== undefined && pack === this.#pack && this.#isBulk(pack.id, end)) this.#sealPack(pack);
+      const sealed = this.#unpushed.splice(0);
+      await this.#push(sealed.includes(pack?.id ?? "") ? undefined : pack?.id, { end, sealed });
     } catch (error) {
       // After a failed fsync the kernel may have dropped the pages: nothing more is promised by this session.
       this.#failure = error;
       throw error;
     }
+  }
+
+  async #syncLarge(): Promise<void> {
+    const files = new Set(this.#unsynced);
+    await syncLarge(this.#paths, [...files]);
+    // More may have come meanwhile, or a full pack may have synced them.
+    this.#unsynced = this.#unsynced.filter((file) => !files.has(file));
+  }
+
+  async #pushLarge(): Promise<void> {
+    if (this.#pack !== undefined) await this.#options.remote?.uploads.pushLarge(this.#pack.id);
   }
 
   async #push(
@@ -266,22 +320,29 @@ export class Session {
   ): Promise<void> {
     const { remote } = this.#options;
     if (remote === undefined) return;
-    for (const id of sealed) await remote.pushPack(id, { isLive: true });
+    for (const id of sealed) await remote.uploads.pushPack(id, { isLive: true });
     if (pack === undefined) return;
-    const from = this.#pushed.pack === pack ? this.#pushed.end : 0;
+    const from = this.#pushedEnd(pack);
     if (end <= from) return;
     // A stand-in must not be there before the file that it stands for.
-    await remote.pushLarge(pack);
-    await remote.pushPart(pack, from, end);
+    await remote.uploads.pushLarge(pack);
+    await remote.uploads.pushPart(pack, from, end);
     this.#pushed = { pack, end };
   }
 
-  async #leaveRemote(): Promise<void> {
+  #pushedEnd(pack: string): number {
+    return this.#pushed.pack === pack ? this.#pushed.end : 0;
+  }
+
+  #isBulk(pack: string, end: number): boolean {
+    return this.#options.remote !== undefined && end - this.#pushedEnd(pack) >= WHOLE_BYTES;
+  }
+
+  async #pushLast(): Promise<void> {
     const { remote } = this.#options;
     if (remote === undefined) return;
     for (const id of [...this.#unpushed.splice(0), ...(this.#pack === undefined ? [] : [this.#pack.id])])
-      await remote.pushPack(id, { isLive: true });
-    await this.#stay?.end();
+      await remote.uploads.pushPack(id, { isLive: true });
   }
 
   #refuseIfFailed(): void {

@@ -4,7 +4,7 @@ import { existsSync, readdirSync } from "node:fs";
 import { join } from "node:path";
 import { type Clock, systemClock } from "../../base/index.ts";
 import type { Signer } from "../../contract/index.ts";
-import { type GcReport, collectGarbage as sweep } from "../../store/index.ts";
+import { bucketUrlOf, type GcReport, collectGarbage as sweep } from "../../store/index.ts";
 import {
   type BookOnDisk,
   headSigner,
@@ -45,6 +45,11 @@ export async function collectGarbage(
 }
 
 async function collectReplay(root: string, dryRun: boolean): Promise<string[]> {
+  const url = bucketUrlOf(root);
+  if (url !== undefined) {
+    const { collectOrphansInBucket } = await import("../replay/index.ts");
+    return collectOrphansInBucket(`${url.replace(/\/$/, "")}/replay`, { dryRun });
+  }
   const folder = join(root, "replay");
   if (!existsSync(folder)) return [];
   const { collectOrphans, isReplayStore, listOrphans } = await import("../../keep/replay/index.ts");

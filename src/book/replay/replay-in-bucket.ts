@@ -104,22 +104,11 @@ class ReplayView {
     for (const { path } of added) await this.#upload(path);
     const bytes = readFileSync(join(this.#root, MANIFEST_FILE));
     if (!(await this.#bucket.putIf(MANIFEST_FILE, bytes, version))) await this.#requireOwn(MANIFEST_FILE);
-    if (manifest.layout === "segmented") await this.#putRoot(bytes);
+    if (manifest.layout === "segmented")
+      await putRoot(this.#bucket, { manifest: bytes, root: readFileSync(join(this.#root, ROOT_FILE)) });
     await this.#cache.alone(async () => {
       for (const segment of added) await this.#keep(segment);
     });
-  }
-
-  /** Until it is ours, or another writer has committed: the root is then for that writer to put. */
-  async #putRoot(manifest: Uint8Array): Promise<void> {
-    const bytes = readFileSync(join(this.#root, ROOT_FILE));
-    for (;;) {
-      const there = await this.#bucket.getVersion(ROOT_FILE);
-      if (there !== undefined && Buffer.compare(there.bytes, bytes) === 0) return;
-      const current = await this.#bucket.get(MANIFEST_FILE);
-      if (current === undefined || Buffer.compare(current, manifest) !== 0) return;
-      if (await this.#bucket.putIf(ROOT_FILE, bytes, there?.version)) return;
-    }
   }
 
   async #bringDown(segments: ReplayManifest["segments"]): Promise<void> {
@@ -234,6 +223,20 @@ class ReplayView {
       { url },
       `${url}: another writer changed the store meanwhile. It is as that writer left it, and nothing of this write is in it. Run the command again.`,
     );
+  }
+}
+
+/** Until it is ours, or another writer has committed: the root is then for that writer to put. */
+export async function putRoot(
+  bucket: Bucket,
+  { manifest, root }: { manifest: Uint8Array; root: Uint8Array },
+): Promise<void> {
+  for (;;) {
+    const there = await bucket.getVersion(ROOT_FILE);
+    if (there !== undefined && Buffer.compare(there.bytes, root) === 0) return;
+    const current = await bucket.get(MANIFEST_FILE);
+    if (current === undefined || Buffer.compare(current, manifest) !== 0) return;
+    if (await bucket.putIf(ROOT_FILE, root, there?.version)) return;
   }
 }
 

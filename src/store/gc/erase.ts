@@ -4,6 +4,7 @@
 import { type Clock, type Digest, RollbookError } from "../../base/index.ts";
 import type { ErasedBlob, SignHead } from "../../contract/index.ts";
 import { openBook } from "../book.ts";
+import { remoteOf } from "../remote/index.ts";
 import { Collection, withSurvey } from "./gc.ts";
 import type { Survey, SurveyedErasure } from "./gc-survey.ts";
 
@@ -31,7 +32,8 @@ interface Erasure {
 /** What would go. Refuses what `eraseBlobs` would refuse, and removes nothing. */
 export async function planErasure(root: string, options: ErasureOptions): Promise<Erasure> {
   const { clock, trusted } = options;
-  return withSurvey(root, { clock, trusted, erasure: surveyed(options) }, async (survey) => {
+  const surveying = { clock, trusted, remote: await remoteOf(root), erasure: surveyed(options) };
+  return withSurvey(root, surveying, async (survey) => {
     requireErasable(root, survey);
     return erasureOf(survey);
   });
@@ -40,11 +42,11 @@ export async function planErasure(root: string, options: ErasureOptions): Promis
 /** Removes it, and whatever nothing refers to: what a crash left behind may hold the same text. */
 export async function eraseBlobs(root: string, options: ErasureOptions): Promise<Erasure> {
   const { clock, sign, trusted } = options;
-  const surveying = { clock, trusted, erasure: surveyed(options) };
-  const erasure = await withSurvey(root, surveying, async (survey, paths) => {
+  const surveying = { clock, sign, trusted, remote: await remoteOf(root), erasure: surveyed(options) };
+  const erasure = await withSurvey(root, surveying, async (survey, at) => {
     requireErasable(root, survey);
     const planned = erasureOf(survey);
-    await new Collection(paths, survey, { clock, sign }).run();
+    await new Collection(at, survey, { sign }).run();
     return planned;
   });
   await requireGone(root, { clock, erasure });

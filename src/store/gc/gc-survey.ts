@@ -47,6 +47,8 @@ interface SurveyOptions {
   readonly erasure?: SurveyedErasure | undefined;
   /** Keys whose word counts that a pack was replaced, beside that of the head which names the pack. */
   readonly trusted?: ReadonlySet<string> | undefined;
+  /** Of a book in a bucket: packs whose sessions have ended, on whatever machine. */
+  readonly resting?: ReadonlySet<string> | undefined;
   /** Which heads to fold (default: none). */
   readonly fold?: Omit<FoldRule, "isRemovable"> | undefined;
 }
@@ -71,13 +73,18 @@ export class Survey {
   readonly #unknownKinds = new Set<string>();
   readonly #trusted: ReadonlySet<string>;
   readonly #foldRule: SurveyOptions["fold"];
+  readonly #resting: ReadonlySet<string> | undefined;
   #heads: HeadCheck | undefined;
   #fold: HeadFold | undefined;
   #foldedBefore: Uint8Array[] = [];
   #keepsAll = false;
 
-  constructor(paths: BookPaths, { erasure = NO_ERASURE, trusted = new Set(), fold }: SurveyOptions = {}) {
+  constructor(
+    paths: BookPaths,
+    { erasure = NO_ERASURE, trusted = new Set(), fold, resting }: SurveyOptions = {},
+  ) {
     this.#paths = paths;
+    this.#resting = resting;
     this.#foldRule = fold;
     this.#erasure = erasure;
     this.#trusted = trusted;
@@ -87,7 +94,8 @@ export class Survey {
   async run(store: Pick<BlobStore, "get">): Promise<void> {
     const block = new ScanBlock();
     this.#heads = await HeadCheck.begin(this.#paths);
-    for (const { name, atRest } of packsAtRest(this.#paths)) {
+    for (const { name, atRest: isFree } of packsAtRest(this.#paths)) {
+      const atRest = isFree && this.#resting?.has(name.id) !== false;
       const pack = { name, atRest, damaged: false };
       this.packs.push(pack);
       await this.#readPack(pack, block);

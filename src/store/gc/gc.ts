@@ -3,28 +3,26 @@
  *  and only then deletes old ones: a kill at any point loses nothing. Writers may go on: packs of living sessions are
  *  not touched, and a session relies on its own puts only. Damage makes it refuse, unless what was damaged stands
  *  whole elsewhere: then the damaged copy goes. */
-import { readdirSync, statSync } from "node:fs";
+import { statSync } from "node:fs";
 import { join } from "node:path";
 import { type Clock, RollbookError } from "../../base/index.ts";
 import { FOLDED_HEADS_KIND, type PackState, type SignHead } from "../../contract/index.ts";
 import type { Finding } from "../blob/index.ts";
-import { openBook, PACK_BYTES } from "../book.ts";
-import { syncDirectory, tryLock, unlinkIfThere } from "../disk/index.ts";
+import { openBookOf } from "../book.ts";
+import { tryLock } from "../disk/index.ts";
 import { type HeadOptions, listOfFold } from "../head/index.ts";
 import {
   type BookPaths,
   bookPaths,
   footerOf,
-  LARGE_BYTES,
   largePath,
   listPacks,
   PackScan,
-  parseLargeName,
-  recoverBook,
   ScanBlock,
 } from "../pack/index.ts";
-import { remoteOf } from "../remote/index.ts";
-import { Session } from "../session.ts";
+import { type RemoteBook, remoteOf } from "../remote/index.ts";
+import type { Session } from "../session.ts";
+import { type GcPlace, openPlace } from "./gc-place.ts";
 import { Survey, type SurveyedErasure, type SurveyedPack } from "./gc-survey.ts";
 
 export interface GcOptions {
@@ -75,59 +73,83 @@ const MERGE_COUNT = 8;
 const MERGE_BELOW_BYTES = 16 * 1024 * 1024;
 
 export async function collectGarbage(root: string, options: GcOptions): Promise<GcReport> {
-  return withSurvey(root, options, (survey, paths) => new Collection(paths, survey, options).run());
+  return collectIn(await remoteOf(root), root, options);
+}
+
+/** With the bucket that the directory is the working copy of, if it is one. */
+export function collectIn(
+  remote: RemoteBook | undefined,
+  root: string,
+  options: GcOptions,
+): Promise<GcReport> {
+  return withSurvey(root, { ...options, remote }, (survey, at) => new Collection(at, survey, options).run());
 }
 
 /** Surveys the book and does something with the survey, while no other collection runs. */
 export async function withSurvey<T>(
   root: string,
   options: Pick<GcOptions, "clock" | "dryRun" | "despiteDamage" | "trusted" | "sign" | "fold"> & {
+    readonly remote: RemoteBook | undefined;
     readonly erasure?: SurveyedErasure;
   },
-  work: (survey: Survey, paths: BookPaths) => Promise<T>,
+  work: (survey: Survey, at: GcScene) => Promise<T>,
 ): Promise<T> {
   const paths = bookPaths(root);
-  if ((await remoteOf(root)) !== undefined) throw inBucket(root);
-  const store = await openBook(root, { clock: options.clock, mode: "read" });
+  const { remote } = options;
+  const store = await openBookOf(remote, root, { clock: options.clock, mode: "read" });
   const lock = tryLock(paths.gcLock);
+  let place: GcPlace | undefined;
   try {
     if (lock === undefined) throw alreadyRunning(root);
-    if (options.dryRun !== true) await recoverBook(paths);
-    const survey = new Survey(paths, { ...options, fold: foldRule(options) });
+    if (options.dryRun !== true) place = await openPlace(paths, remote, options);
+    const resting = await (place === undefined ? remote?.packsAtRest() : place.resting());
+    const survey = new Survey(paths, { ...options, fold: foldRule(options), resting });
     await survey.run(store);
     if (survey.findings.length > 0 && options.despiteDamage !== true) throw refused(root, survey.findings);
-    return await work(survey, paths);
+    return await work(survey, { paths, place });
   } finally {
+    await place?.end();
     lock?.release();
     await store.close();
   }
 }
 
+/** A book, and where its packs are replaced; of a dry run there is no such place. */
+export interface GcScene {
+  readonly paths: BookPaths;
+  readonly place: GcPlace | undefined;
+}
+
 /** Replaces packs by new ones without what goes. */
 export class Collection {
   readonly #paths: BookPaths;
+  readonly #place: GcPlace | undefined;
   readonly #survey: Survey;
-  readonly #options: GcOptions;
+  readonly #options: Pick<GcOptions, "sign" | "mergeBelowBytes">;
   readonly #tally = { blobsKept: 0, blobsRemoved: 0, copiesRemoved: 0, headsFolded: 0, bytesFreed: 0 };
 
-  constructor(paths: BookPaths, survey: Survey, options: GcOptions) {
+  constructor(
+    { paths, place }: GcScene,
+    survey: Survey,
+    options: Pick<GcOptions, "sign" | "mergeBelowBytes">,
+  ) {
     this.#paths = paths;
+    this.#place = place;
     this.#survey = survey;
     this.#options = options;
   }
 
   async run(): Promise<GcReport> {
     const { packs, findings, unknownKinds, keepsAll } = this.#survey;
-    const dryRun = this.#options.dryRun === true;
     const replaced = this.#choose();
-    if (!dryRun) {
+    if (this.#place !== undefined) {
       if (replaced.length > 0 && this.#survey.hasHeads && this.#options.sign === undefined)
         throw unsigned(this.#paths.root);
-      await this.#copyKept(replaced);
-      this.#remove(replaced);
+      await this.#copyKept(replaced, this.#place);
+      await this.#place.remove(replaced.map(({ name }) => name.id));
     }
     return {
-      dryRun,
+      dryRun: this.#place === undefined,
       packs: packs.length,
       packsLeft: packs.filter((pack) => !isTouchable(pack)).length,
       packsReplaced: replaced.length,
@@ -165,20 +187,20 @@ export class Collection {
     return tally.blobsKept - keptBefore < blobs;
   }
 
-  async #copyKept(replaced: readonly SurveyedPack[]): Promise<void> {
+  async #copyKept(replaced: readonly SurveyedPack[], place: GcPlace): Promise<void> {
     if (replaced.length === 0) return;
-    const limits = { packBytes: PACK_BYTES, largeBytes: LARGE_BYTES };
-    const { clock, sign } = this.#options;
-    const session = await Session.begin(this.#paths, { clock, ...limits, sign: () => sign });
-    let last: Parameters<Session["close"]>[0] = {};
-    try {
-      const block = new ScanBlock();
-      for (const pack of replaced) await this.#copyPack(pack, { session, block });
-      const states = replaced.flatMap(({ name }) => footerOf(this.#paths, name.id) ?? []);
-      if (sign !== undefined) last = { replaced: states, ...this.#fold(session, states) };
-    } finally {
-      await session.close(last);
-    }
+    const { sign } = this.#options;
+    const session = await place.session();
+    const block = new ScanBlock();
+    for (const pack of replaced) await this.#copyPack(pack, { session, block });
+    const states = replaced.flatMap(({ name }) => footerOf(this.#paths, name.id) ?? []);
+    const last = sign === undefined ? {} : { replaced: states, ...this.#fold(session, states) };
+    // A session that failed behind our back closes without a word: then nothing may be removed.
+    await session.flush();
+    await place.settle(
+      last,
+      replaced.map(({ name }) => name.id),
+    );
   }
 
   /** What the last head says in place of those that go. */
@@ -217,28 +239,6 @@ export class Collection {
   /** What stands whole elsewhere need not be copied; any other damage has come since the survey. */
   #passOver(finding: Finding): void {
     if (!this.#survey.isMadeGood(finding)) throw refused(this.#paths.root, [finding]);
-  }
-
-  /** Packs first: a large file without a pack is swept up, a pack without its large file would be damage. */
-  #remove(replaced: readonly SurveyedPack[]): void {
-    for (const { name } of replaced) unlinkIfThere(this.#paths.sealedPack(name.id));
-    syncDirectory(this.#paths.packs);
-    for (const directory of [this.#paths.large, this.#paths.tmp]) {
-      const files = readdirSync(directory);
-      // In this order: a writer makes lock and pack before its large files, and drops the lock after its packs
-      // have their last names. So an owner that is alive, or was, shows in one of the two lists.
-      const locks = readdirSync(this.#paths.locks);
-      const owners = new Set([...locks, ...readdirSync(this.#paths.packs)]);
-      for (const file of files) {
-        const pack = parseLargeName(file)?.pack;
-        if (pack === undefined) continue;
-        const session = pack.slice(0, pack.lastIndexOf("-"));
-        const isOwned = [`${pack}.open`, `${pack}.pack`, `${session}.lock`].some((owner) =>
-          owners.has(owner),
-        );
-        if (!isOwned) unlinkIfThere(join(directory, file));
-      }
-    }
   }
 }
 
@@ -283,14 +283,5 @@ function vanished(pack: string): RollbookError {
     "pack-vanished",
     { pack },
     `pack ${pack} was removed by something else during gc.`,
-  );
-}
-
-/** Writers of other machines hold no lock here: nothing says which packs they rely on. */
-function inBucket(root: string): RollbookError {
-  return new RollbookError(
-    "in-bucket",
-    { root },
-    "the book is in a bucket, where packs are not replaced. Copy the book to a disk, and collect or erase there.",
   );
 }

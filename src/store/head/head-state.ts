@@ -3,8 +3,17 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { type Digest, isDigest, isObject } from "../../base/index.ts";
-import { isMissing, writeAtomically } from "../disk/index.ts";
-import { type BookPaths, bookPaths, jsonBytes } from "../pack/index.ts";
+import { isMissing, unlinkIfThere, writeAtomically } from "../disk/index.ts";
+import {
+  type BookPaths,
+  bookPaths,
+  type HeaderVisit,
+  jsonBytes,
+  listPacks,
+  PACK_LARGE_KIND,
+  PackFiles,
+  parseLargeEntry,
+} from "../pack/index.ts";
 
 export interface HeadState {
   readonly head: Digest | undefined;
@@ -36,4 +45,27 @@ export function readLastHead(root: string): Digest | undefined {
 export function writeHeadState(paths: BookPaths, { head, sequence, packs }: HeadState): void {
   const bytes = jsonBytes({ head, sequence, packs: [...packs].sort() });
   writeAtomically(paths.head, bytes, join(paths.tmp, "head.json"));
+}
+
+/** Forgets the last head if it stands only in packs that go: the next one must lead to a head that stays. */
+export function forgetHeadIn(paths: BookPaths, goes: (pack: string) => boolean): void {
+  const { head } = readHeadState(paths);
+  if (head === undefined) return;
+  const files = new PackFiles(paths);
+  try {
+    for (const { id } of listPacks(paths).filter((pack) => !goes(pack.id))) {
+      const places: HeaderVisit[] = [];
+      files.walk(id, 0, (entry) => {
+        if (entry.digest === head || entry.kind === PACK_LARGE_KIND) places.push(entry);
+      });
+      for (const entry of places) {
+        if (entry.digest === head) return;
+        const standIn = files.read(id, entry, entry.digest);
+        if (standIn !== undefined && parseLargeEntry(standIn.bytes)?.digest === head) return;
+      }
+    }
+  } finally {
+    files.close();
+  }
+  unlinkIfThere(paths.head);
 }

@@ -1,5 +1,5 @@
 /** Blobs too big for a pack, each in a file of its own: `large/<pack>.<hex>.<kind>`, the bare payload.
- *  In: bytes. Out: a durable file (temp, fsync, rename, fsync of the directory) and its check in pieces. */
+ *  In: bytes. Out: a file (temp, rename), durable once it is synced with its directory, and its check in pieces. */
 import { createHash, type Hash } from "node:crypto";
 import { closeSync, fsyncSync, openSync, renameSync } from "node:fs";
 import { open } from "node:fs/promises";
@@ -12,32 +12,68 @@ import type { LargeEntry } from "./pack-records.ts";
 import { writeError } from "./pack-writer.ts";
 
 const PIECE_BYTES = 8 * 1024 * 1024;
+const SYNCED_AT_ONCE = 4;
 
 /** Path relative to the book, as locations and findings give it. */
 export function largePath(pack: string, { digest, kind }: { digest: Digest; kind: string }): string {
   return join("large", largeFile({ pack, digest, kind }));
 }
 
+/** Returns its path. It is not durable yet. */
 export function writeLarge(
   paths: BookPaths,
   pack: string,
   { entry, bytes }: { entry: LargeEntry; bytes: Uint8Array },
-): void {
+): string {
   const name = largeFile({ pack, digest: entry.digest, kind: entry.kind });
   const temp = join(paths.tmp, name);
   try {
     const fd = openSync(temp, "w", OWNER_ONLY);
     try {
       writeFully(fd, bytes, 0);
-      fsyncSync(fd);
     } finally {
       closeSync(fd);
     }
-    renameSync(temp, join(paths.large, name));
-    syncDirectory(paths.large);
+    const path = join(paths.large, name);
+    renameSync(temp, path);
+    return path;
   } catch (cause) {
     throw writeError(temp, cause);
   }
+}
+
+/** Makes large files durable. Several at a time: the file system then commits their names together. */
+export async function syncLarge(paths: BookPaths, files: readonly string[]): Promise<void> {
+  const ahead = files.values();
+  const sync = async () => {
+    for (const path of ahead) {
+      const file = await open(path, "r+");
+      try {
+        await file.sync();
+      } catch (cause) {
+        throw writeError(path, cause);
+      } finally {
+        await file.close();
+      }
+    }
+  };
+  await Promise.all(Array.from({ length: Math.min(SYNCED_AT_ONCE, files.length) }, sync));
+  if (files.length > 0) syncDirectory(paths.large);
+}
+
+/** The same, while the caller waits. */
+export function syncLargeNow(paths: BookPaths, files: readonly string[]): void {
+  for (const path of files) {
+    const fd = openSync(path, "r+");
+    try {
+      fsyncSync(fd);
+    } catch (cause) {
+      throw writeError(path, cause);
+    } finally {
+      closeSync(fd);
+    }
+  }
+  if (files.length > 0) syncDirectory(paths.large);
 }
 
 /** Gives a large file a second name, under another pack; the bytes stay where they are if the file system has links. */

@@ -50,6 +50,15 @@ export function walkHeaders(
   return end;
 }
 
+/** Where the first entry of a pack ends, which is its header; 0 if it does not begin with one. */
+export function firstEntryEnd(fd: number, size: number): number {
+  let end = 0;
+  walkHeaders(fd, { from: 0, size: Math.min(size, WINDOW_BYTES) }, ({ offset, bytes }) => {
+    if (offset === 0) end = bytes;
+  });
+  return end;
+}
+
 /** The first offset from `from` on where a magic stands, or `size`. */
 function nextHeader(window: HeaderWindow, from: number, size: number): number {
   for (let offset = from; size - offset >= HEADER_BYTES; ) {

@@ -30,6 +30,7 @@ export class PackWriter {
   readonly id: string;
   readonly #paths: BookPaths;
   readonly #fd: number;
+  readonly #beforeWrite: () => void;
   readonly #staging = Buffer.allocUnsafeSlow(STAGING_BYTES);
   readonly #chain = new PackChain();
   #staged = 0;
@@ -37,8 +38,10 @@ export class PackWriter {
   #syncs = 0;
   #ended = false;
 
-  constructor(paths: BookPaths, header: PackHeader) {
+  /** `beforeWrite` is called before staged entries are handed to the operating system: what they name must be durable. */
+  constructor(paths: BookPaths, header: PackHeader, beforeWrite: () => void = () => {}) {
     this.id = header.pack;
+    this.#beforeWrite = beforeWrite;
     this.#paths = paths;
     this.#fd = openSync(paths.openPack(this.id), "wx", OWNER_ONLY);
     this.append({ kind: PACK_HEADER_KIND, payload: jsonBytes(header) });
@@ -79,6 +82,7 @@ export class PackWriter {
   /** Hands staged bytes to the operating system: from here they survive this process, not yet the machine. */
   drain(): void {
     if (this.#staged === 0) return;
+    this.#beforeWrite();
     this.#write(this.#staging.subarray(0, this.#staged));
     this.#staged = 0;
   }

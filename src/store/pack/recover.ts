@@ -22,7 +22,7 @@ import { jsonBytes, type LargeEntry, PackChain, parseLargeEntry, parsePackHeader
 
 export interface Recovery {
   readonly pack: string;
-  /** Blobs kept; 0 means that there was none and the pack was removed. */
+  /** Blobs kept; 0 means that there was none. */
   readonly blobs: number;
   readonly tornBytes: number;
   /** Where the torn bytes are, relative to the book. */
@@ -31,18 +31,23 @@ export interface Recovery {
   readonly damage: readonly Finding[];
 }
 
+/** What to do with a pack whose writer holds no lock here. `seal-even-empty`: also one without a blob takes its last name. */
+export type RecoveryRule = "leave" | "seal" | "seal-even-empty";
+
 /** Recovers the packs of every session whose writer is gone. Sessions that live are left alone, and packs that
- *  `mayRecover` refuses: their writer may live where no lock of this machine reaches. */
+ *  `ruleOf` leaves: their writer may live where no lock of this machine reaches. */
 export async function recoverBook(
   paths: BookPaths,
-  mayRecover: (pack: string) => Promise<boolean> = async () => true,
+  ruleOf: (pack: string) => Promise<RecoveryRule> = async () => "seal",
 ): Promise<Recovery[]> {
   const dead = await withLock(paths.bookLock, () => takeDeadSessions(paths));
   const reports: Recovery[] = [];
   try {
     for (const session of dead.keys())
-      for (const id of openPacks(paths).filter((id) => id.startsWith(session)))
-        if (await mayRecover(id)) reports.push(await recoverPack(paths, id));
+      for (const id of openPacks(paths).filter((id) => id.startsWith(session))) {
+        const rule = await ruleOf(id);
+        if (rule !== "leave") reports.push(await recoverPack(paths, id, rule === "seal-even-empty"));
+      }
   } finally {
     await withLock(paths.bookLock, () => {
       for (const [session, lock] of dead) {
@@ -76,9 +81,10 @@ function openPacks(paths: BookPaths): string[] {
     .map((pack) => pack!.id);
 }
 
-async function recoverPack(paths: BookPaths, id: string): Promise<Recovery> {
+async function recoverPack(paths: BookPaths, id: string, evenEmpty: boolean): Promise<Recovery> {
   const state = await inspect(paths, id);
   if (state.damage.length > 0) return { pack: id, blobs: state.blobs, tornBytes: 0, damage: state.damage };
+  const isKept = state.blobs > 0 || (evenEmpty && state.wholeEnd > 0);
   const open = paths.openPack(id);
   const tornBytes = state.size - state.wholeEnd;
   const tornFile = tornBytes > 0 ? join("torn", `${id}.${state.wholeEnd}`) : undefined;
@@ -86,7 +92,7 @@ async function recoverPack(paths: BookPaths, id: string): Promise<Recovery> {
   try {
     if (tornFile !== undefined) setAside(paths, fd, { from: state.wholeEnd, bytes: tornBytes, tornFile });
     ftruncateSync(fd, state.wholeEnd);
-    if (!state.footed && state.blobs > 0) {
+    if (!state.footed && isKept) {
       const payload = jsonBytes(state.chain.footer());
       writeFully(fd, encodeEntry({ kind: PACK_FOOTER_KIND, payload }, state.wholeEnd).bytes, state.wholeEnd);
     }
@@ -95,7 +101,7 @@ async function recoverPack(paths: BookPaths, id: string): Promise<Recovery> {
     closeSync(fd);
   }
   removeUnnamed(paths, id, state.large);
-  if (state.blobs > 0) renameSync(open, paths.sealedPack(id));
+  if (isKept) renameSync(open, paths.sealedPack(id));
   else unlinkIfThere(open);
   syncDirectory(paths.packs);
   return {

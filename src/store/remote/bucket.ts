@@ -7,6 +7,8 @@ export interface BucketObject {
   readonly bytes: number;
   /** By the clock of the server. */
   readonly modifiedMs: number;
+  /** As `getVersion` gives it, where the server lists versions. */
+  readonly version?: string | undefined;
 }
 
 export interface VersionedBytes {

@@ -10,15 +10,18 @@ const REMOTE_FILE = "remote.json";
 
 /** The bucket that a directory is the working copy of; undefined for a book that is on disk alone. */
 export async function remoteOf(root: string): Promise<RemoteBook | undefined> {
-  let text: string;
+  const url = bucketUrlOf(root);
+  return url === undefined ? undefined : new RemoteBook(await openS3Bucket(url), root);
+}
+
+/** s3://bucket/prefix of a working copy. */
+export function bucketUrlOf(root: string): string | undefined {
   try {
-    text = readFileSync(join(root, REMOTE_FILE), "utf8");
+    return (JSON.parse(readFileSync(join(root, REMOTE_FILE), "utf8")) as { url: string }).url;
   } catch (error) {
     if (isMissing(error)) return undefined;
     throw error;
   }
-  const { url } = JSON.parse(text) as { url: string };
-  return new RemoteBook(await openS3Bucket(url), root);
 }
 
 /** What the client of the bucket reads from the environment; nothing for a book on disk. */

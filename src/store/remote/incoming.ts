@@ -11,6 +11,7 @@ import {
   withLock,
   writeFully,
 } from "../disk/index.ts";
+import { forgetHeadIn } from "../head/index.ts";
 import { type BookPaths, bookPaths, largeFault, PackScan, parseLargeName, ScanBlock } from "../pack/index.ts";
 import type { Bucket, BucketObject } from "./bucket.ts";
 import { LARGE, packKey, parsePartKey } from "./remote-keys.ts";
@@ -55,6 +56,7 @@ export class Incoming {
       unlinkIfThere(temp);
       throw this.#damaged(packKey(id), fault);
     }
+    if (existsSync(this.#paths.sealedPack(id))) forgetHeadIn(this.#paths, (pack) => pack === id);
     renameSync(temp, this.#paths.sealedPack(id));
     syncDirectory(this.#paths.packs);
     unlinkIfThere(this.#paths.openPack(id));
@@ -69,20 +71,17 @@ export class Incoming {
     );
   }
 
-  /** Adds what is new to the copy of a pack that another machine writes. */
-  async pullParts(id: string, parts: readonly BucketObject[]): Promise<void> {
-    if (existsSync(this.#paths.sealedPack(id))) return;
+  /** Adds what is new to the copy of a pack that another machine writes. False: the bucket has neither parts nor pack. */
+  async pullParts(id: string, parts: readonly BucketObject[]): Promise<boolean> {
+    if (existsSync(this.#paths.sealedPack(id))) return true;
     const path = this.#paths.openPack(id);
     let size = sizeOf(path) ?? 0;
     for (const { key, bytes } of parts) {
       const { offset } = parsePartKey(key)!;
       if (offset + bytes <= size) continue;
-      if (offset > size) return; // the rest of a list that has changed: the next pull has it
+      if (offset > size) return true; // the rest of a list that has changed: the next pull has it
       const part = await this.#bucket.get(key);
-      if (part === undefined) {
-        await this.fetchPack(id); // sealed since the packs were listed
-        return;
-      }
+      if (part === undefined) return this.fetchPack(id); // sealed since the packs were listed
       // At its offset: a crash may have left a piece of it.
       const fd = openSync(path, constants.O_RDWR | constants.O_CREAT, OWNER_ONLY);
       try {
@@ -92,16 +91,22 @@ export class Incoming {
       }
       size = offset + part.length;
     }
+    return true;
   }
 
-  async pullLarge(prefix: string, isWanted: (pack: string) => boolean): Promise<void> {
+  /** False: one was deleted since it was listed. */
+  async pullLarge(prefix: string, isWanted: (pack: string) => boolean): Promise<boolean> {
+    let isWhole = true;
     for await (const { key, bytes } of this.#bucket.list(prefix)) {
       const file = key.slice(LARGE.length);
       const name = parseLargeName(file);
       if (name === undefined || !isWanted(name.pack)) continue;
       if (sizeOf(join(this.#paths.large, file)) === bytes) continue;
       const temp = join(this.#unchecked.large, file);
-      if (!(await this.#bucket.getFile(key, temp))) continue;
+      if (!(await this.#bucket.getFile(key, temp))) {
+        isWhole = false;
+        continue;
+      }
       const fault = await largeFault(this.#unchecked, name.pack, { ...name, bytes });
       if (fault !== undefined) {
         unlinkIfThere(temp);
@@ -109,6 +114,7 @@ export class Incoming {
       }
       renameSync(temp, join(this.#paths.large, file));
     }
+    return isWhole;
   }
 }
 

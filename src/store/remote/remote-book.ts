@@ -2,12 +2,12 @@
  *  Down: sealed packs, large files, and the parts of packs that other machines write now. Up: what a session of this machine
  *  flushed, as parts, and each pack when it is sealed. Packs and parts never change, and every write is conditional:
  *  of two writers of one key one fails, so nothing is lost or doubled. The catalog is made from the working copy. */
-import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
-import { type FileHandle, open } from "node:fs/promises";
+import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { threadId } from "node:worker_threads";
 import { RollbookError } from "../../base/index.ts";
-import { isMissing, makeDirectory, unlinkIfThere, writeAtomically } from "../disk/index.ts";
+import { makeDirectory, syncDirectory, unlinkIfThere, writeAtomically } from "../disk/index.ts";
+import { forgetHeadIn } from "../head/index.ts";
 import {
   type BookPaths,
   bookFault,
@@ -15,12 +15,15 @@ import {
   footerOf,
   parseLargeName,
   parsePackName,
+  type RecoveryRule,
 } from "../pack/index.ts";
 import type { Bucket, BucketObject } from "./bucket.ts";
 import { unconditional } from "./conditions.ts";
 import { Incoming, sizeOf } from "./incoming.ts";
+import { PackUploads, sessionReplaced } from "./pack-uploads.ts";
 import {
   BOOK_KEY,
+  GC_KEY,
   LARGE,
   PACKS,
   PARTS,
@@ -28,29 +31,22 @@ import {
   parsePackKey,
   parsePartKey,
   partKey,
-  SESSIONS,
-  sessionKey,
+  sessionOf,
 } from "./remote-keys.ts";
+import { RemoteSessions, type RemoteStay, SILENT_MS } from "./remote-sessions.ts";
+import { RemovedPacks } from "./removed-packs.ts";
 
-/** A session that has not been heard of for so long is dead: its machine or its network is. */
-const SILENT_MS = 60_000;
-const BEAT_MS = 15_000;
-
-/** Large files that go up at a time: each is in memory meanwhile. */
-const PUSHED_AT_ONCE = 4;
-
-/** The signs of life of a session. */
-export interface RemoteStay {
-  /** Gives none any more; other machines may take over what is in the bucket after a minute. */
-  stop(): void;
-  end(): Promise<void>;
-}
+/** A list is old if gc was at work since. */
+const MOST_PULLS = 20;
 
 export class RemoteBook {
   readonly bucket: Bucket;
+  /** What gc took out of the bucket. */
+  readonly removed: RemovedPacks;
+  readonly uploads: PackUploads;
+  readonly #sessions: RemoteSessions;
   readonly #paths: BookPaths;
   readonly #incoming: Incoming;
-  readonly #pushedLarge = new Set<string>();
   #pulling: Promise<void> | undefined;
   #queued: Promise<void> | undefined;
   /** Whether the bucket and the working copy were seen to be the same book. */
@@ -60,6 +56,10 @@ export class RemoteBook {
     this.bucket = bucket;
     this.#paths = bookPaths(root);
     this.#incoming = new Incoming(bucket, this.#paths);
+    this.removed = new RemovedPacks(bucket);
+    const takeOver = (id: string, isLive: boolean) => this.alone(() => this.#takeOver(id, isLive));
+    this.uploads = new PackUploads(bucket, this.#paths, takeOver);
+    this.#sessions = new RemoteSessions(bucket, this.#paths);
   }
 
   /** Brings down everything that was acknowledged before this call. Calls that come together share one pass. */
@@ -80,15 +80,6 @@ export class RemoteBook {
     return this.#queued;
   }
 
-  /** Sessions of other machines that wrote a sign of life lately. */
-  async liveSessions(): Promise<ReadonlySet<string>> {
-    const nowMs = await this.bucket.nowMs();
-    const live = new Set<string>();
-    for await (const { key, modifiedMs } of this.bucket.list(SESSIONS))
-      if (nowMs - modifiedMs < SILENT_MS) live.add(key.slice(SESSIONS.length));
-    return live;
-  }
-
   /** Runs `work` while no other process of this machine brings down, recovers or replaces packs. */
   alone<T>(work: () => Promise<T>): Promise<T> {
     return this.#incoming.alone(work);
@@ -101,29 +92,20 @@ export class RemoteBook {
     else if (await this.bucket.putNew(BOOK_KEY, own)) throw unconditional(this.bucket.url, "If-None-Match");
   }
 
-  /** Packs that the bucket lacks: a crash of this machine kept them from going up, or they were removed there. */
+  /** Packs that the bucket lacks: a crash of this machine kept them from going up, or they were lost there. */
   async pushForgotten(): Promise<void> {
-    const there = new Set<string>();
-    for await (const { key } of this.bucket.list(PACKS)) there.add(parsePackKey(key) ?? "");
-    for (const id of this.#localPacks()) if (!there.has(id)) await this.pushPack(id);
+    const { packs: there } = await this.#listPacks();
+    // After the list: a pack that gc took from it in the meantime is named here.
+    const removed = await this.removed.names();
+    for (const id of this.#localPacks())
+      if (!there.has(id) && !removed.has(id)) await this.uploads.pushPack(id);
     // A crash between the upload of a pack and the removal of its parts leaves them.
     const left: string[] = [];
-    for await (const { key, bytes } of this.bucket.list(PARTS))
-      if (bytes > 0 && there.has(parsePartKey(key)?.id ?? "")) left.push(key);
+    for await (const { key, bytes } of this.bucket.list(PARTS)) {
+      const id = parsePartKey(key)?.id ?? "";
+      if (bytes > 0 && (there.has(id) || removed.has(id))) left.push(key);
+    }
     await this.bucket.delete(left);
-  }
-
-  /** Uploads a sealed pack and takes its parts away. If the bucket has the pack already, that one counts; a session that
-   *  has put more into its own (`isLive`) hears of it. */
-  async pushPack(id: string, { isLive = false }: { isLive?: boolean } = {}): Promise<void> {
-    if (!existsSync(this.#paths.sealedPack(id))) return; // it held nothing and was removed
-    await this.pushLarge(id);
-    if (!(await this.bucket.putNewFile(packKey(id), this.#paths.sealedPack(id))))
-      await this.alone(() => this.#takeOver(id, isLive));
-    const keys: string[] = [];
-    // An empty part closes the chain: it stays, so that a writer that was taken for dead cannot go on.
-    for await (const { key, bytes } of this.bucket.list(`${PARTS}${id}/`)) if (bytes > 0) keys.push(key);
-    if (keys.length > 0) await this.bucket.delete(keys);
   }
 
   /** The pack of the bucket in place of the one that was sealed here. Usually they are the same: the reply to the upload was
@@ -136,107 +118,130 @@ export class RemoteBook {
         { url: this.bucket.url, key: packKey(id) },
         `${this.bucket.url}/${packKey(id)}: the server says that it exists, and does not give it. Its parts are kept; open the book again.`,
       );
-    if (isLive && footerOf(this.#paths, id)?.chain !== own?.chain) throw this.#replaced(id);
-  }
-
-  async pushLarge(id: string): Promise<void> {
-    const files = this.#largeFilesOf(id)
-      .filter((file) => !this.#pushedLarge.has(file))
-      .values();
-    const push = async () => {
-      for (const file of files) {
-        await this.bucket.putNewFile(`${LARGE}${file}`, join(this.#paths.large, file));
-        this.#pushedLarge.add(file);
-      }
-    };
-    await Promise.all(Array.from({ length: PUSHED_AT_ONCE }, push));
-  }
-
-  /** Bytes of an open pack from `from` to `to`. Refused if another machine took this session for dead. */
-  async pushPart(id: string, from: number, to: number): Promise<void> {
-    const bytes = await this.#readPart(id, from, to);
-    const key = partKey(id, from);
-    if (await this.bucket.putNew(key, bytes)) return;
-    // A retry of a request that had succeeded finds its own bytes.
-    const there = await this.bucket.get(key);
-    if (there !== undefined && Buffer.compare(there, bytes) === 0) return;
-    throw this.#replaced(id);
-  }
-
-  #replaced(pack: string): RollbookError {
-    return new RollbookError(
-      "session-replaced",
-      { pack, url: this.bucket.url },
-      "another machine took this session for dead, because it was silent for a minute, and sealed its pack. Acknowledged records are safe; open the book again and repeat the rest.",
-    );
+    if (isLive && footerOf(this.#paths, id)?.chain !== own?.chain) throw sessionReplaced(id, this.bucket.url);
   }
 
   /** Whether this machine may recover an open pack: its session is of this machine, or silent. Closes its chain of parts, so
    *  that the session cannot go on if it lives after all, and brings down what it had acknowledged. Call under `alone`. */
-  async mayRecover(id: string): Promise<boolean> {
+  async mayRecover(id: string): Promise<RecoveryRule> {
     const session = sessionOf(id);
-    if (!existsSync(this.#ownFile(session)) && (await this.liveSessions()).has(session)) return false;
+    if (!this.#sessions.isOwn(session) && (await this.#sessions.live()).has(session)) return "leave";
     const parts: BucketObject[] = [];
     for await (const part of this.bucket.list(`${PARTS}${id}/`)) parts.push(part);
     // In the order of their keys, which is that of the bytes.
     const last = parts.at(-1);
     const end = last === undefined ? 0 : parsePartKey(last.key)!.offset + last.bytes;
     const closing = parts.find(({ bytes }) => bytes === 0);
-    if (closing === undefined) {
-      if (!(await this.bucket.putNew(partKey(id, end), new Uint8Array()))) return false;
+    if (parts.length === 0) {
+      // Nothing was acknowledged, or the pack is sealed. An empty part at the start would say that the session was ended.
+    } else if (closing === undefined) {
+      if (!(await this.bucket.putNew(partKey(id, end), new Uint8Array()))) return "leave";
     } // Closed by a machine that may be at work on it; if it died meanwhile, another machine goes on.
-    else if ((await this.bucket.nowMs()) - closing.modifiedMs < SILENT_MS) return false;
-    if (await this.#incoming.fetchPack(id)) return false; // it has been recovered elsewhere
+    else if ((await this.bucket.nowMs()) - closing.modifiedMs < SILENT_MS) return "leave";
+    if (await this.#incoming.fetchPack(id)) return "leave"; // it has been recovered elsewhere
     // The last pull may be older than the last part: without this, what was acknowledged since would be cut off.
     await this.#incoming.pullLarge(`${LARGE}${id}.`, (pack) => pack === id);
     await this.#incoming.pullParts(id, parts);
-    return (sizeOf(this.#paths.openPack(id)) ?? 0) >= end;
+    if ((sizeOf(this.#paths.openPack(id)) ?? 0) < end) return "leave";
+    // A pack that was begun takes its name, empty or not: then its session cannot use it.
+    return parts.length === 0 ? "seal" : "seal-even-empty";
   }
 
-  /** Gives a sign of life now and then, until `end`. */
-  async begin(session: string): Promise<RemoteStay> {
-    makeDirectory(join(this.#paths.root, "remote"));
-    writeFileSync(this.#ownFile(session), "", { mode: 0o600 });
-    await this.beat(session);
-    const timer = setInterval(() => void this.beat(session).catch(() => {}), BEAT_MS);
-    timer.unref();
-    const stop = () => clearInterval(timer);
-    return {
-      stop,
-      end: async () => {
-        stop();
-        await this.bucket.delete([sessionKey(session)]);
-        unlinkIfThere(this.#ownFile(session));
-      },
-    };
+  /** Gives a sign of life now and then, until its end. */
+  begin(session: string): Promise<RemoteStay> {
+    return this.#sessions.begin(session);
   }
 
-  beat(session: string): Promise<void> {
-    return this.bucket.replace(sessionKey(session), Buffer.from(`${new Date().toISOString()}\n`));
+  /** Ends the sessions of dead machines, whose packs were recovered: they add nothing any more, not even if they live. */
+  async endSilent(): Promise<void> {
+    await this.#sessions.endSilent(await this.removed.names());
+  }
+
+  /** Packs on which no session relies: theirs have ended. */
+  async packsAtRest(): Promise<ReadonlySet<string>> {
+    // A session has its key before its first pack is there and until its last one is. So a pack that is listed first, and
+    // whose session is not listed after, belongs to one that ended.
+    const { packs } = await this.#listPacks();
+    const open = await this.#sessions.open();
+    return new Set([...packs.keys()].filter((id) => !open.has(sessionOf(id))));
+  }
+
+  /** Deletes the objects of packs that gc took out, and large files that no pack names and no session may yet name. */
+  async sweep(): Promise<void> {
+    const large: string[] = [];
+    for await (const { key } of this.bucket.list(LARGE)) large.push(key);
+    const open = await this.#sessions.open();
+    const parts = await this.#listParts();
+    const { packs } = await this.#listPacks();
+    const removed = await this.removed.names();
+    const hasParts = (id: string) => parts.get(id)?.some(({ bytes }) => bytes > 0) === true;
+    const isOwned = (id: string) => packs.has(id) || hasParts(id) || open.has(sessionOf(id));
+    const isGone = (id: string) => removed.has(id) || !isOwned(id);
+    // Packs first: a large file without a pack is swept up by the next gc, a pack without its large file would be damage.
+    await this.bucket.delete([...packs.keys()].filter((id) => removed.has(id)).map(packKey));
+    await this.bucket.delete(
+      large.filter((key) => {
+        const name = parseLargeName(key.slice(LARGE.length));
+        return name !== undefined && isGone(name.pack);
+      }),
+    );
+    await this.pull();
   }
 
   async #pullOnce(): Promise<void> {
+    for (let tries = 1; !(await this.#tryPull()); tries++)
+      if (tries === MOST_PULLS)
+        throw new RollbookError(
+          "bucket-failed",
+          { url: this.bucket.url },
+          `${this.bucket.url}: the server lists objects that it does not give. Check the server, then run the command again.`,
+        );
+  }
+
+  /** False: objects went away since they were listed. */
+  async #tryPull(): Promise<boolean> {
     const { packs: packsHere, large, tmp, locks } = this.#paths;
     for (const each of [packsHere, large, tmp, locks]) makeDirectory(each);
     const book = this.#isAgreed ? undefined : await this.bucket.get(BOOK_KEY);
     // Parts first: a pack that is sealed meanwhile is then in the list of packs, or still in its parts.
     const parts = await this.#listParts();
-    const packs = new Map<string, number>();
-    for await (const { key, bytes } of this.bucket.list(PACKS)) {
-      const id = parsePackKey(key);
-      if (id !== undefined) packs.set(id, bytes);
+    let { packs, gcVersion } = await this.#listPacks();
+    if (!this.removed.isKnown(gcVersion)) {
+      // Read before the packs: what gc put in place of a pack that it names is in the list then.
+      await this.removed.names();
+      ({ packs } = await this.#listPacks());
     }
-    await this.alone(async () => {
+    const removed = this.removed.known;
+    for (const id of removed) {
+      parts.delete(id);
+      packs.delete(id);
+    }
+    return this.alone(async () => {
       this.#agreeOn(book);
-      await this.#incoming.pullLarge(LARGE, (pack) => packs.has(pack) || parts.has(pack));
+      let isWhole = await this.#incoming.pullLarge(LARGE, (pack) => packs.has(pack) || parts.has(pack));
       // Of another size: it was sealed on both sides, or a power loss cut it. The pack of the bucket counts.
       for (const [id, bytes] of packs)
-        if (sizeOf(this.#paths.sealedPack(id)) !== bytes) await this.#incoming.fetchPack(id);
+        if (sizeOf(this.#paths.sealedPack(id)) !== bytes && !(await this.#incoming.fetchPack(id)))
+          isWhole = false;
       // A session of this machine has everything in its own file. Asked before anything else: it may be sealed meanwhile.
       for (const [id, found] of parts)
-        if (!packs.has(id) && !existsSync(this.#ownFile(sessionOf(id))))
-          await this.#incoming.pullParts(id, found);
+        if (!packs.has(id) && !this.#sessions.isOwn(sessionOf(id)))
+          if (!(await this.#incoming.pullParts(id, found))) isWhole = false;
+      if (isWhole) this.#drop(removed);
+      return isWhole;
     });
+  }
+
+  /** Packs that gc took out, once what takes their place is here. */
+  #drop(removed: ReadonlySet<string>): void {
+    if (removed.size === 0) return;
+    const { packs, large } = this.#paths;
+    const gone = readdirSync(packs).filter((file) => removed.has(parsePackName(file)?.id ?? ""));
+    if (gone.length > 0) forgetHeadIn(this.#paths, (pack) => removed.has(pack));
+    for (const file of gone) unlinkIfThere(join(packs, file));
+    syncDirectory(packs);
+    for (const file of readdirSync(large))
+      if (removed.has(parseLargeName(file)?.pack ?? "")) unlinkIfThere(join(large, file));
   }
 
   /** Takes over the book.json of the bucket, unless the working copy is of another book. */
@@ -266,6 +271,18 @@ export class RemoteBook {
     );
   }
 
+  /** Their sizes by name, and the version of the object that says which of them gc took out. */
+  async #listPacks(): Promise<{ packs: Map<string, number>; gcVersion: string | undefined }> {
+    const packs = new Map<string, number>();
+    let gcVersion: string | undefined;
+    for await (const { key, bytes, version } of this.bucket.list(PACKS)) {
+      const id = parsePackKey(key);
+      if (id !== undefined) packs.set(id, bytes);
+      else if (key === GC_KEY) gcVersion = version;
+    }
+    return { packs, gcVersion };
+  }
+
   async #listParts(): Promise<Map<string, BucketObject[]>> {
     const parts = new Map<string, BucketObject[]>();
     for await (const object of this.bucket.list(PARTS)) {
@@ -278,53 +295,11 @@ export class RemoteBook {
     return parts;
   }
 
-  async #readPart(id: string, from: number, to: number): Promise<Uint8Array> {
-    const file = await this.#openEither(id);
-    try {
-      const bytes = Buffer.allocUnsafeSlow(to - from);
-      for (let read = 0; read < bytes.length; ) {
-        const { bytesRead } = await file.read(bytes, read, bytes.length - read, from + read);
-        if (bytesRead === 0)
-          throw new RollbookError(
-            "short-pack",
-            { pack: id, from, to },
-            `pack ${id} ends before byte ${to}, which was written. Check the disk, then open the book again.`,
-          );
-        read += bytesRead;
-      }
-      return bytes;
-    } finally {
-      await file.close();
-    }
-  }
-
-  /** The pack may be full, and sealed, while a flush of its earlier bytes is under way. */
-  async #openEither(id: string): Promise<FileHandle> {
-    try {
-      return await open(this.#paths.openPack(id), "r");
-    } catch (error) {
-      if (!isMissing(error)) throw error;
-      return await open(this.#paths.sealedPack(id), "r");
-    }
-  }
-
   #localPacks(): string[] {
-    return readdirSync(this.#paths.packs).flatMap((file) => {
+    const files = readdirSync(this.#paths.packs).sort();
+    return files.flatMap((file) => {
       const pack = parsePackName(file);
       return pack?.sealed === true ? [pack.id] : [];
     });
   }
-
-  #largeFilesOf(id: string): string[] {
-    return readdirSync(this.#paths.large).filter((file) => parseLargeName(file)?.pack === id);
-  }
-
-  /** An empty file for each session that this machine began and did not end. */
-  #ownFile(session: string): string {
-    return join(this.#paths.root, "remote", `${session}.own`);
-  }
-}
-
-function sessionOf(pack: string): string {
-  return pack.slice(0, pack.lastIndexOf("-"));
 }

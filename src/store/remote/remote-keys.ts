@@ -3,6 +3,8 @@
 
 export const BOOK_KEY = "book.json";
 export const PACKS = "packs/";
+/** Beside the packs: their list shows whether it changed. */
+export const GC_KEY = "packs/gc.json";
 export const PARTS = "parts/";
 export const LARGE = "large/";
 export const SESSIONS = "sessions/";
@@ -27,4 +29,9 @@ export function parsePackKey(key: string): string | undefined {
 
 export function sessionKey(session: string): string {
   return `${SESSIONS}${session}`;
+}
+
+/** Of a pack, by its name. */
+export function sessionOf(pack: string): string {
+  return pack.slice(0, pack.lastIndexOf("-"));
 }

@@ -7,6 +7,7 @@ import { pipeline } from "node:stream/promises";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { S3Client } from "@aws-sdk/client-s3";
 import { RollbookError, reasonOf } from "../../base/index.ts";
+import { BodyBuffers } from "./body-buffers.ts";
 import type { Bucket, BucketObject, VersionedBytes } from "./bucket.ts";
 
 type Sdk = typeof import("@aws-sdk/client-s3");
@@ -80,6 +81,7 @@ interface S3Place {
 class S3Bucket implements Bucket {
   readonly url: string;
   readonly #at: S3Place;
+  readonly #buffers = new BodyBuffers();
 
   constructor(place: S3Place) {
     this.url = place.url;
@@ -97,7 +99,7 @@ class S3Bucket implements Bucket {
   putNewFile(key: string, path: string): Promise<boolean> {
     const { size } = statSync(path);
     return this.#orTaken(key, () =>
-      size > this.#at.partBytes ? this.#putParts(key, path, size) : this.#putStream(key, path, size),
+      size > this.#at.partBytes ? this.#putParts(key, path, size) : this.#putWhole(key, path, size),
     );
   }
 
@@ -138,8 +140,10 @@ class S3Bucket implements Bucket {
           }),
         ),
       );
-      for (const { Key = "", Size = 0, LastModified } of page.Contents ?? [])
-        yield { key: Key.slice(own.length), bytes: Size, modifiedMs: LastModified?.getTime() ?? 0 };
+      for (const { Key = "", Size = 0, LastModified, ETag } of page.Contents ?? []) {
+        const modifiedMs = LastModified?.getTime() ?? 0;
+        yield { key: Key.slice(own.length), bytes: Size, modifiedMs, version: ETag };
+      }
       token = page.IsTruncated ? page.NextContinuationToken : undefined;
     } while (token !== undefined);
   }
@@ -183,13 +187,9 @@ class S3Bucket implements Bucket {
     );
   }
 
-  async #putStream(key: string, path: string, size: number): Promise<void> {
-    const { sdk, client, bucket: Bucket, prefix } = this.#at;
-    const { readFile } = await import("node:fs/promises");
-    // In memory: a retry must send the same bytes again, and a stream can be read once.
-    const Body = await readFile(path);
-    const Key = `${prefix}${key}`;
-    await client.send(new sdk.PutObjectCommand({ Bucket, Key, Body, ContentLength: size, IfNoneMatch: "*" }));
+  /** In memory: a retry must send the same bytes again, and a stream can be read once. */
+  #putWhole(key: string, path: string, size: number): Promise<void> {
+    return this.#buffers.withFile(path, size, (bytes) => this.#put(key, bytes, { IfNoneMatch: "*" }));
   }
 
   /** Nothing is visible until the last request; what fails before it is aborted. */

@@ -26,6 +26,12 @@ export function sealReplayManifest(parts: ManifestParts): ReplayManifest {
   return { ...body, digest: digestOf(body) };
 }
 
+/** The next commit of a store, with nothing new in it: a writer that began before it is refused. */
+export function renewManifest(manifest: ReplayManifest): ReplayManifest {
+  const { schema: _, digest: _digest, needs: _needs, tables: _tables, rows: _rows, ...parts } = manifest;
+  return sealReplayManifest({ ...parts, generation: manifest.generation + 1 });
+}
+
 export function hasManifest(root: string): boolean {
   return existsSync(join(root, MANIFEST_FILE));
 }
@@ -45,6 +51,11 @@ export function readManifest(root: string): ReplayManifest {
       { cause },
     );
   }
+  return parseManifest(bytes, where);
+}
+
+/** `where`: for people. */
+export function parseManifest(bytes: Uint8Array, where: string): ReplayManifest {
   refuseNewer(bytes, where);
   const manifest = openRecord(ReplayManifest, bytes, where);
   const { digest, ...body } = manifest;
