@@ -7,10 +7,11 @@ const ROUNDS = 60;
 export const campaign: Campaign = {
   summary:
     "launchers, workers, gateways, NATS nodes, the bucket and the network struck in 60 rounds: no accepted rollout lost, none counted twice",
-  async run({ scale, seed }) {
+  divisible: true,
+  async run({ scale, seed, rounds }) {
     const counts = new Map<string, number>();
     const tally = await crashCluster({
-      rounds: Math.max(1, Math.round(ROUNDS * scale)),
+      rounds: rounds ?? { first: 1, last: Math.max(1, Math.round(ROUNDS * scale)) },
       seed,
       onFailure: (what) => console.error(what),
       onFault: (fault) => counts.set(fault, (counts.get(fault) ?? 0) + 1),

@@ -1,4 +1,5 @@
-/** How fast a bucket is written and read beside the official client with the same objects, in turns. In: an S3 server. Out: MB/s.
+/** How fast a bucket is written and read beside the official client with the same objects, in turns. In: an S3 server. Out: MB/s,
+ *  by the clock on the wall and by the processor time of this process.
  *  A book writes large blobs and packs; a replay store is brought to a machine that has none of it and read from end to end.
  *  The client puts the same objects one after the other, and reads them in ranges, one after the other. */
 import { randomFillSync } from "node:crypto";
@@ -49,23 +50,20 @@ interface SpeedPlace {
 }
 
 async function compareWrites(at: SpeedPlace, { rounds, megabytes }: { rounds: number; megabytes: number }) {
-  const own: number[] = [];
-  const raw: number[] = [];
+  const turns: Turn[] = [];
   for (let round = 0; round <= rounds; round++) {
     const blobs = blobsOf(megabytes);
     const book = `book-${round}`;
-    const ownSeconds = await writeBook(at, book, blobs);
+    const own = await writeBook(at, book, blobs);
     const objects = await objectsOf(at, book);
     const bytes = objects.reduce((sum, each) => sum + each.bytes.length, 0);
-    const rawSeconds = await seconds(async () => {
+    const raw = await timed(async () => {
       for (const { key, bytes: Body } of objects) await put(at, `raw-${round}/${key}`, Body);
     });
     // The first round warms up.
-    if (round === 0) continue;
-    own.push(bytes / MB / ownSeconds);
-    raw.push(bytes / MB / rawSeconds);
+    if (round > 0) turns.push({ bytes, own, raw });
   }
-  return rowOf("book: put, flush, close", "PutObject of the same objects", own, raw);
+  return rowOf("book: put, flush, close", "PutObject of the same objects", turns);
 }
 
 async function compareReads(at: SpeedPlace, { rounds, candidates }: { rounds: number; candidates: number }) {
@@ -74,31 +72,44 @@ async function compareReads(at: SpeedPlace, { rounds, candidates }: { rounds: nu
   await withReplay(url, "write", (root) => makeStore(root, candidates));
   const objects = await listOf(at, "replay");
   const bytes = objects.reduce((sum, each) => sum + each.bytes, 0);
-  const own: number[] = [];
-  const raw: number[] = [];
+  const turns: Turn[] = [];
   for (let round = 0; round <= rounds; round++) {
     process.env.ROLLBOOK_CACHE = join(at.folder, `reader-${round}`);
-    const ownSeconds = await seconds(() => withReplay(url, "read", readAll));
-    const rawSeconds = await seconds(async () => {
+    const own = await timed(() => withReplay(url, "read", readAll));
+    const raw = await timed(async () => {
       for (const { key, bytes: size } of objects) await getInRanges(at, key, size);
     });
     rmSync(process.env.ROLLBOOK_CACHE, { recursive: true, force: true });
-    if (round === 0) continue;
-    own.push(bytes / MB / ownSeconds);
-    raw.push(bytes / MB / rawSeconds);
+    if (round > 0) turns.push({ bytes, own, raw });
   }
   return rowOf(
     `replay store: fetch, check, read all columns (${objects.length} objects, ${Math.round(bytes / MB)} MB)`,
     "GetObject by ranges of 8 MiB",
-    own,
-    raw,
+    turns,
   );
 }
 
-function rowOf(what: string, client: string, own: readonly number[], raw: readonly number[]) {
+interface Spent {
+  readonly wall: number;
+  /** Of this process, all its threads. */
+  readonly processor: number;
+}
+
+/** The same bytes, ours and the client's. */
+interface Turn {
+  readonly bytes: number;
+  readonly own: Spent;
+  readonly raw: Spent;
+}
+
+function rowOf(what: string, client: string, turns: readonly Turn[]) {
+  const ratios = turns.map(({ own, raw }) => raw.wall / own.wall).sort((a, b) => a - b);
   return {
-    ...{ what, "MB/s": median(own), client, "client MB/s": median(raw) },
-    "/ client": median(own.map((rate, i) => rate / raw[i]!)),
+    ...{ what, "MB/s": median(turns.map(({ bytes, own }) => bytes / MB / own.wall)), client },
+    "client MB/s": median(turns.map(({ bytes, raw }) => bytes / MB / raw.wall)),
+    "/ client": median(ratios),
+    "lowest to highest": `${ratios[0]!.toFixed(2)} to ${ratios.at(-1)!.toFixed(2)}`,
+    "/ client by processor": median(turns.map(({ own, raw }) => raw.processor / own.processor)),
     bar: "0.5",
   };
 }
@@ -114,11 +125,11 @@ async function writeBook(
   { folder, server }: SpeedPlace,
   name: string,
   blobs: readonly Buffer[],
-): Promise<number> {
+): Promise<Spent> {
   const root = join(folder, name);
   await checkOut(`s3://${server.bucket}/${name}`, root);
   const book = await openBook(root, { clock: systemClock });
-  return seconds(async () => {
+  return timed(async () => {
     for (const bytes of blobs) book.put("bench.blob", bytes);
     await book.flush();
     await book.close();
@@ -171,8 +182,10 @@ async function getInRanges({ server, client }: SpeedPlace, Key: string, size: nu
   }
 }
 
-async function seconds(work: () => Promise<void>): Promise<number> {
-  const start = performance.now();
+/** In seconds. */
+async function timed(work: () => Promise<void>): Promise<Spent> {
+  const [start, before] = [performance.now(), process.cpuUsage()];
   await work();
-  return (performance.now() - start) / 1000;
+  const { user, system } = process.cpuUsage(before);
+  return { wall: (performance.now() - start) / 1000, processor: (user + system) / 1e6 };
 }

@@ -32,6 +32,7 @@ import {
   startWorker,
   writeWork,
 } from "./launch-crash.ts";
+import type { RoundRange } from "./programs.ts";
 
 const ROUNDS_PER_BOOK = 6;
 /** With their samples 40 rollouts a round. */
@@ -81,20 +82,22 @@ interface Cluster {
 }
 
 export async function crashCluster(options: {
-  readonly rounds: number;
+  readonly rounds: RoundRange;
   readonly seed: bigint;
   readonly onFailure: (what: string) => void;
   readonly onFault?: (fault: Fault) => void;
 }): Promise<{ passed: number; failed: number }> {
   requireBuild();
+  const { first, last } = options.rounds;
   const rng = rngFrom(options.seed);
   // Every fault comes up equally often, in random order.
   const faults: Fault[] = [];
-  while (faults.length < options.rounds) faults.push(...rng.shuffle([...FAULTS]));
+  while (faults.length < last) faults.push(...rng.shuffle([...FAULTS]));
   const tally = { passed: 0, failed: 0 };
-  for (let from = 0; from < options.rounds; from += ROUNDS_PER_BOOK) {
-    const some = faults.slice(from, Math.min(from + ROUNDS_PER_BOOK, options.rounds));
-    const broken = await crashOneCluster(some, rng, options.onFault);
+  for (let from = first - 1; from < last; from += ROUNDS_PER_BOOK) {
+    const some = faults.slice(from, Math.min(from + ROUNDS_PER_BOOK, last));
+    // Of its own: a range has the same moments whether or not others are run before it.
+    const broken = await crashOneCluster(some, rng.split(from), options.onFault);
     for (const what of broken) options.onFailure(what);
     tally[broken.length === 0 ? "passed" : "failed"] += some.length;
   }

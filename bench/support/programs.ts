@@ -12,16 +12,25 @@ export interface Bench {
   run(args: string[]): Promise<void>;
 }
 
+/** Rounds of a campaign, counted from 1; both ends belong to it. */
+export interface RoundRange {
+  readonly first: number;
+  readonly last: number;
+}
+
 export interface Campaign {
   readonly summary: string;
   /** Whether `only` selects among its trials. */
   readonly selectable?: true;
+  /** Whether `rounds` takes some of its rounds. */
+  readonly divisible?: true;
   /** `scale` 1 is the full count; tests run a twentieth to a hundredth. The same seed gives the same trials, also where
    *  `only` selects those whose name holds it. */
   run(options: {
     scale: number;
     seed: bigint;
     only?: string | undefined;
+    rounds?: RoundRange | undefined;
   }): Promise<{ passed: number; failed: number }>;
 }
 

@@ -2,7 +2,8 @@
 import { parseArgs } from "node:util";
 import { RollbookError } from "../../src/base/errors.ts";
 import { list } from "./command.ts";
-import { campaigns } from "./programs.ts";
+import { campaigns, type RoundRange } from "./programs.ts";
+import { addToTally } from "./round-tally.ts";
 
 export async function runCampaign(words: readonly string[]): Promise<number> {
   const { values, positionals } = parseArgs({
@@ -12,6 +13,8 @@ export async function runCampaign(words: readonly string[]): Promise<number> {
       scale: { type: "string", default: "1" },
       seed: { type: "string", default: "1" },
       only: { type: "string" },
+      rounds: { type: "string" },
+      tally: { type: "string" },
       json: { type: "boolean", default: false },
     },
   });
@@ -24,14 +27,27 @@ export async function runCampaign(words: readonly string[]): Promise<number> {
   const campaign = await campaigns.load(name);
   if (values.only !== undefined && campaign.selectable !== true)
     throw new RollbookError("bad-options", { name }, `${name} runs as a whole. Leave --only out.`);
+  if (values.rounds !== undefined && campaign.divisible !== true)
+    throw new RollbookError("bad-options", { name }, `${name} runs as a whole. Leave --rounds out.`);
+  const rounds = values.rounds === undefined ? undefined : rangeOf(values.rounds);
+  if (values.tally !== undefined && rounds === undefined)
+    throw new RollbookError("bad-options", { name }, "--tally adds up ranges. Name one with --rounds.");
   const startMs = performance.now();
-  const { passed, failed } = await campaign.run({ ...options, only: values.only });
+  const { passed, failed } = await campaign.run({ ...options, only: values.only, rounds });
   const seconds = (performance.now() - startMs) / 1000;
   if (values.json)
     console.log(JSON.stringify({ name, ...options, seed: values.seed, passed, failed, seconds }));
   else
     console.log(`${name}: ${passed} passed, ${failed} failed (${seconds.toFixed(1)} s, seed ${values.seed})`);
+  if (values.tally !== undefined && rounds !== undefined)
+    console.log(addToTally(values.tally, { name, seed: values.seed, ...rounds, passed, failed }));
   return failed === 0 && passed > 0 ? 0 : 1;
+}
+
+function rangeOf(text: string): RoundRange {
+  const [first, last] = /^(\d{1,6})-(\d{1,6})$/.exec(text)?.slice(1).map(Number) ?? [];
+  if (first !== undefined && last !== undefined && first >= 1 && first <= last) return { first, last };
+  throw new RollbookError("bad-rounds", { rounds: text }, `--rounds ${text} is not a range such as 15-20.`);
 }
 
 function scaleOf(text: string): number {
