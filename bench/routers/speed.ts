@@ -15,6 +15,8 @@ const MAIN = fileURLToPath(new URL("../../dist/cli/main.js", import.meta.url));
 const USAGE = new URL("./usage.mjs", import.meta.url).href;
 const ARMS = 8;
 const WORDS = 30_000;
+/** Words above it are rare: about seven in a prompt. */
+const RARE = 5_000;
 const BAR = { seconds: 60, mebibytes: 1024 };
 
 type LoggedSet = Extract<RouterSet, { kind: "logged" }>;
@@ -28,7 +30,8 @@ function largeLog(rows: number): LoggedSet {
     const words = Array.from({ length: 20 + rng.below(41) }, () => word(rng));
     const subject = rng.below(30);
     const chosen = rng.below(ARMS);
-    const suited = (subject + chosen) % 4 === 0 || words.some((each) => each > 50 && each % ARMS === chosen);
+    const suited =
+      (subject + chosen) % 4 === 0 || words.some((each) => each > RARE && each % ARMS === chosen);
     const fields = { subject: `s${subject}`, turn: rng.below(9), tokens: words.length, urgent: rng.below(2) };
     return {
       text: words.map((each) => `w${each}`).join(" "),

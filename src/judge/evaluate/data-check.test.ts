@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { BETTER, rareLog, WORSE } from "../../../test/support/rare-worlds.ts";
+import { rngFrom } from "../../base/rng.ts";
 import { checkData } from "./data-check.ts";
 
 const clean = rareLog({ ...BETTER[0]!, rows: 600 }, 1);
@@ -71,6 +72,18 @@ describe("other faults", () => {
     const [finding] = checkData(clean.map((row, i) => (i === 7 ? { ...row, reward: 1e6 } : row)));
     expect(finding).toMatchObject({ kind: "outliers", severity: "warn" });
     expect(finding!.message).toContain("d-7-0 (1000000)");
+  });
+
+  it("costs of which a few decisions hold most, and not those of an ordinary long tail", () => {
+    const rng = rngFrom(4);
+    const withCost = (exponent: number) =>
+      [...clean, ...rareLog({ ...BETTER[0]!, rows: 600 }, 2)].map((row, i) => ({
+        ...row,
+        ...{ id: `r-${i}`, unit: `r-${i}` },
+        measures: { ...row.measures, cost: (1 - rng.float()) ** (-1 / exponent) },
+      }));
+    expect(checkData(withCost(0.9))).toMatchObject([{ kind: "heavy-tail", severity: "warn" }]);
+    expect(checkData(withCost(2))).toEqual([]);
   });
 
   it("propensities that are not those of the choices", () => {

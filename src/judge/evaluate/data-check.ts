@@ -1,5 +1,6 @@
 /** Faults of a decision log that no interval knows of: repeated rows, sessions whose decisions go together, constant rewards,
- *  outliers, propensities that do not match the choices, rewards that drift, costs that only some rows have.
+ *  outliers, tails that no mean can be estimated of, propensities that do not match the choices, rewards that drift, costs that
+ *  only some rows have.
  *  In: labelled rows in logging order. Out: findings, the most serious first. Pure. A finding of severity `refuse` makes
  *  intervals too narrow: the gate refuses such a log, and an evaluation certifies nothing. Others are warnings. */
 import { armsOf } from "../../learn/index.ts";
@@ -14,6 +15,7 @@ export interface DataFinding {
     | "constant-reward"
     | "propensities"
     | "outliers"
+    | "heavy-tail"
     | "drift"
     | "costs";
   readonly severity: "refuse" | "warn";
@@ -30,6 +32,7 @@ export function checkData(rows: readonly JudgedRow[]): DataFinding[] {
     ...constantReward(rows),
     ...propensities(rows),
     ...outliers(rows),
+    ...heavyTails(rows),
     ...drift(rows),
     ...costs(rows),
   ];
@@ -194,6 +197,31 @@ export function outlyingRows<Row extends { readonly id: string; readonly reward:
   const usual =
     distances[Math.ceil(0.99 * distances.length) - 1]! || (distances.find((each) => each > 0) ?? 0);
   return usual === 0 ? [] : rows.filter((row) => Math.abs(row.reward - median) > OUTLYING * usual);
+}
+
+/** The top hundredth of the values that are not 0, and the share of the total at which a mean rests on what was not seen: half is
+ *  that of a lognormal of σ = 2.3, or of a Pareto tail of exponent 1.2. */
+const TOP = 0.01;
+const MOST_IN_TOP = 0.5;
+const LEAST_IN_TOP = 3;
+
+function heavyTails(rows: readonly JudgedRow[]): DataFinding[] {
+  return (["reward", "cost", "latency"] as const).flatMap((measure) => {
+    const sizes = Float64Array.from(rows, ({ measures }) => Math.abs(measures[measure] ?? 0))
+      .filter((size) => size > 0)
+      .sort();
+    const top = Math.floor(TOP * sizes.length);
+    const total = sizes.reduce((sum, each) => sum + each, 0);
+    const share = sizes.slice(sizes.length - top).reduce((sum, each) => sum + each, 0) / total;
+    if (top < LEAST_IN_TOP || !(share > MOST_IN_TOP)) return [];
+    return [
+      found(
+        "heavy-tail",
+        "warn",
+        `${top} of ${sizes.length} decisions hold ${(100 * share).toFixed(0)} % of all ${measure}: a mean rests on values that the log may not have shown yet, and its interval may be too narrow. Cap the ${measure} at what you would let one decision take.`,
+      ),
+    ];
+  });
 }
 
 /** Rewards of the first and the second half, candidate by candidate: a change in the choices is no drift. */

@@ -68,6 +68,22 @@ export function holdOut(data: ValueData, folds: Folds, learners: readonly ValueL
   });
 }
 
+/** One learner, taught by the picked rows, on the rows of the folds, none of which it may have seen. */
+export function holdOutOnce(
+  data: ValueData,
+  folds: Folds,
+  { learner, picked }: { learner: ValueLearner; picked: Int32Array },
+): HeldOut {
+  const { predict } = predictorOf(data, learner, { picked, rough: true });
+  const predictions = new Float64Array(folds.rows.length * data.arms);
+  const scratch = new Float64Array(data.arms);
+  folds.rows.forEach((r, i) => {
+    predict(r, scratch);
+    predictions.set(scratch, i * data.arms);
+  });
+  return heldOut(data, folds, learner, predictions);
+}
+
 function heldOut(data: ValueData, folds: Folds, learner: ValueLearner, predictions: Float64Array): HeldOut {
   return { learner, predictions, error: errorOf(data, folds, predictions) };
 }

@@ -17,6 +17,7 @@ import {
   type Folds,
   type HeldOut,
   holdOut,
+  holdOutOnce,
   type PolicyValue,
   sharesOf,
   valueOfChoices,
@@ -75,6 +76,8 @@ const FOLDS = 4;
 /** Outcomes that settings are tried on; the last fit takes all rows. */
 const TRIED_OUTCOMES = 16_000;
 const TRIED_ROWS = 6_000;
+/** With this many times the tried rows, shares are found by models of the others. */
+const LONG_LOG = 3;
 /** Below this many rows nothing is held out: the cautious settings are taken. */
 const LEAST_ROWS = 40;
 const CAUTIOUS = { own: 10 } as const;
@@ -225,7 +228,8 @@ function chooseLearners(whole: ValueData, groups: readonly string[], options: Va
     return bestOf([...plain, ...holdOut(data, folds, sharedVariants(data, bestOf(plain).best, options))]);
   });
   const tried = held.flatMap(({ all }) => all).sort((a, b) => a.error - b.error);
-  const best = held.map((each) => each.best);
+  const isLong = groups.length >= LONG_LOG * folds.rows.length;
+  const best = held.map((each) => (isLong ? onLongLog(whole, folds, each.best.learner, options) : each.best));
   const means = meansOf(data, folds.rows);
   const shares = options.kind === "auto" ? sharesOf(data, folds, best, means) : best.map(() => 1);
   const parts = best
@@ -238,6 +242,30 @@ function chooseLearners(whole: ValueData, groups: readonly string[], options: Va
     tried,
     held: { folds, predictions, value },
   };
+}
+
+/** What a learner is worth with the rows of a long log: taught by all that were not tried on. Models of the tried rows alone
+ *  would not show what shares the last ones deserve. */
+function onLongLog(data: ValueData, folds: Folds, learner: ValueLearner, { l2 }: ValueOptions): HeldOut {
+  const isTried = new Set(folds.rows);
+  const rest = Int32Array.from(data.outcomes.start.keys())
+    .slice(0, -1)
+    .filter((r) => !isTried.has(r));
+  const settings = learner.kind === "knn" || l2 !== undefined ? [learner] : [learner, lighter(learner)];
+  const picked = learner.kind === "knn" ? everyNth(rest, MOST_NEIGHBOURS) : rest;
+  return bestOf(settings.map((each) => holdOutOnce(data, folds, { learner: each, picked }))).best;
+}
+
+/** More rows carry more weights. */
+function lighter(learner: Exclude<ValueLearner, { kind: "knn" }>): ValueLearner {
+  const { own, shared } = learner.penalties;
+  return { ...learner, penalties: { own: own / 3, ...(shared === undefined ? {} : { shared: shared / 3 }) } };
+}
+
+/** At most `most` rows, evenly over all. */
+function everyNth(rows: Int32Array, most: number): Int32Array {
+  const every = Math.ceil(rows.length / most);
+  return rows.filter((_, i) => i % every === 0);
 }
 
 /** Settings of one learner each; `auto` takes the best of every family and gives it a share. */
@@ -334,7 +362,7 @@ function partTensors(
         tensors,
         linearTensors("logistic", data, fitLogistic(data, learner.penalties, { picked: all })),
       );
-    else {
+    else if (share > 0) {
       const fitted = fitRidge(data, learner.penalties, { picked: all });
       weights = fitted.weights.map((each) => share * each);
       bias = bias.map((each, a) => each + share * fitted.bias[a]!);
@@ -349,10 +377,9 @@ function partTensors(
 
 /** Of many rows every n-th is kept. */
 function neighbourTensors(data: ValueData, all: Int32Array): Tensors {
-  const every = Math.ceil(all.length / MOST_NEIGHBOURS);
   const { start, indices, values, outcomeRow, arm, target } = neighbourRows(
     data,
-    all.filter((_, i) => i % every === 0),
+    everyNth(all, MOST_NEIGHBOURS),
   );
   return {
     near_start: { shape: [start.length], data: start },

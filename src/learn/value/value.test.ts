@@ -175,6 +175,24 @@ describe("cost-sensitive classification", () => {
   });
 });
 
+test("a long log is judged with all its rows: what six thousand cannot show, twenty thousand can", () => {
+  const rng = rngFrom(3);
+  const rows = Array.from({ length: 20_000 }, (_, i): OutcomeRow => {
+    const topic = rng.below(1500);
+    const chosen = rng.below(3);
+    return {
+      ...{ id: `d${String(i).padStart(5, "0")}`, candidates: ARMS.map(open), chosen, propensity: 1 / 3 },
+      context: { prompt: "", fields: { topic: `t${topic}` } },
+      reward: rng.float() < (topic % 3 === chosen ? 0.7 : 0.4) ? 1 : 0,
+    };
+  });
+  const gainOf = (count: number) => {
+    const { report } = trainValue({ rows: rows.slice(0, count), digest }, { kind: "auto", seed: 1n });
+    return report.crossValidated!.value - report.crossValidated!.single;
+  };
+  expect(gainOf(20_000)).toBeGreaterThan(1.5 * gainOf(6_000));
+});
+
 describe("ridge over candidates", () => {
   test("solves the normal equations: two rows, one feature, shared and own parts by hand", () => {
     // Rows x = 1 for candidates 0 and 1 with targets 1 and 3, bias free: b takes the means, w stays 0.
