@@ -92,7 +92,9 @@ export function renderComparison(
 function verdictOn({ low, high }: MeanInterval, { a, b }: { a: string; b: string }): string {
   if (low === null || high === null) return "Two tasks or more are needed for an interval.";
   if (low > 0) return `${b} earns more than ${a}.`;
-  return high < 0 ? `${b} earns less than ${a}.` : `These tasks show no difference between ${a} and ${b}.`;
+  return high < 0
+    ? `${b} earns less than ${a}.`
+    : `These tasks do not show which of ${a} and ${b} earns more.`;
 }
 
 function passText({ passAt, passReward }: LaunchReport): string {
