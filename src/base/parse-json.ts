@@ -200,7 +200,11 @@ class Reader {
     const before = this.#text.slice(0, this.#at);
     const line = before.split("\n").length;
     const column = this.#at - before.lastIndexOf("\n");
-    const at = `${this.#where}:${line}:${column}`;
+    // A place that ends with a line is one line of a file, and needs the column only.
+    const at =
+      line === 1 && /:\d+$/.test(this.#where)
+        ? `${this.#where}:${column}`
+        : `${this.#where}:${line}:${column}`;
     return new RollbookError(
       code,
       { where: this.#where, line, column, ...fields },

@@ -2,6 +2,7 @@
  *  Two policies with one digest read the same numbers; a checkpoint names the digest it was trained on. */
 import { z } from "zod";
 import { type Digest, digestJson, isObject, RollbookError } from "../base/index.ts";
+import { configProblem } from "../contract/index.ts";
 
 const name = z.string().min(1).max(128);
 
@@ -109,10 +110,14 @@ function parseSpec<Spec extends AnyFeatureSpec>(
   where: string,
 ): Spec {
   const result = schema.safeParse(value);
-  const problem = result.success ? faultOf(result.data) : result.error.issues[0]!;
+  const problem = result.success ? faultOf(result.data) : configProblem(schema, result.error.issues, value);
   if (problem === undefined) return result.data!;
-  const what = typeof problem === "string" ? problem : `${problem.path.join(".")}: ${problem.message}`;
-  throw new RollbookError("bad-feature-spec", { where }, `${where}: ${what}. Correct the feature spec.`);
+  const end = problem.endsWith("?") ? "" : ".";
+  throw new RollbookError(
+    "bad-feature-spec",
+    { where },
+    `${where}: ${problem}${end} Correct the feature spec.`,
+  );
 }
 
 export function layOut(spec: FeatureSpec): FeatureLayout {

@@ -11,6 +11,16 @@ export function configProblem(
   const issue = issues.find(({ code }) => code === "unrecognized_keys") ?? issues[0]!;
   const place = issue.path.map(String).join(".");
   if (issue.code === "invalid_type") return wrongType(issue, place, value);
+  if (issue.code === "invalid_value")
+    return `${place === "" ? "it" : place} must be ${issue.values.map(quoted).join(" or ")}`;
+  if ((issue.code === "too_big" || issue.code === "too_small") && issue.origin === "number") {
+    const { code, inclusive } = issue;
+    const bound =
+      code === "too_big"
+        ? `${inclusive ? "at most" : "below"} ${issue.maximum}`
+        : `${inclusive ? "at least" : "above"} ${issue.minimum}`;
+    return `${place} must be ${bound}`;
+  }
   if (issue.code !== "unrecognized_keys") {
     const message = `${issue.message[0]!.toLowerCase()}${issue.message.slice(1)}`;
     return place === "" ? message : `${place}: ${message}`;
@@ -20,6 +30,10 @@ export function configProblem(
   const meant = nearestName(unknown, known);
   const name = place === "" ? unknown : `${place}.${unknown}`;
   return `unknown key ${name}. ${meant === undefined ? `Known keys: ${known.join(", ")}` : `Did you mean ${meant}?`}`;
+}
+
+function quoted(value: unknown): string {
+  return typeof value === "string" ? JSON.stringify(value) : String(value);
 }
 
 function wrongType({ expected, path }: z.core.$ZodIssueInvalidType, place: string, value: unknown): string {

@@ -71,7 +71,7 @@ export async function assembleBatch(request: AssembleRequest): Promise<Sealed<Tr
     throw refuse(
       "empty-batch",
       { manifest: request.manifest, considered: manifest.artifacts.length },
-      `none of the ${manifest.artifacts.length} artifacts has a usable ${request.selection.level} stream of ${family}. ${ledger.summary()}${groupHint(ledger)}`,
+      `none of the ${manifest.artifacts.length} artifacts has a usable ${request.selection.level} stream of ${family}. ${ledger.summary()}${remedyOf(ledger)}`,
     );
   }
   const rows = admitted.rows as BatchableRow[];
@@ -115,11 +115,11 @@ export async function assembleBatch(request: AssembleRequest): Promise<Sealed<Tr
   return batch;
 }
 
-function groupHint(ledger: Admitted["ledger"]): string {
+function remedyOf(ledger: Admitted["ledger"]): string {
   const lacks = ledger.reasons().some(({ reason }) => reason === "no-group");
   return lacks
     ? " Advantages are measured against a group: name one when a rollout is opened, or use --advantage none."
-    : "";
+    : " Loosen the options that exclude them, or record more rollouts.";
 }
 
 async function rowsOf(

@@ -1,5 +1,6 @@
 /** Reads a declaration in YAML strictly. In: text, its schema, the error to raise. Out: the checked value. Reads no file. */
 import type { z } from "zod";
+import { configProblem } from "../../../contract/index.ts";
 import { readYaml } from "../../../policy/index.ts";
 
 /** `bad` makes the error from what is wrong. */
@@ -8,8 +9,8 @@ export function readDeclaration<S extends z.ZodType>(
   schema: S,
   bad: (what: string) => Error,
 ): z.output<S> {
-  const result = schema.safeParse(readYaml(text, bad));
+  const value = readYaml(text, bad);
+  const result = schema.safeParse(value);
   if (result.success) return result.data;
-  const { path, message } = result.error.issues[0]!;
-  throw bad(`${path.map(String).join(".") || "the file"}: ${message}`);
+  throw bad(configProblem(schema, result.error.issues, value));
 }

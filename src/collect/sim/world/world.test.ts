@@ -164,7 +164,9 @@ describe("declared models", () => {
     const yaml = (skill: string, extra = "") =>
       `schema: rollbook.sim-models.v1\nmodels:\n  - &m\n    name: a\n    ${skill}\n    repair: 0.5\n    patience: 2\n    price: { prompt: 1, completion: 2 }\n    latency: { firstMs: 1, tokenMs: 1 }\n${extra}`;
     expect(parseModels(yaml("skill: [0.5]"), "m.yaml")).toHaveLength(1);
-    expect(() => parseModels(yaml("skil: [0.5]"), "m.yaml")).toThrow(/m.yaml: models.0/);
+    expect(() => parseModels(yaml("skil: [0.5]"), "m.yaml")).toThrow(
+      /m.yaml: unknown key models.0.skil. Did you mean skill/,
+    );
     expect(() => parseModels(yaml("skill: [1.5]"), "m.yaml")).toThrow(/skill/);
     expect(() => parseModels(yaml("skill: [0.5]", "  - *m\n"), "m.yaml")).toThrow(/two models are called a/);
   });
