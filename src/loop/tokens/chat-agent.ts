@@ -1,8 +1,8 @@
 /** The built-in agent of a token window: one chat call, scored against the label of the task.
  *  In: a payload with `question`. Out: the reply as final state; reward 1 where it equals the label. In process, because
  *  it runs no other code. */
-import { Agent as HttpAgent, request } from "node:http";
-import { digestJson } from "../../base/index.ts";
+import { request, Agent as UndiciAgent } from "undici";
+import { digestJson, reasonOf } from "../../base/index.ts";
 import {
   type Agent,
   compositeReward,
@@ -47,35 +47,23 @@ async function ask(
   return choices[0]!.message.content;
 }
 
-/** Connections are kept: thousands of calls go to one gateway. */
-const agent = new HttpAgent({ keepAlive: true });
+/** Connections are kept: thousands of calls go to one gateway. A rollout has limits of its own. */
+const dispatcher = new UndiciAgent({ headersTimeout: 0, bodyTimeout: 0, connect: { timeout: 0 } });
 
-/** Plain node:http: a fetch costs three times as much, and these calls are most of what a window does. */
-function post(
+/** undici's request: a fetch costs three times as much, node:http a third more, and these calls are most of what a window
+ *  does. */
+async function post(
   url: string,
   { apiKey, body, signal }: { apiKey: string; body: string; signal: AbortSignal },
 ): Promise<{ status: number; text: string }> {
-  return new Promise((resolve, reject) => {
-    const headers = {
-      ...{ "content-type": "application/json", authorization: `Bearer ${apiKey}` },
-      "content-length": Buffer.byteLength(body),
-    };
-    const failed = (cause: Error) =>
-      reject(
-        signal.aborted
-          ? cause
-          : failedBy("provider", `the gateway did not answer: ${cause.message}`, { cause }),
-      );
-    const sent = request(url, { method: "POST", agent, headers, signal }, (response) => {
-      let text = "";
-      response.setEncoding("utf8");
-      response.on("data", (chunk: string) => {
-        text += chunk;
-      });
-      response.on("end", () => resolve({ status: response.statusCode ?? 0, text }));
-      response.on("error", failed);
+  const headers = { "content-type": "application/json", authorization: `Bearer ${apiKey}` };
+  try {
+    const { statusCode, body: reply } = await request(url, {
+      ...{ method: "POST", dispatcher, headers, body, signal },
     });
-    sent.on("error", failed);
-    sent.end(body);
-  });
+    return { status: statusCode, text: await reply.text() };
+  } catch (cause) {
+    if (signal.aborted) throw cause;
+    throw failedBy("provider", `the gateway did not answer: ${reasonOf(cause)}`, { cause });
+  }
 }
