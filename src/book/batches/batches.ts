@@ -1,6 +1,6 @@
 /** Reads, lists, compares and exports the trainer batches of a book.
  *  In: an open book, the digest of a batch or its first digits. Out: records, rows, files. Does not change the book. */
-import { type Digest, short } from "../../base/index.ts";
+import { type Digest, isDigest, short } from "../../base/index.ts";
 import { LossLedger, PolicyRevisionLineage, TrainerBatch } from "../../contract/index.ts";
 import type { ExportFormat } from "../../convert/batch/index.ts";
 import {
@@ -76,6 +76,7 @@ export async function compareBatches(
   return diffBatches((digest) => book.store.get(digest), left, right);
 }
 
+/** A whole digest is not looked up: the index would first read everything that was written since. */
 async function digestOf(book: OpenBook, name: string): Promise<Digest> {
-  return resolveBatch(await book.index(), name).digest;
+  return isDigest(name) ? name : resolveBatch(await book.index(), name).digest;
 }
