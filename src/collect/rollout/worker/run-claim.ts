@@ -72,7 +72,7 @@ const RETRY_BASE_MS = 1_000;
 const RETRY_MAX_MS = 60_000;
 
 export async function runClaim(claim: Claim, options: RegisteredRunner, signal: AbortSignal): Promise<void> {
-  const { server, session, cancelled } = options;
+  const { server, session, cancelled, agent, recorder, clock, name, log } = options;
   if (cancelled?.has(claim.item)) {
     await server.fail(session, claim, { message: "cancelled" });
     return;
@@ -80,7 +80,8 @@ export async function runClaim(claim: Claim, options: RegisteredRunner, signal: 
   try {
     if (await adoptSealed(claim, options)) return;
     const job = await readJob(claim, options);
-    const execution = await executeRollout(job, { ...options, worker: options.name, signal });
+    const by = { agent, recorder, clock, worker: name, signal, ...(log === undefined ? {} : { log }) };
+    const execution = await executeRollout(job, by);
     await settleClaim(claim, execution, options, signal);
   } catch (error) {
     // What breaks around a rollout, not in it: a gateway that is away, a record that is missing. A disk that fails

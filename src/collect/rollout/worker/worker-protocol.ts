@@ -70,7 +70,7 @@ export interface WorkerServer {
 export function makeWorkerServer(options: WorkerServerOptions): WorkerServer {
   const { queue, clock, trusts, newSession } = options;
   const receipts = makeSealer(options.book, options.signer);
-  const signatures = new GroupSignatures(options.book);
+  const receiver = { ...options, signatures: new GroupSignatures(options.book) };
   const workers = new Map<string, RegisteredWorker>();
   const find = (session: string) => checkWorker(workers.get(session));
   const keep = async (admission: Admission, at: Omit<Parameters<typeof sealReceipt>[1], "atMs">) => {
@@ -112,7 +112,7 @@ export function makeWorkerServer(options: WorkerServerOptions): WorkerServer {
     async upload(session, upload) {
       const worker = find(session);
       const at = { subject: upload.content, worker: worker.id, claim: claimId(upload.claim) };
-      return receive({ ...options, signatures }, { worker, upload }, (admission) => keep(admission, at));
+      return receive(receiver, { worker, upload }, (admission) => keep(admission, at));
     },
     async fail(session, claim, reason) {
       const worker = find(session);
