@@ -1,7 +1,7 @@
 /** What Rollbook itself costs a rollout of the climb: the loop of run.mjs with a model that answers at once, builds in turns.
  *  node own-cost.mjs --build NAME=DIST... [--rollouts 2000] [--windows 3] [--rounds 3] [--profile FOLDER]. DIST has the modules one by one
- *  (pack.sh makes such a build). Out: JSON Lines, a line for each run, then a line for each build: processor ms and elapsed ms a rollout, by
- *  stage, as the median of the windows after the first, with the least and the most of the rounds. */
+ *  (pack.sh makes such a build). Out: JSON Lines, a line for each run, then a line for each build: processor ms (of all threads, and of the
+ *  main one) and elapsed ms a rollout, by stage, as the median of the windows after the first, with the least and the most of the rounds. */
 import { spawn } from "node:child_process";
 import { mkdirSync, mkdtempSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -32,6 +32,7 @@ for (const [name, list] of runs)
   say({
     ...{ build: name, rounds, rollouts, windows },
     cpuMs: spread(list.map(({ cpuMs }) => cpuMs)),
+    mainMs: spread(list.map(({ mainMs }) => mainMs)),
     wallMs: spread(list.map(({ wallMs }) => wallMs)),
     outsideMs: spread(list.map(({ outsideMs }) => outsideMs)),
     stages: Object.fromEntries(
@@ -61,12 +62,14 @@ async function measure(name, dist) {
         );
       const collectMs = sum("ms", ["sealed"]) * rollouts;
       return {
-        ...{ cpuMs: sum("cpuMs"), wallMs: sum("ms") },
+        ...{ cpuMs: sum("cpuMs"), mainMs: sum("mainMs"), wallMs: sum("ms") },
         outsideMs: round3((collectMs - 1000 * Number(seconds[i])) / rollouts),
         stages: {
           collectCpu: sum("cpuMs", ["sealed"]),
           batchCpu: sum("cpuMs", ["scored"]),
           trainCpu: sum("cpuMs", ["trained"]),
+          collectMain: sum("mainMs", ["sealed"]),
+          batchMain: sum("mainMs", ["scored"]),
           collect: sum("ms", ["sealed"]),
           batch: sum("ms", ["scored"]),
         },
@@ -75,13 +78,14 @@ async function measure(name, dist) {
     const steady = windows === 1 ? byWindow : byWindow.slice(1);
     const middle = (of) => median(steady.map(of));
     return {
-      ...{ cpuMs: middle((each) => each.cpuMs), wallMs: middle((each) => each.wallMs) },
+      ...{ cpuMs: middle((each) => each.cpuMs), mainMs: middle((each) => each.mainMs) },
+      wallMs: middle((each) => each.wallMs),
       outsideMs: middle((each) => each.outsideMs),
       stages: Object.fromEntries(
         Object.keys(steady[0].stages).map((stage) => [stage, middle(({ stages }) => stages[stage])]),
       ),
       catalogBytes: statSync(join(folder, "book", "catalog.db")).size,
-      windows: byWindow.map(({ cpuMs, wallMs, outsideMs }) => [cpuMs, wallMs, outsideMs]),
+      windows: byWindow.map(({ cpuMs, mainMs, wallMs, outsideMs }) => [cpuMs, mainMs, wallMs, outsideMs]),
     };
   } finally {
     rmSync(folder, { recursive: true, force: true });
