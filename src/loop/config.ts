@@ -33,7 +33,7 @@ const simulator = z.strictObject({
           .describe("Difficulties of the tasks."),
       }),
     )
-    .describe("Makes that folder when the run starts, if it is not there."),
+    .describe("Makes that folder when the run starts, if it does not exist."),
   models: z.optional(path).describe("Simulated models in YAML (default: the built-in ones)."),
   fast: z
     .boolean()
@@ -109,18 +109,18 @@ export const configSchema = z.strictObject({
   behaviour: z
     .strictObject({
       policy: z.enum(BEHAVIOURS).default("uniform").describe("The policy."),
-      epsilon: z.optional(share).describe("Share of even choices, for `epsilon-greedy`."),
+      epsilon: z.optional(share).describe("Share of uniformly random choices, for `epsilon-greedy`."),
       temperature: z.optional(z.number().gt(0)).describe("Temperature, for `softmax`."),
     })
     .prefault({})
     .describe("The policy that chooses in window 1, and until another is released."),
   exploration: z
     .strictObject({
-      collect: share.default(0.2).describe("Share of even choices while a window collects."),
-      serve: share.default(0.02).describe("Share of even choices of the served policy."),
+      collect: share.default(0.2).describe("Share of uniformly random choices while a window collects."),
+      serve: share.default(0.02).describe("Share of uniformly random choices of the served policy."),
     })
     .prefault({})
-    .describe("Choices that are spread evenly, so that logs can be judged."),
+    .describe("Uniformly random choices, so that logs support the evaluation of other policies."),
   table: z
     .optional(path)
     .describe(
@@ -138,7 +138,9 @@ export const configSchema = z.strictObject({
     .describe("Confidence below which the table decides, or the risk by which training sets it."),
   split: z
     .strictObject({
-      unit: splitUnit.default("task").describe("The unit that is never divided between parts of the split."),
+      unit: splitUnit
+        .default("task")
+        .describe("Grouping key: rows with the same key stay in the same split."),
       shares: z
         .tuple([share, share, share])
         .default([0.6, 0.2, 0.2])
@@ -164,7 +166,7 @@ export const configSchema = z.strictObject({
       epsilonCost: z
         .nullable(amount)
         .default(null)
-        .describe("Non-inferiority margin of the cost; null asks nothing of cost."),
+        .describe("Non-inferiority margin of the cost; null: cost is not judged."),
       propensityFloor: z
         .optional(share)
         .describe("The least probability of a logged choice, for `empirical-bernstein`."),
@@ -175,7 +177,7 @@ export const configSchema = z.strictObject({
             high: z.number().describe("The highest cost."),
           }),
         )
-        .describe("Where costs lie, for `empirical-bernstein`."),
+        .describe("Range of costs, for `empirical-bernstein`."),
     })
     .prefault({})
     .describe("When a new policy is released."),

@@ -58,7 +58,7 @@ export const learnerSchema = z.discriminatedUnion("kind", [
   z.strictObject({
     kind: z.literal("ppo").describe("Proximal policy optimization on the logged rows."),
     steps: positive.default(16_000).describe("Steps of the environment."),
-    epochs: positive.default(10).describe("Times over each batch of steps."),
+    epochs: positive.default(10).describe("Passes over each batch of steps."),
     rate: amount.default(3e-3).describe("Learning rate."),
     entropy: amount.default(0.01).describe("Weight of the entropy."),
     hidden: widths.default([32]).describe("Widths of the hidden layers."),

@@ -48,7 +48,7 @@ export const tokenWorld = z.strictObject({
           ),
       }),
     )
-    .describe("Tasks that nothing is trained from: a new revision answers them before it is released."),
+    .describe("Tasks that are not used for training: a new revision answers them before it is released."),
   python: z.string().min(1).default("python3").describe("A Python with torch, transformers and safetensors."),
   device: z.string().min(1).default("auto").describe("`cpu`, `cuda` or `cuda:1`."),
   threads: z
@@ -68,7 +68,7 @@ export const tokenLearner = z.strictObject({
   rate: amount.default(1e-4).describe("Learning rate of AdamW."),
   weightDecay: amount.default(0).describe("Weight decay of AdamW."),
   gradientNorm: z.number().gt(0).default(1).describe("Largest norm of a gradient."),
-  passes: positive.default(2).describe("Times that a step goes over the batch."),
+  passes: positive.default(2).describe("Passes of a step over the batch."),
   minibatches: positive.default(1).describe("Optimizer steps of one pass."),
   clip: z
     .number()

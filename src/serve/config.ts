@@ -67,7 +67,9 @@ export const routerSchema = z.strictObject({
   features: z.optional(path).describe("A feature spec: a checkpoint trained on another is refused."),
   table: z
     .optional(table)
-    .describe("A static table, or the path of its YAML file (default: the checkpoint's, else by worth)."),
+    .describe(
+      "A static table, or the path of its YAML file (default: the checkpoint's, else by quality and price).",
+    ),
   floor: z
     .optional(share)
     .describe(
@@ -76,7 +78,7 @@ export const routerSchema = z.strictObject({
   exploration: z
     .optional(share)
     .describe(
-      "Share of choices spread evenly (default: the judged one, else 0.02, or 0.1 for epsilon-greedy).",
+      "Share of uniformly random choices (default: the judged one, else 0.02, or 0.1 for epsilon-greedy).",
     ),
   strategy: z
     .enum(["table", "epsilon-greedy", "softmax"])
@@ -87,7 +89,7 @@ export const routerSchema = z.strictObject({
     .positive()
     .default(0.1)
     .describe("Of `strategy: softmax`: P ∝ exp((quality − costWeight · price) / temperature)."),
-  costWeight: amount.default(1).describe("Of `strategy: softmax`: what a dollar counts."),
+  costWeight: amount.default(1).describe("Of `strategy: softmax`: quality that one US dollar is worth."),
   embeddings: z
     .optional(
       z.strictObject({
@@ -109,7 +111,7 @@ export const routerSchema = z.strictObject({
         checkpoint: path.describe("Its folder."),
         table: z.optional(table).describe("Its static table."),
         floor: z.optional(share).describe("Its confidence floor."),
-        exploration: z.optional(share).describe("Its share of choices spread evenly."),
+        exploration: z.optional(share).describe("Its share of uniformly random choices."),
       }),
     )
     .describe("A second policy that decides on every call, is logged and does not act."),
@@ -133,7 +135,7 @@ export const routerSchema = z.strictObject({
           })
           .refine(({ low, high }) => low < high, "is empty: low must be below high")
           .default({ low: 0, high: 1 })
-          .describe("Where outcomes lie; one outside counts as the nearest end."),
+          .describe("Range of outcomes; an outcome outside counts as the nearest end."),
         feedback: z
           .optional(z.string())
           .describe("The late feedback that gives outcomes (default: recorded rewards)."),
@@ -149,7 +151,7 @@ export const routerSchema = z.strictObject({
           .describe("Share of rollouts that the previous router keeps while a new one is watched."),
       }),
     )
-    .describe("Goes back to the router before when outcomes show harm (default: no rollback)."),
+    .describe("Returns to the previous router if outcomes show harm (default: no rollback)."),
 });
 
 export type RouterConfig = z.output<typeof routerSchema>;

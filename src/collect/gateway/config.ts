@@ -24,16 +24,18 @@ const upstream = z.strictObject({
   keyEnv: z
     .optional(variable)
     .describe("The environment variable that holds the key. Without one, none is sent."),
-  auth: z.enum(["bearer", "x-api-key"]).default("bearer").describe("How the key travels."),
+  auth: z.enum(["bearer", "x-api-key"]).default("bearer").describe("The header that carries the key."),
   headers: z.record(z.string(), z.string()).default({}).describe("Further headers of every request."),
   dialect: z
     .optional(z.enum([...VENDORS, "both"]))
     .describe(
       "What it speaks (default: `anthropic` with `auth: x-api-key` or at anthropic.com, else `openai`). A route takes models of one dialect.",
     ),
-  timeoutMs: positive.default(600_000).describe("Milliseconds until the first byte, and between two."),
-  connectTimeoutMs: positive.default(10_000).describe("Milliseconds until the connection stands."),
-  connections: positive.max(4096).default(256).describe("Connections at a time, at most."),
+  timeoutMs: positive
+    .default(600_000)
+    .describe("Milliseconds to wait for the first byte, and between two parts of a reply."),
+  connectTimeoutMs: positive.default(10_000).describe("Milliseconds to open a connection."),
+  connections: positive.max(4096).default(256).describe("Most connections at the same time."),
   retries: z
     .number()
     .int()
@@ -44,21 +46,21 @@ const upstream = z.strictObject({
   retryBaseMs: positive
     .default(250)
     .describe("Milliseconds before the first retry; each further pause is twice as long."),
-  retryMaxMs: positive.default(10_000).describe("Milliseconds of a pause, at most."),
+  retryMaxMs: positive.default(10_000).describe("Longest pause before a retry, in milliseconds."),
   breaker: z
     .strictObject({
       failures: positive.default(8).describe("Failures in a row that open the breaker."),
       pauseMs: positive.default(15_000).describe("Milliseconds until one request tries again."),
     })
     .prefault({})
-    .describe("Stops asking an upstream that fails again and again."),
+    .describe("Pauses an upstream after repeated failures."),
 });
 
 const model = z.strictObject({
   upstream: name.describe("The upstream that serves it, by its name under `upstreams`."),
   model: z
     .optional(z.string().min(1).max(512))
-    .describe("The name that the upstream knows it by (default: the same)."),
+    .describe("Name of the model at the upstream (default: the same)."),
   price: z
     .optional(
       z.strictObject({
@@ -71,7 +73,7 @@ const model = z.strictObject({
   capture: z
     .optional(
       z.strictObject({
-        tokens: z.optional(z.enum(["vllm", "sglang"])).describe("Which server it is."),
+        tokens: z.optional(z.enum(["vllm", "sglang"])).describe("The kind of server."),
         fields: z.record(z.string(), z.json()).default({}).describe("Further fields of the request."),
       }),
     )
@@ -101,7 +103,7 @@ export const gatewaySchema = z.strictObject({
         .array(z.string().min(1).max(253))
         .default([])
         .describe(
-          "Names, without port, by which clients reach it beside the address: its name in DNS, or a proxy's.",
+          "Further host names, without port, by which clients reach the gateway: its name in DNS, or that of a proxy.",
         ),
     })
     .prefault({})
@@ -120,34 +122,32 @@ export const gatewaySchema = z.strictObject({
     ),
   limits: z
     .strictObject({
-      requestBytes: bodyBytes.default(64 * 1024 * 1024).describe("Bytes of a request."),
+      requestBytes: bodyBytes.default(64 * 1024 * 1024).describe("Most bytes of a request."),
       responseBytes: bodyBytes
         .default(256 * 1024 * 1024)
-        .describe("Bytes of a reply; a longer one is cut, and only its digest is kept."),
+        .describe("Most bytes of a reply; a longer one is cut off, and only its digest is kept."),
       inFlightBytes: positive
         .default(512 * 1024 * 1024)
         .describe(
-          "Bytes of all requests in progress together, and of all replies that are not recorded yet.",
+          "Most bytes of all requests in progress together, and of all replies that are not recorded yet.",
         ),
       callMs: positive
         .default(60 * 60 * 1000)
-        .describe("Milliseconds from the request to the last byte; a reply that goes on is cut."),
+        .describe("Milliseconds from the request to the last byte; a longer reply is cut off."),
       rolloutBytes: positive
         .default(1024 ** 3)
-        .describe(
-          "Bytes that the calls of one rollout take in the journal, before further calls are refused.",
-        ),
+        .describe("Most bytes of the calls of one rollout in the journal; further calls are refused."),
       sealMs: positive
         .default(60_000)
         .describe(
-          "Milliseconds to read the calls of a rollout that is sealed; those left are kept as bytes, unread.",
+          "Milliseconds for parsing the calls of a rollout when it is sealed; calls that are left are kept as bytes.",
         ),
-      headerBytes: positive.default(32 * 1024).describe("Bytes of the headers of a request."),
-      openRollouts: positive.default(100_000).describe("Open rollouts, before a new one is refused."),
+      headerBytes: positive.default(32 * 1024).describe("Most bytes of the headers of a request."),
+      openRollouts: positive.default(100_000).describe("Most open rollouts; a further one is refused."),
       sealBacklog: positive
         .default(50_000)
         .describe(
-          "Calls without a rollout that are in progress or not sealed yet, before a further one is refused.",
+          "Most calls without a rollout that are in progress or not sealed yet; a further one is refused.",
         ),
     })
     .prefault({})
@@ -157,8 +157,8 @@ export const gatewaySchema = z.strictObject({
       idleMs: positive
         .default(15 * 60 * 1000)
         .describe("Milliseconds without a call after which a rollout is sealed."),
-      maxTurns: z.optional(positive).describe("Calls of one rollout (default: any number)."),
-      budgetUsd: z.optional(amount).describe("US dollars of one rollout (default: any)."),
+      maxTurns: z.optional(positive).describe("Most calls of one rollout (default: no limit)."),
+      budgetUsd: z.optional(amount).describe("Budget of one rollout in US dollars (default: no limit)."),
       environment: z
         .string()
         .default("gateway@1")
@@ -170,7 +170,7 @@ export const gatewaySchema = z.strictObject({
   worker: name
     .default("gateway")
     .describe(
-      "The name of this gateway, in sealed rollouts and among its peers. No two of a book share one.",
+      "The name of this gateway, in sealed rollouts and among its peers. It is unique within a book.",
     ),
   peers: z
     .record(name, z.url({ protocol: /^https?$/ }))
@@ -185,7 +185,7 @@ export const gatewaySchema = z.strictObject({
     .default({})
     .describe("Aliases: by name, the models that are asked in turn."),
   router: z.optional(z.record(z.string(), z.json())).describe("Which policy answers to an alias: see below."),
-  defaultUpstream: z.optional(name).describe("Where models go that are not listed."),
+  defaultUpstream: z.optional(name).describe("The upstream of models that are not listed."),
   redact: z
     .array(z.string().max(1024))
     .default([])
