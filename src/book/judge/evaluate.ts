@@ -49,7 +49,7 @@ interface EvaluateRequest extends JudgeRequest {
 }
 
 /** What became of the promised risk on rows that neither trained nor calibrated. */
-interface KeptPromise {
+export interface KeptPromise {
   readonly promise: Digest;
   readonly alpha: number;
   readonly floor: number | null;
