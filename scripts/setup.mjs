@@ -12,6 +12,7 @@ import { planSetUp } from "./setup-plan.mjs";
 
 const ROOT = new URL("..", import.meta.url);
 const FOLDER = new URL("./setup/", import.meta.url);
+const BUILD = ["node", "scripts/build.mjs"];
 const say = (line) => process.stderr.write(`${line}\n`);
 
 const job = process.argv[2];
@@ -33,8 +34,8 @@ async function setUpTests() {
   plan.lines.forEach(say);
   if (plan.packages.length + plan.commands.length > 0) {
     if (plan.packages.length > 0) aptInstall(plan.packages);
-    // Side by side: one waits for the network while another compiles.
-    await Promise.all(plan.commands.map(runCommand));
+    // Side by side, and with the build, which the tests need next: one waits for the network while another compiles.
+    await Promise.all([...plan.commands, BUILD].map(runCommand));
     plan = planSetUp(await missingOf(requirements), { ...machine, mayInstall: false });
     plan.lines.forEach(say);
   }
