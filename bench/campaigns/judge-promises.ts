@@ -42,7 +42,7 @@ export const campaign: Campaign = {
   summary: "promises of the judge on known worlds: worse policies at the gate, peeking, floors, coverage",
   selectable: true,
   async run({ scale, seed, only }) {
-    const logs = (full: number) => Math.max(6, Math.round(full * scale));
+    const logs = (full: number) => Math.max(4, Math.round(full * scale));
     const from = Number(seed % 1_000_000n) * 1_000_000;
     const isWanted = (name: string) => only === undefined || name.includes(only);
     const make = (name: string, claim: (name: string) => Claim) => (isWanted(name) ? [claim(name)] : []);

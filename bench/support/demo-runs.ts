@@ -73,9 +73,13 @@ function killPoint(said: string, rng: Rng): { line: number; delayMs: number } {
 }
 
 /** `kill`: kills the process so long after it has printed so many lines of progress. */
-async function demo(words: readonly string[], kill?: { line: number; delayMs: number }): Promise<DemoRan> {
+export async function demo(
+  words: readonly string[],
+  kill?: { line: number; delayMs: number },
+  env: NodeJS.ProcessEnv = process.env,
+): Promise<DemoRan> {
   const began = performance.now();
-  const child = spawn(process.execPath, [MAIN, "demo", ...words, "--json"]);
+  const child = spawn(process.execPath, [MAIN, "demo", ...words, "--json"], { env });
   let [data, said] = ["", ""];
   let timer: NodeJS.Timeout | undefined;
   child.stdout.setEncoding("utf8").on("data", (text: string) => {

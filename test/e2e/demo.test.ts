@@ -1,6 +1,7 @@
 import { existsSync, readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
+import { demo } from "../../bench/support/demo-runs.ts";
 import { systemClock } from "../../src/base/clock.ts";
 import { BOOK_SCENES, runTour } from "../../src/loop/tour/index.ts";
 import { short } from "../../src/view/format.ts";
@@ -11,7 +12,7 @@ import { DEMO_OUTPUT, pathTypes } from "../support/demo-output.ts";
 const SIZE = "--windows 1 --rollouts 40";
 
 describe("rollbook demo", () => {
-  it("runs every stage of the loop on simulated tasks, and shows every refusal", async () => {
+  it("runs every stage of the loop on simulated tasks, shows every refusal, and after a kill ends with the same digests", async () => {
     const cli = new Cli({ clock: systemClock });
     const out = join(cli.folder, "demo");
     const [summary] = (await cli.json(`demo --out ${out} ${SIZE}`)) as [DemoSummary];
@@ -53,6 +54,14 @@ describe("rollbook demo", () => {
     const kept = await cli.run(`demo --resume --out ${out} --report ${report}`);
     expect(kept).toMatchObject({ code: 1, err: expect.stringContaining("Name another file with --report") });
     await cli.ok(`pack verify ${join(out, "pack")}`);
+
+    const killed = join(cli.folder, "killed");
+    const words = [...SIZE.split(" "), "--out", killed];
+    // While it collects. `npm run campaign -- demo` kills full demos at random moments.
+    const cut = await demo(words, { line: 3, delayMs: 200 }, { ...process.env, ROLLBOOK_HOME: cli.home });
+    expect([cut.summary, cut.said]).toEqual([undefined, expect.stringContaining("collecting, 40 rollouts")]);
+    const [resumed] = (await cli.json(`demo --resume --out ${killed}`)) as [DemoSummary];
+    expect([resumed.digest, resumed.pack.verified]).toEqual([summary.digest, true]);
   }, 240_000);
 
   it("says what its flags exclude", async () => {
