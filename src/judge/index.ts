@@ -12,6 +12,7 @@ export {
   evaluateTarget,
   frontier,
   type JudgedRow,
+  type JudgedRows,
   type KnownTargetReport,
   type Measure,
   type RouterSetup,

@@ -1,7 +1,7 @@
 /** The rows that may judge: those that none of the policies has learned or set its floor from.
  *  In: rows of a dataset or book, policies. Out: labelled rows in the order asked for, and what was left out. */
 import { compareUtf8, type Digest, RollbookError } from "../../base/index.ts";
-import { type JudgedRow, toJudgedRows } from "../../judge/index.ts";
+import { type JudgedRow, type JudgedRows, toJudgedRows } from "../../judge/index.ts";
 import { judgeShareOf, smallLogRemedy } from "../../judge/ope/index.ts";
 import {
   digestRows,
@@ -13,13 +13,9 @@ import {
 } from "../../learn/index.ts";
 import type { LoadedPolicy } from "./load-policy.ts";
 
-export interface JudgeRows {
-  readonly rows: readonly JudgedRow[];
+export interface JudgeRows extends JudgedRows {
   /** Of the rows with everything that is judged of them. */
   readonly digest: Digest;
-  readonly unlabelled: number;
-  /** The cost of every row is that which the gateway recorded of its call, in US dollars. */
-  readonly callCosts: boolean;
   readonly leftOut: { readonly train: number; readonly calibration: number };
   readonly rule: SplitRule;
   /** The share of a log that the split leaves for judging. */

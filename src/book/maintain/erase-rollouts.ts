@@ -1,13 +1,12 @@
 /** Erases rollouts of a book for good and leaves a sealed tombstone, so that `verify` says erased, not broken.
  *  In: the directory of a book that this process does not hold open to write, names, a reason. Out: what went, and what
  *  else may hold text of it. Only says what would go unless `confirmed`. */
-import { type Clock, parseId, systemClock } from "../../base/index.ts";
-import type { Signer } from "../../contract/index.ts";
+import { parseId, systemClock } from "../../base/index.ts";
 import type { EraseReport } from "../../keep/erase/index.ts";
 import { requireWritable, resolveErasable, useBook } from "../open/index.ts";
-import { eraseSubjects } from "./erase-subjects.ts";
+import { type Eraser, eraseSubjects } from "./erase-subjects.ts";
 
-interface EraseRequest {
+interface EraseRequest extends Eraser {
   /** The reason. It stays in the book: do not write a name into it. */
   readonly reason: string;
   /** Who erases (default: owner). */
@@ -16,10 +15,6 @@ interface EraseRequest {
   readonly withBatches?: boolean | undefined;
   /** Without it nothing is removed: erasing cannot be undone. */
   readonly confirmed?: boolean | undefined;
-  readonly clock?: Clock | undefined;
-  readonly signer?: (() => Signer | undefined) | undefined;
-  /** Whose word counts that a pack was replaced (default: the user's own key and those listed beside it). */
-  readonly trustedKeys?: Iterable<string> | undefined;
 }
 
 /** By rollout ids, digests, or the first digits of them. */

@@ -19,8 +19,12 @@ export async function eraseSubjects(
   });
 }
 
-interface Erasing extends Pick<EraseOptions, "subjects" | "reason" | "by" | "withBatches" | "dryRun"> {
+/** Who erases, and when. */
+export interface Eraser {
   readonly clock?: Clock | undefined;
   readonly signer?: (() => Signer | undefined) | undefined;
+  /** Whose word counts that a pack was replaced (default: the user's own key and those listed beside it). */
   readonly trustedKeys?: Iterable<string> | undefined;
 }
+
+type Erasing = Eraser & Pick<EraseOptions, "subjects" | "reason" | "by" | "withBatches" | "dryRun">;

@@ -1,27 +1,24 @@
 /** Retention: erases rollouts that ended before a time, with tombstones, as `artifact erase` does for single ones.
  *  In: the directory of a book that this process does not hold open to write, a time. Out: what went, and what stays and why.
  *  Rollouts that batches were cut from stay: revisions rest on them. So do rollouts without a time. */
-import { type Clock, type Digest, type Id, parseId, systemClock } from "../../base/index.ts";
-import { BatchShard, type Signer, Task } from "../../contract/index.ts";
+import { type Digest, type Id, parseId, systemClock } from "../../base/index.ts";
+import { BatchShard, Task } from "../../contract/index.ts";
+import type { Remains } from "../../keep/erase/index.ts";
 import { readRecord } from "../../store/index.ts";
 import { type OpenBook, requireWritable, useBook } from "../open/index.ts";
 import { listRollouts } from "../rollouts/index.ts";
-import { eraseSubjects } from "./erase-subjects.ts";
+import { type Eraser, eraseSubjects } from "./erase-subjects.ts";
 
-interface ExpireRequest {
+interface ExpireRequest extends Eraser {
   /** Rollouts go whose last run ended before this time. */
   readonly beforeMs: number;
   /** Also erases those that batches hold, with the shards that hold their rows. */
   readonly withBatches?: boolean | undefined;
   /** Only says what would go. */
   readonly dryRun?: boolean | undefined;
-  readonly clock?: Clock | undefined;
-  readonly signer?: (() => Signer | undefined) | undefined;
-  /** Whose word counts that a pack was replaced (default: the user's own key and those listed beside it). */
-  readonly trustedKeys?: Iterable<string> | undefined;
 }
 
-export interface ExpireReport {
+export interface ExpireReport extends Remains {
   readonly dryRun: boolean;
   readonly beforeMs: number;
   readonly erased: number;
@@ -33,10 +30,6 @@ export interface ExpireReport {
   readonly undated: number;
   /** Tasks of the rollouts that stay, because another record of the book names them. */
   readonly tasksKept: readonly Digest[];
-  /** Files beside the packs that may still hold text of what was erased, by path in the book. */
-  readonly journal: readonly string[];
-  readonly torn: readonly string[];
-  readonly replay: readonly string[];
 }
 
 /** Rollouts that one tombstone names: a record of any length would not fit into memory. */

@@ -2,7 +2,7 @@
  *  In: an open book, names. Out: reports. A revision leads to its batches, a batch to its rollouts, a rollout to its calls. */
 import type { Digest } from "../../base/index.ts";
 import { Call, PolicyRevision, RolloutContent, TrainerBatch } from "../../contract/index.ts";
-import type { VerifyReport } from "../../keep/verify/index.ts";
+import type { VerifyOptions, VerifyReport } from "../../keep/verify/index.ts";
 import { type Catalog, openCatalog } from "../../store/index.ts";
 import {
   artifactsOf,
@@ -18,13 +18,8 @@ import {
   trustedKeys,
 } from "../open/index.ts";
 
-export interface VerifyRequest {
-  /** Whose signatures count (default: the user's own key and those listed beside it). */
-  readonly trustedKeys?: Iterable<string>;
-  readonly onProgress?: (bytes: number) => void;
-  /** The digest of a head that the book must still hold, with everything it names. */
-  readonly expect?: Digest;
-}
+/** Without `trustedKeys` the signatures of the user's own key count, and of those listed beside it. */
+export type VerifyRequest = Readonly<VerifyOptions>;
 
 export interface Verified {
   readonly what: string;

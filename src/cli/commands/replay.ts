@@ -32,11 +32,7 @@ export function addReplay(program: Command, io: Io): void {
   addCompact(replay, io);
 }
 
-interface LayoutFlags extends BookFlags {
-  codec: "none" | "zstd" | "gzip";
-  chunkBytes?: number;
-  shardChunks?: number;
-}
+type LayoutFlags = BookFlags & Layout;
 
 interface WriteFlags extends LayoutFlags {
   family?: string[];
@@ -184,7 +180,7 @@ without Rollbook. The store itself does not change.`,
 }
 
 function layoutOf({ codec, chunkBytes, shardChunks }: LayoutFlags): Layout {
-  return { codec, ...given({ chunkBytes, shardChunks }) };
+  return given({ codec, chunkBytes, shardChunks });
 }
 
 /** Who writes, for the manifest: the command line as typed, the versions, and the commit of the work tree. */

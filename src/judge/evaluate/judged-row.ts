@@ -32,7 +32,7 @@ export interface JudgedRow extends DecisionRow {
   readonly known?: readonly Measures[];
 }
 
-interface JudgedRows {
+export interface JudgedRows {
   readonly rows: readonly JudgedRow[];
   readonly unlabelled: number;
   /** The cost of every row is that which the gateway recorded of its call, in US dollars. */

@@ -1,2 +1,2 @@
 export type { Problem, VerifyReport } from "./report.ts";
-export { verifyBook, verifyRecord } from "./verify-book.ts";
+export { type VerifyOptions, verifyBook, verifyRecord } from "./verify-book.ts";

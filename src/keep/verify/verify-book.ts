@@ -6,7 +6,8 @@ import { reassemble } from "../batch/index.ts";
 import type { Problem, VerifyReport } from "./report.ts";
 import { isLookedInto, Verifier } from "./verifier.ts";
 
-interface VerifyOptions {
+export interface VerifyOptions {
+  /** Whose signatures count. */
   trustedKeys?: Iterable<string>;
   /** The digest of a head that the book must still hold, with everything the head names. */
   expect?: Digest;

@@ -108,16 +108,9 @@ function turn(a: Placed, b: Placed, c: Placed): number {
 
 const IMPORTANCE: readonly FrontierKind[] = ["served", "optimum", "behaviour", "model", "candidate"];
 
-interface Box {
-  readonly left: number;
-  readonly right: number;
-  readonly top: number;
-  readonly bottom: number;
-}
-
 /** Each name where it covers neither a mark nor another name: right, left, above or below its mark. */
 function labelsOf(points: readonly Placed[], hull: readonly Placed[]): Markup[] {
-  const around = ({ x, y }: { x: number; y: number }, by: number): Box => {
+  const around = ({ x, y }: { x: number; y: number }, by: number): Plot => {
     return { left: x - by, right: x + by, top: y - by, bottom: y + by };
   };
   const taken = [...points.map((each) => around(each, 7)), ...alongLine(hull).map((each) => around(each, 1))];
@@ -172,6 +165,6 @@ function spotsOf({ name, x, y }: Placed) {
   ];
 }
 
-function overlap(a: Box, b: Box): boolean {
+function overlap(a: Plot, b: Plot): boolean {
   return a.left < b.right && b.left < a.right && a.top < b.bottom && b.top < a.bottom;
 }
