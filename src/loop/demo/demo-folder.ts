@@ -31,7 +31,12 @@ export function begunDemoFolder(out: string | undefined): string {
     const folder = numbered(i);
     if (hasDemo(folder) && !existsSync(join(folder, PACK_FOLDER))) found = folder;
   }
-  if (found === undefined) throw noDemo(NAME);
+  if (found === undefined)
+    throw new RollbookError(
+      "no-demo",
+      { folder: NAME },
+      "this folder has no unfinished demo. Start one with `rollbook demo`, or name a finished one with --out to print it again.",
+    );
   return found;
 }
 
@@ -43,6 +48,6 @@ function noDemo(folder: string): RollbookError {
   return new RollbookError(
     "no-demo",
     { folder },
-    `${folder} holds no demo that can be continued. Start one with \`rollbook demo\`, or name its folder with --out.`,
+    `${folder} holds no demo. Start one with \`rollbook demo\`, or name its folder with --out.`,
   );
 }
