@@ -3,7 +3,7 @@
 import { isRollbookError, reasonOf } from "../../src/base/errors.ts";
 import type { Programs } from "./programs.ts";
 
-const WRONG_USAGE = ["unknown-name", "bad-scale", "bad-seed"];
+const WRONG_USAGE = ["unknown-name", "bad-scale", "bad-seed", "bad-rounds", "bad-options"];
 
 /** Runs `main` to the end of the process. */
 export async function command(main: () => Promise<number>): Promise<void> {
