@@ -6,6 +6,7 @@ import type { Digest } from "../../src/base/digest.ts";
 import { type Rng, rngFrom } from "../../src/base/rng.ts";
 import type { ArrayOptions } from "../../src/keep/replay/zarr/array-writer.ts";
 import { checksumMemory } from "../../src/keep/replay/zarr/codecs/crc32c.ts";
+import { loadZstd } from "../../src/keep/replay/zarr/codecs/zstd.ts";
 import { createArray, FileStore, openArray } from "../../src/keep/replay/zarr/index.ts";
 import { median } from "./interleave.ts";
 import type { PythonPeer } from "./python-peer.ts";
@@ -15,7 +16,7 @@ const ROWS = 2 ** 21;
 const MEGABYTES = (ROWS * WIDTH * 4) / 1e6;
 /** 1 MiB. */
 const CHUNK_ROWS = 2 ** 14;
-/** 64 KiB, sixteen to a shard. */
+/** 64 KiB, sixteen to a shard: as a replay store lays out compressed columns. */
 const INNER_ROWS = 2 ** 10;
 const SHARD_CHUNKS = 16;
 const COLUMNS = 32;
@@ -133,14 +134,23 @@ function* reads(
     };
   }
   for (const layout of ["zstd", "shards"] as const)
-    yield { operation: `read, ${NAMES[layout]}`, unit, peer: theirs("read", layout), ours: ours(layout) };
+    yield {
+      ...{ operation: `read, ${NAMES[layout]}`, unit, peer: theirs("read", layout), ours: ours(layout) },
+      ...(layout === "shards" ? { bar: 1 } : {}),
+    };
+  yield {
+    operation: "zstd 1 alone: decode frames in memory",
+    unit,
+    peer: theirs("decode", "zstd"),
+    ours: () => decodeFrames(files.ours("zstd")),
+  };
   for (const layout of ["none", "crc32c", "zstd", "shards"] as const)
     for (const [state, cacheBytes] of Object.entries(CACHES)) {
       if (state !== "no cache" && layout !== "zstd" && layout !== "shards") continue;
       yield {
         operation: `${BATCH} random rows, ${NAMES[layout]}, ${state}`,
         unit: "ms",
-        ...(layout === "none" ? { bar: 5 } : {}),
+        ...(layout === "none" ? { bar: 5 } : layout === "shards" ? { bar: 2 } : {}),
         peer: theirs("batches", layout, BATCH, 3),
         ours: () => gather(files.ours(layout), { rng, cacheBytes }),
       };
@@ -277,8 +287,21 @@ async function gather(root: string, { rng, cacheBytes }: { rng: Rng; cacheBytes:
   return seconds;
 }
 
+/** What no reader of this layout can do without. */
+async function decodeFrames(root: string): Promise<Seconds> {
+  const frames = chunkFiles(root).map((path) => fs.readFileSync(path));
+  const { decode } = await loadZstd();
+  return timed(async () => {
+    for (const frame of frames) await decode(frame, 2 ** 21);
+  });
+}
+
+function chunkFiles(root: string): string[] {
+  return Array.from({ length: ROWS / CHUNK_ROWS }, (_, i) => join(root, "c", String(i), "0"));
+}
+
 function readPlain(root: string): Promise<Seconds> {
-  const paths = Array.from({ length: ROWS / CHUNK_ROWS }, (_, i) => join(root, "c", String(i), "0"));
+  const paths = chunkFiles(root);
   // The same kind of memory as ours: it begins at a page, which makes a plain read a third faster.
   const buffer = checksumMemory(CHUNK_ROWS * WIDTH * 4 + 4);
   return timed(() => {

@@ -14,6 +14,7 @@ import warnings
 warnings.simplefilter("ignore")
 import numpy as np
 import zarr
+from numcodecs.zstd import Zstd
 from zarr.codecs import Crc32cCodec, ZstdCodec
 
 COMPRESSORS = {
@@ -81,6 +82,16 @@ def read_chunks(path):
     with Timed() as timed:
         for at in range(0, rows, step):
             array[at : at + step]
+    return timed.seconds
+
+
+def decode(path):
+    paths = [f"{path}/c/{i}/0" for i in range(zarr.open_array(path, mode="r").nchunks)]
+    frames = [open(each, "rb").read() for each in paths]
+    codec = Zstd()
+    with Timed() as timed:
+        for frame in frames:
+            codec.decode(frame)
     return timed.seconds
 
 

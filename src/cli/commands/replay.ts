@@ -91,8 +91,16 @@ function layoutOptions(command: Command): Command {
         .choices(["none", "zstd", "gzip"])
         .default("none"),
     )
-    .option("--chunk-bytes <n>", "bytes of a chunk before compression (default: about 1 MB)", positiveWhole)
-    .option("--shard-chunks <n>", "chunks per stored object (default: each chunk is one)", positiveWhole);
+    .option(
+      "--chunk-bytes <n>",
+      "bytes of a chunk before compression (default: about 1 MB, or 64 KiB if compressed)",
+      positiveWhole,
+    )
+    .option(
+      "--shard-chunks <n>",
+      "chunks per stored object (default: each chunk is one, or 16 if compressed)",
+      positiveWhole,
+    );
 }
 
 async function write(

@@ -28,11 +28,15 @@ import {
 export interface Layout {
   /** "none" (default) lets readers take single rows in place; the others save space. Every chunk has a crc32c. */
   readonly codec?: "none" | "zstd" | "gzip";
-  /** Bytes of a chunk before compression; about 1 MB by default. */
+  /** Bytes of a chunk before compression; about 1 MB by default, or 64 KiB of one that is compressed. */
   readonly chunkBytes?: number;
-  /** Chunks per stored object; 0 (default) makes every chunk an object. With small chunks, 16 or more. */
+  /** Chunks per stored object; 0 (default) makes every chunk an object. With small chunks, 16 or more, which is the default
+   *  of compressed columns if neither number is stated. */
   readonly shardChunks?: number;
 }
+
+/** A compressed chunk is decoded as a whole for a single row: small ones keep random rows cheap, shards the files few. */
+const COMPRESSED = { chunkBytes: 1 << 16, shardChunks: 16 };
 
 type Cell<D extends DataType, C> = C extends { row: readonly number[] }
   ? Uint8Array
@@ -137,7 +141,10 @@ function columnWriter(
     options: { layout, maxCandidates = 0, expectedRows },
   }: { table: TableName; column: string; spec: ColumnSpec; options: TableOptions },
 ): ArrayWriter {
-  const { codec = "none", chunkBytes, shardChunks } = layout;
+  const { codec = "none" } = layout;
+  const stated = layout.chunkBytes !== undefined || layout.shardChunks !== undefined;
+  const small = codec !== "none" && !stated && spec.dtype !== "string";
+  const { chunkBytes, shardChunks } = small ? COMPRESSED : layout;
   const row = rowShape(spec, maxCandidates);
   const { dimension } = tableOf(table);
   const items = row.reduce((product, size) => product * size, 1);
