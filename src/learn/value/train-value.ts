@@ -81,6 +81,8 @@ const LONG_LOG = 3;
 /** Below this many rows nothing is held out: the cautious settings are taken. */
 const LEAST_ROWS = 40;
 const CAUTIOUS = { own: 10 } as const;
+/** The penalty of a logistic model that shrinks as much as 1 does in ridge: the curvature of its loss is at most a quarter. */
+const LOGISTIC_PENALTY = 0.25;
 /** Rows that neighbours are kept of. */
 const MOST_NEIGHBOURS = 10_000;
 /** A part that would hardly speak is left out. */
@@ -159,11 +161,14 @@ function learnCost(data: ValueData, groups: readonly string[], { seed }: ValueOp
 
 type LinearLearner = Extract<ValueLearner, { kind: "ridge" | "logistic" }>;
 
-/** The best linear learner on held-out rows. */
+/** The best linear learner on held-out rows: ridge, or logistic with the penalty that matches the best one of ridge. */
 export function chooseLinear(data: ValueData, groups: readonly string[], seed: bigint): LinearLearner {
-  const tried = (["ridge", "logistic"] as const).map((kind) => chooseLearners(data, groups, { kind, seed }));
-  const errors = tried.map((each) => each.tried[0]?.error ?? 0);
-  return tried[errors[1]! < errors[0]! ? 1 : 0]!.parts[0]!.learner as LinearLearner;
+  const chosen = chooseLearners(data, groups, { kind: "ridge", seed });
+  const ridge = chosen.parts[0]!.learner as LinearLearner;
+  if (chosen.held === undefined) return ridge;
+  const l2 = ridge.penalties.own * LOGISTIC_PENALTY;
+  const [logistic] = chooseLearners(data, groups, { kind: "logistic", l2, seed }).tried;
+  return logistic!.error < chosen.tried[0]!.error ? (logistic!.learner as LinearLearner) : ridge;
 }
 
 export function linearTensors(
@@ -273,7 +278,7 @@ function familiesOf({ kind, l2, k }: ValueOptions): ValueLearner[][] {
   const penalties = (l2 === undefined ? [100, 30, 10, 3, 1] : [l2]).map((own) => ({ own }));
   const ridge = penalties.map((each): ValueLearner => ({ kind: "ridge", penalties: each }));
   const logistic = penalties.map(
-    ({ own }): ValueLearner => ({ kind: "logistic", penalties: { own: l2 ?? own / 4 } }),
+    ({ own }): ValueLearner => ({ kind: "logistic", penalties: { own: l2 ?? own * LOGISTIC_PENALTY } }),
   );
   const knn = (k === undefined ? [5, 10, 40] : [k]).map((each): ValueLearner => ({ kind: "knn", k: each }));
   switch (kind) {
