@@ -8,9 +8,12 @@ import { buildProgram } from "./program.ts";
 export async function run(words: readonly string[], io: Io): Promise<number> {
   const json = words.includes("--json");
   const debug = io.env.ROLLBOOK_DEBUG === "1";
+  let siblings: readonly string[] = [];
   try {
     const program = await buildProgram(io, words);
-    await program.parseAsync(unknownCommand(program, words) ?? [...words], { from: "user" });
+    const unknown = unknownCommand(program, words);
+    siblings = unknown?.siblings ?? [];
+    await program.parseAsync(unknown?.path ?? [...words], { from: "user" });
     return 0;
   } catch (error) {
     if (!(error instanceof CommanderError)) {
@@ -18,14 +21,18 @@ export async function run(words: readonly string[], io: Io): Promise<number> {
       return error instanceof RollbookError && error.code === "wrong-usage" ? 2 : 1;
     }
     if (error.exitCode === 0) return 0; // --help and --version
-    io.err(renderError(usageError(error), { json, debug }));
+    io.err(renderError(usageError(error, siblings), { json, debug }));
     return 2;
   }
 }
 
 /** The words up to a command that does not exist, without the request for help: commander would print the help of the
- *  group for `route why --help`, as if `why` were one of its commands. Undefined if there is none. */
-function unknownCommand(program: Command, words: readonly string[]): string[] | undefined {
+ *  group for `route why --help`, as if `why` were one of its commands. With the commands that its group has. Undefined if
+ *  there is none. */
+function unknownCommand(
+  program: Command,
+  words: readonly string[],
+): { readonly path: string[]; readonly siblings: readonly string[] } | undefined {
   const path: string[] = [];
   let group = program;
   for (const word of words) {
@@ -34,20 +41,28 @@ function unknownCommand(program: Command, words: readonly string[]): string[] | 
     if (word === "help") continue;
     path.push(word);
     const next = group.commands.find((each) => each.name() === word || each.aliases().includes(word));
-    if (next === undefined) return path;
+    if (next === undefined) {
+      // Of the program itself they fill a page: --help has them.
+      const siblings = group === program ? [] : group.commands.map((each) => each.name());
+      return { path, siblings: siblings.filter((name) => name !== "help") };
+    }
     group = next;
   }
   return undefined;
 }
 
 /** Commander's own complaint, with the nearest name where it knows one. */
-function usageError(error: CommanderError): RollbookError {
+function usageError(error: CommanderError, siblings: readonly string[]): RollbookError {
   const bare = error.message
     .replace(/^error: /, "")
     .replace(/\n\(?Did you mean (.*?)\?\)?$/, ". Did you mean $1?");
   const [, option] = /^unknown option '(--(?:json|book)\b[^']*)'/.exec(bare) ?? [];
   const place =
-    option === undefined ? "" : ` It belongs to a command, after its name: \`rollbook verify ${option}\`.`;
+    option === undefined
+      ? siblings.length === 0
+        ? ""
+        : ` There are: ${siblings.join(", ")}.`
+      : ` It belongs to a command, after its name: \`rollbook verify ${option}\`.`;
   const message = error.code === "commander.help" ? "name a subcommand" : bare;
   return new RollbookError(
     "wrong-usage",

@@ -3,9 +3,10 @@ import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSyn
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { systemClock } from "../base/index.ts";
+import { type Digest, systemClock } from "../base/index.ts";
 import { describeBlobStore } from "./blob/blob-store.contract.ts";
 import { openBook } from "./book.ts";
+import { openCatalog } from "./catalog/index.ts";
 
 let scratch = "";
 let made = 0;
@@ -34,6 +35,30 @@ describe("a book directory", () => {
     expect(readdirSync(root).sort()).toEqual(["book.json", "large", "locks", "packs", "tmp"]);
     expect(readdirSync(join(root, "packs"))).toEqual([]);
     expect(readdirSync(join(root, "locks"))).toEqual(["book.lock"]);
+  });
+
+  it("reads single blobs where a catalog says they are, and finds those that it lists wrongly", async () => {
+    const root = fresh();
+    const writer = await openBook(root, { clock });
+    const digests = [1, 2, 3].map((n) => writer.put("test.kind", new Uint8Array(100 * n).fill(n)));
+    await writer.close();
+    const catalog = openCatalog(root);
+    await catalog.sync();
+    const asked: string[] = [];
+    const places = new Map(digests.map((digest) => [digest, catalog.entryOf(digest)!]));
+    catalog.close();
+    const [first, second, third] = digests as [Digest, Digest, Digest];
+    const reader = await openBook(root, { clock, mode: "read" });
+    reader.lookUpBy((digest) => {
+      asked.push(digest);
+      return places.get(digest === third ? first : digest);
+    });
+    for (const [i, digest] of [first, second, third].entries())
+      expect((await reader.get(digest))?.bytes).toEqual(new Uint8Array(100 * (i + 1)).fill(i + 1));
+    // The wrong place sent it to the packs, which it knows from then on.
+    await reader.get(first);
+    expect(asked).toEqual([first, second, third]);
+    await reader.close();
   });
 
   it("gives what was put through it by `getOwn`, and what another writer put by `get` alone", async () => {

@@ -34,6 +34,7 @@ import {
   PACK_LARGE_KIND,
   PackFiles,
   type PackName,
+  type PackPlace,
   parseLargeEntry,
   type Recovery,
   readLarge,
@@ -68,7 +69,12 @@ export interface Book extends BlobStore {
   head(): Promise<SealedBlob | undefined>;
   /** Brings the working copy of a book in a bucket up to date; a book on disk is. */
   update(): Promise<void>;
+  /** Where single blobs are looked up, as a catalog can: reading a few of them then walks no pack. */
+  lookUpBy(find: (digest: Digest) => PackPlace | undefined): void;
 }
+
+/** Past so many single lookups, walking the headers of all packs once is faster. */
+const FEW_LOOKUPS = 256;
 
 export const PACK_BYTES = 1024 ** 3;
 
@@ -148,6 +154,8 @@ class FsBook implements Book {
   readonly #files: PackFiles;
   readonly #index = new BlobIndex();
   #packs: KnownPack[] = [];
+  #find: ((digest: Digest) => PackPlace | undefined) | undefined;
+  #lookups = 0;
   #closed = false;
 
   constructor(
@@ -207,13 +215,31 @@ class FsBook implements Book {
     const own = this.#readOwn(digest);
     if (own !== undefined) return own;
     const place = this.#index.get(digest);
-    const blob = place === undefined ? undefined : await this.#readIndexed(place, digest);
+    const blob = place === undefined ? this.#lookUp(digest) : await this.#readIndexed(place, digest);
     if (blob !== undefined) return blob;
     // Another process may have written it, or gc moved it, since the index was last brought up to date.
     this.#refresh();
     if (this.#remote !== undefined && !this.#index.has(digest)) await this.update();
     const found = this.#index.get(digest);
     return found === undefined ? undefined : this.#readIndexed(found, digest);
+  }
+
+  lookUpBy(find: (digest: Digest) => PackPlace | undefined): void {
+    this.#find = find;
+  }
+
+  /** While no pack is indexed. What is listed wrongly, or damaged, is looked for in the packs. */
+  #lookUp(digest: Digest): Blob | undefined {
+    if (this.#packs.length > 0 || this.#lookups >= FEW_LOOKUPS) return undefined;
+    const entry = this.#find?.(digest);
+    if (entry === undefined) return undefined;
+    this.#lookups++;
+    try {
+      return this.#files.read(entry.pack, entry, digest);
+    } catch (error) {
+      if (isRollbookError(error)) return undefined;
+      throw error;
+    }
   }
 
   /** After damage: another copy that is whole, of those that stand in packs. Walks all headers; damage is rare. */

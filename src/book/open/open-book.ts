@@ -166,7 +166,11 @@ class DiskBook implements BookOnDisk {
   async index(): Promise<BookIndex> {
     await this.store.update();
     if (!mayWrite(this.root)) return scanIndex(this.store);
-    this.#catalog ??= openCatalog(this.root);
+    if (this.#catalog === undefined) {
+      const catalog = openCatalog(this.root);
+      this.#catalog = catalog;
+      this.store.lookUpBy((digest) => catalog.entryOf(digest));
+    }
     await this.#catalog.sync();
     return catalogIndex(this.#catalog);
   }

@@ -8,7 +8,7 @@ import { DIGESTS_TABLE } from "./digest-numbers.ts";
 /** When a run ended, out of what the catalog lists of an envelope. */
 export const endedAt = (fields: string) => `json_extract(${fields}, '$.endedAtMs')`;
 
-const VERSION = 7;
+const VERSION = 8;
 /** A statement waits so long for another connection, which stops the event loop; `whenFree` waits on. */
 const BUSY_MS = 1000;
 

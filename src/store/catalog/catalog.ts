@@ -14,7 +14,7 @@ import {
   type Statement,
   whenFree,
 } from "../disk/index.ts";
-import { type BookPaths, bookPaths, largePath } from "../pack/index.ts";
+import { type BookPaths, bookPaths, largePath, type PackPlace, roundUp8 } from "../pack/index.ts";
 import {
   type CatalogOrigin,
   endedAt,
@@ -238,6 +238,18 @@ export class Catalog {
     if (large === 1) return { file: largePath(pack, { digest, kind }), offset, length };
     const isOpen = existsSync(this.#paths.openPack(pack));
     return { file: `packs/${pack}.${isOpen ? "open" : "pack"}`, offset, length };
+  }
+
+  entryOf(digest: Digest): PackPlace | undefined {
+    const query =
+      this.#statement(`SELECT packs.pack, entry, offset, length FROM blobs JOIN packs ON packs.number = blobs.pack
+      WHERE blobs.number = ${numberOf()} AND large = 0 ORDER BY packs.pack, entry LIMIT 1`);
+    const row = query.get<{ pack: string; entry: number; offset: number; length: number }>(
+      digestToBytes(digest),
+    );
+    if (row === undefined) return undefined;
+    const { pack, entry, offset, length } = row;
+    return { pack, offset: entry, bytes: roundUp8(offset - entry + length) };
   }
 
   referencesOf(digest: Digest): Digest[] {

@@ -9,6 +9,13 @@ import { checkEntry, HEADER_BYTES, readHeader } from "./pack-format.ts";
 import { type HeaderVisit, walkHeaders } from "./pack-headers.ts";
 import type { BookPaths } from "./pack-names.ts";
 
+/** Where an entry stands, with header and padding. */
+export interface PackPlace {
+  readonly pack: string;
+  readonly offset: number;
+  readonly bytes: number;
+}
+
 const MAX_OPEN = 64;
 
 export class PackFiles {

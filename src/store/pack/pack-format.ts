@@ -176,7 +176,7 @@ function headerChecksum(block: Buffer, at: number): number {
   return ~crc >>> 0;
 }
 
-function roundUp8(value: number): number {
+export function roundUp8(value: number): number {
   return value + ((8 - (value % 8)) % 8);
 }
 

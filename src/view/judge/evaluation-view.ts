@@ -115,7 +115,7 @@ export function evaluationJson(evaluation: Evaluation, { judged, setup, revision
 }
 
 function headOf(
-  { rows, units, liveness, certification, findings }: Evaluation,
+  { rows, units, liveness, certification, findings, chains }: Evaluation,
   facts: EvaluationFacts,
 ): string {
   const { judged, setup, revision } = facts;
@@ -126,6 +126,7 @@ function headOf(
   return [
     `${revision.id} (${short(revision.digest)}), judged by ${plural(rows, "row")} of ${plural(units, judged.rule.unit)}: ${thousands(train)} train and ${thousands(calibration)} calibration rows left out, ${thousands(judged.unlabelled)} unlabelled`,
     ...(judged.callCosts ? [CALL_COSTS] : []),
+    ...(chains === undefined ? [] : [chainLine(chains)]),
     `router: floor ${floor}, exploration ${figure(setup.exploration)}, table ${short(setup.table.digest)}`,
     `liveness: decides ${percent(liveness.live)} of rows${known}; confidence up to ${figure(liveness.highestConfidence)}, median ${figure(liveness.medianConfidence)}`,
     ...(liveness.warning === undefined ? [] : [`WARNING: ${liveness.warning}`]),
@@ -137,6 +138,10 @@ function headOf(
       : ["NOT CERTIFIED: propensities were estimated from the log"]),
     "",
   ].join("\n");
+}
+
+function chainLine({ episodes, horizon, discount }: NonNullable<Evaluation["chains"]>): string {
+  return `whole rollouts: ${thousands(episodes)}, the longest with ${plural(horizon, "decision")}; values are returns, with a reward one decision later worth ${discount}`;
 }
 
 /** The reasons of a refusal stand in the error that follows. */

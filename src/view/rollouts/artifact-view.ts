@@ -61,7 +61,7 @@ export function renderRecords({ digest: contentDigest, content, envelopes, about
   const lines = [
     `  content      ${contentDigest}`,
     `  seed         ${seed}`,
-    ...streams.map((stream, i) => `  stream ${i}     ${streamText(stream)}`),
+    ...streams.map((stream) => `  ${streamText(stream)}`),
     ...envelopes.flatMap(({ digest, envelope, signers }) => [
       `  envelope     ${digest}`,
       `    run by ${envelope.worker}, attempt ${envelope.attempt}, in ${envelope.endedAtMs - envelope.startedAtMs} ms`,
@@ -74,16 +74,21 @@ export function renderRecords({ digest: contentDigest, content, envelopes, about
 }
 
 function streamText(stream: Stream): string {
-  const parts = stream.level === "token" ? stream.segments : stream.steps;
-  const revisions = [...new Set(parts.map((part) => part.revision.id))].join(", ");
-  const size =
-    stream.level === "token"
-      ? `${plural(stream.length, "token")}, ${stream.samples} sampled, ${stream.logprobKind} logprobs`
-      : plural(stream.steps.length, "step");
-  const reward =
-    stream.level === "step" ? `, ${stepRewards(stream)}` : stream.columns.rewards ? "" : ", unlabelled";
-  return `${stream.level} level of ${stream.family}: ${size}, by ${revisions}${reward}`;
+  if (stream.level === "token") {
+    const { length, samples, logprobKind, segments, columns } = stream;
+    const by = named(segments.map(({ revision }) => revision.id));
+    return `tokens       ${plural(length, "token")}, ${samples} sampled by ${by}, ${logprobKind} logprobs${columns.rewards ? "" : ", unlabelled"}`;
+  }
+  const by = named(stream.steps.map(decider));
+  return `decisions    ${plural(stream.steps.length, "step")} of ${stream.family}, by ${by}, ${stepRewards(stream)}`;
 }
+
+/** A person knows the policy; a router is named by the digest of its settings. */
+function decider({ policy, revision }: Extract<Stream, { level: "step" }>["steps"][number]): string {
+  return policy === undefined ? revision.id : `${policy.id} (in ${revision.id})`;
+}
+
+const named = (names: readonly string[]) => [...new Set(names)].join(", ");
 
 function stepRewards(stream: Extract<Stream, { level: "step" }>): string {
   const labelled = stream.steps.filter((step) => step.reward !== null);

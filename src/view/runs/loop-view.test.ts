@@ -1,14 +1,31 @@
 import { expect, test } from "vitest";
-import { renderLoopProgress, transitionFacts } from "./loop-view.ts";
+import { renderLoop, renderLoopProgress, transitionFacts } from "./loop-view.ts";
 
-test("rewards name what they are a mean over: observed ones a rollout, estimates a decision", () => {
+test("observed rewards are a mean over rollouts", () => {
   const window = { window: 1, rollouts: 40, collectedBy: "behaviour" };
   const scored = { ...window, state: "scored", rows: 40, rewardMean: 0.7845 };
   expect(transitionFacts(scored)).toBe("40 rows to train from, observed reward 0.7845 a rollout");
   const estimate = { value: 0.4736, low: 0.4, high: 0.5 };
-  const judged = { ...window, state: "judged", outcome: "pass", estimate, estimateUnit: "decision" } as const;
-  expect(transitionFacts(judged)).toBe("pass, estimate 0.4736 [0.4000, 0.5000] a decision");
+  const judged = { ...window, state: "judged", outcome: "pass", estimate } as const;
+  expect(transitionFacts(judged)).toBe("pass, estimate 0.4736 [0.4000, 0.5000]");
   expect(renderLoopProgress({ window: 1, done: 3, total: 40, meanReward: 0.5 }, 2)).toMatch(
     /observed reward 0\.500 a rollout$/,
+  );
+});
+
+test("a policy that the gate does not let through is told as a result, with what goes on serving", () => {
+  const window = {
+    window: 1,
+    state: "kept",
+    rollouts: 40,
+    collectedBy: "behaviour",
+    outcome: "refuse",
+  } as const;
+  const text = renderLoop({
+    ...{ run: "loop", book: "book", planned: 1, ended: 1, running: false },
+    windows: [{ ...window, reasons: ["the log is too small", "nothing acts"], serves: "behaviour" }],
+  });
+  expect(text).toContain(
+    "window 1: no new policy is released, and behaviour goes on. The log does not show that the new one is good enough: the log is too small; nothing acts\nloop: 1 of 1 window ended, done\n",
   );
 });

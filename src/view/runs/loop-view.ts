@@ -23,16 +23,15 @@ export interface WindowStatus {
   /** Who collected, and what that is exactly worth where it is known. */
   readonly collectedBy: string;
   readonly behaviourValue?: number;
-  /** What the log says of the new policy. */
+  /** The policy that another run released, which this window is judged against. */
+  readonly baseline?: string;
+  /** What the log says of the new policy: the return of a rollout, with `discount: 0` the reward of a decision. */
   readonly estimate?: {
     readonly value: number;
     readonly low: number;
     readonly high: number;
     readonly level?: number;
   };
-  /** What the estimate is a mean over. The last decision of a rollout carries its reward, so a rollout of two decisions has
-   *  half of it a decision. */
-  readonly estimateUnit?: "decision" | "rollout";
   /** Where several learners are compared. */
   readonly candidates?: readonly CandidateStatus[];
   readonly outcome?: "pass" | "refuse";
@@ -73,8 +72,13 @@ export function renderLoop(status: LoopStatus): string {
     { title: "VALUE", align: "right", cell: ({ servedValue }) => number(servedValue) },
     { title: "OPTIMUM", align: "right", cell: ({ optimum }) => number(optimum) },
   ]);
-  const refused = windows.flatMap(({ window, reasons = [] }) =>
-    reasons.map((reason) => `window ${window} kept the old policy: ${reason}\n`),
+  // A gate that does not let a policy through has done its work: nothing has failed.
+  const refused = windows.flatMap(({ window, reasons = [], serves }) =>
+    reasons.length === 0
+      ? []
+      : [
+          `window ${window}: no new policy is released, and ${serves ?? "the one before"} goes on. The log does not show that the new one is good enough: ${reasons.join("; ")}\n`,
+        ],
   );
   const end = digest === undefined ? "" : `run digest ${short(digest as never)}\n`;
   return `${lines}${refused.join("")}${whereIs(status)}\n${end}`;
@@ -119,7 +123,7 @@ export function transitionFacts(row: WindowStatus): string {
     collecting: plural(row.rollouts, "rollout"),
     sealed: plural(row.rollouts, "rollout"),
     scored: `${row.rows} rows to train from, observed reward ${number(row.rewardMean)} a rollout`,
-    judged: `${row.outcome}, estimate ${interval(row.estimate)}${row.estimate === undefined ? "" : ` a ${row.estimateUnit}`}`,
+    judged: `${row.outcome}, estimate ${interval(row.estimate)}`,
     released: `${row.serves}${worth(row.servedValue)}`,
     kept: `${row.serves}${worth(row.servedValue)}`,
   };
