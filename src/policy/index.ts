@@ -26,7 +26,7 @@ export {
   type PromptVectors,
   vectorFor,
 } from "./decision.ts";
-export { type CandidateScore, explainPolicy, type FeaturePart } from "./explain-policy.ts";
+export { type CandidateScore, explainPolicy, type FeaturePart, withUsualRequest } from "./explain/index.ts";
 export {
   type AnyFeatureSpec,
   DEFAULT_FEATURES,

@@ -38,7 +38,8 @@ export interface Explanation {
   readonly masked: readonly { readonly id: string; readonly reasons: readonly string[] }[];
   /** How the policy scores each candidate that could be chosen, best first. */
   readonly scores: readonly CandidateScore[];
-  /** What speaks for the choice against the next best candidate, strongest first: parts of its score less theirs. */
+  /** What speaks for the choice against the next best candidate, strongest first: parts of its score less theirs. Where the
+   *  checkpoint knows an average request, they are what sets this one apart from it. */
   readonly features: readonly FeaturePart[];
   readonly lines: readonly string[];
 }
@@ -75,7 +76,7 @@ export function explainDecision(request: ExplainRequest): Explanation {
 type Facts = Omit<Explanation, "lines">;
 
 function linesOf(facts: Facts, request: ExplainRequest): string[] {
-  const { chosen, probability, masked, scores, features } = facts;
+  const { chosen, probability, masked, scores } = facts;
   const { router, why, candidates, decision } = request;
   return [
     Number.isNaN(probability)
@@ -88,7 +89,7 @@ function linesOf(facts: Facts, request: ExplainRequest): string[] {
       ? [`The draw took it for exploration: ${figure(router!.exploration)} of choices are spread evenly.`]
       : []),
     ...scores.map(scoreLine),
-    ...(features.length === 0 ? [] : [featureLine(facts)]),
+    ...featureLines(facts),
     ...(decision.shadow === undefined
       ? []
       : [
@@ -139,13 +140,31 @@ function scoreLine({ id, known, score, mean, bonus, tried }: CandidateScore): st
   return `${id}: estimated reward ${figure(mean)}${times}, uncertainty ${figure(bonus ?? 0)}.`;
 }
 
-function featureLine({ chosen, features, scores }: Facts): string {
+/** What sets this request apart from an average one, and what the policy says of that one. */
+function featureLines({ chosen, features, scores }: Facts): string[] {
+  const usual = scores.flatMap(({ id, usual: score }) =>
+    score === undefined ? [] : [`${id} ${figure(score)}`],
+  );
+  if (features.length === 0 && usual.length === 0) return [];
   const other = scores.find(({ id }) => id !== chosen);
   const told = features
     .slice(0, TOLD)
     .map(({ feature, part }) => `${feature} (${part < 0 ? "" : "+"}${figure(part)})`);
-  return `What mattered most${other === undefined ? "" : ` for ${chosen} against ${other.id}`}: ${told.join(", ")}.`;
+  const what = `What mattered most${other === undefined ? "" : ` for ${chosen} against ${other.id}`}`;
+  if (usual.length === 0)
+    return [
+      `${what}: ${told.join(", ")}. The checkpoint does not say what an average request is, so parts that every request has are among them. Train again to see what sets this one apart.`,
+    ];
+  return [
+    `In an average request of the training: ${usual.join(", ")}.`,
+    features.length === 0
+      ? "Nothing that the policy reads sets this request apart from an average one."
+      : `${what}, compared with an average request: ${told.join(", ")}.`,
+  ];
 }
+
+/** What is nearer to 0 is rounding: parts that two candidates share. */
+const ROUNDING = 1e-12;
 
 function forChoice(scores: readonly CandidateScore[], chosen: string): FeaturePart[] {
   const own = scores.find(({ id }) => id === chosen)?.parts ?? [];
@@ -154,7 +173,7 @@ function forChoice(scores: readonly CandidateScore[], chosen: string): FeaturePa
   for (const { feature, part } of other) parts.set(feature, (parts.get(feature) ?? 0) - part);
   return [...parts]
     .map(([feature, part]) => ({ feature, part }))
-    .filter(({ part }) => part !== 0)
+    .filter(({ part }) => Math.abs(part) > ROUNDING)
     .sort((a, b) => Math.abs(b.part) - Math.abs(a.part));
 }
 

@@ -2,6 +2,7 @@ import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { openGateway } from "../../src/book/collect/index.ts";
+import type { Explanation } from "../../src/serve/index.ts";
 import { Cli, lines } from "../support/cli.ts";
 import { routingWorld } from "../support/routing-world.ts";
 
@@ -69,8 +70,41 @@ describe("rollbook route ask", () => {
     expect((await cli.run([...alone, "--prompt", "again"])).err).toContain("the prompt is given twice");
     expect((await cli.run(alone.slice(0, -1))).code).toBe(2);
     expect(text).toMatch(/The learned policy decided/);
-    expect(text).toMatch(/What mattered most for strong against cheap: /);
+    expect(text).toMatch(/What mattered most for strong against cheap, compared with an average request: /);
   });
+
+  it.each(["auto", "ridge", "logistic", "bc", "linucb", "thompson --form linear"])(
+    "names what sets a request apart from the others, of %s",
+    async (kind) => {
+      const cli = new Cli();
+      const data = cli.file("decisions.jsonl", lines(...routingWorld(1200, 3)));
+      const checkpoint = join(cli.folder, "policy");
+      await cli.ok(`train ${kind} --data ${data} --out ${checkpoint} --id policy`);
+      const ask = async (prompt: string, words: number) => {
+        const { out } = await cli.run([
+          ...["route", "ask", "--json", "--checkpoint", checkpoint, "--allow-ungated", prompt],
+          ...["--field", `words=${words}`],
+        ]);
+        return JSON.parse(out).explanation as Explanation;
+      };
+      const hard = await ask("Prove theorem 5 about the group", 6);
+      const easy = await ask("Say hello to item 5", 4);
+      for (const { scores, features, lines: told } of [hard, easy]) {
+        for (const { score, mean, usual, parts } of scores)
+          expect(usual! + parts.reduce((sum, { part }) => sum + part, 0)).toBeCloseTo((mean ?? score)!, 9);
+        expect(features.map(({ feature }) => feature)).not.toContain("bias of the prompt");
+        expect(told.join("\n")).toMatch(/In an average request of the training: /);
+      }
+      // The same average, and features that differ.
+      const usualOf = ({ scores }: Explanation) => new Map(scores.map(({ id, usual }) => [id, usual]));
+      for (const [id, usual] of usualOf(hard)) expect(usualOf(easy).get(id)).toBeCloseTo(usual!, 9);
+      const toward = ({ chosen, features }: Explanation, id: string) =>
+        features
+          .slice(0, 5)
+          .map(({ feature, part }) => [feature, Math.sign(part) * (chosen === id ? 1 : -1)]);
+      expect(toward(hard, "strong")).not.toEqual(toward(easy, "strong"));
+    },
+  );
 
   it("takes the policy from the environment, only where it is enabled and released", async () => {
     const { checkpoint, ask } = await trained();

@@ -1,6 +1,12 @@
 import { describe, expect, test } from "vitest";
-import { type DecisionPolicy, explainPolicy, type FeatureSpec, type PolicyModel } from "./index.ts";
-import { answerOf } from "./policy-of.ts";
+import {
+  type DecisionPolicy,
+  explainPolicy,
+  type FeatureSpec,
+  type PolicyModel,
+  withUsualRequest,
+} from "../index.ts";
+import { answerOf } from "../policy-of.ts";
 
 const spec: FeatureSpec = {
   schema: "rollbook.feature-spec.v1",
@@ -42,6 +48,32 @@ describe("the parts of a linear policy", () => {
     expect(names).toContain("“the theorem” or “theorem 定”");
     expect(names).not.toContain("a word past the limit");
     expect(Math.abs(large!.parts[0]!.part)).toBeGreaterThanOrEqual(Math.abs(large!.parts[1]!.part));
+  });
+
+  test("count from an average request, where the checkpoint knows one: what every request has explains none", () => {
+    const others = ["Say hello.", "Prove it.", "定理"].map((prompt) => ({ prompt, fields: { tools: 2 } }));
+    const model = withUsualRequest(linear(), others);
+    const [before] = explainPolicy(linear(), context, candidates);
+    const [small] = explainPolicy(model, context, candidates);
+    expect(small!.score).toBeCloseTo(before!.score!, 9);
+    expect(small!.usual! + small!.parts.reduce((sum, { part }) => sum + part, 0)).toBeCloseTo(
+      small!.score!,
+      9,
+    );
+    const names = small!.parts.map(({ feature }) => feature);
+    // All of them have a bias and two tools, and a price is the same in every request.
+    for (const name of [
+      "bias of the prompt",
+      "field tools",
+      "field tools is given",
+      "price of the candidate",
+    ])
+      expect(names).not.toContain(name);
+    for (const name of ["“theorem”", "words that it does not have"]) expect(names).toContain(name);
+    // By hand: the mean score of the requests that the average is of.
+    const mean = others.reduce((sum, each) => sum + explainPolicy(model, each, candidates)[0]!.score!, 0) / 3;
+    expect(small!.usual).toBeCloseTo(mean, 9);
+    expect(answerOf(model)(context, candidates)).toEqual(answerOf(linear())(context, candidates));
   });
 
   test("are empty for a candidate that it has never seen", () => {

@@ -1,0 +1,2 @@
+export * from "./explain-policy.ts";
+export * from "./usual-request.ts";

@@ -1,0 +1,53 @@
+/** What an average request looks like to a policy: the means of its features over the rows that it was trained on.
+ *  In: a model, contexts. Out: the model with these means; the means of a model. Checkpoints of earlier versions have none. */
+import type { PolicyModel } from "../checkpoint.ts";
+import type { DecisionContext } from "../decision.ts";
+import { makeFeatureReader, type SparseVector } from "../features.ts";
+import { linearParts } from "../linear-policy.ts";
+import { firstSpecOf, tensorOf } from "../model-parts.ts";
+import { openValueModel } from "../value/index.ts";
+
+const MEANS = "usual_features";
+
+/** The order of the contexts enters the last bits. A policy whose scores have no parts is left as it is. */
+export function withUsualRequest(model: PolicyModel, contexts: readonly DecisionContext[]): PolicyModel {
+  const reader = readerOf(model);
+  if (reader === undefined || contexts.length === 0) return model;
+  const means = new Float64Array(reader.size);
+  for (const context of contexts) {
+    const { indices, values, count } = reader.context(context);
+    for (let e = 0; e < count; e++) means[indices[e]!] = means[indices[e]!]! + values[e]!;
+  }
+  for (let i = 0; i < means.length; i++) means[i] = means[i]! / contexts.length;
+  return { ...model, tensors: { ...model.tensors, [MEANS]: { shape: [means.length], data: means } } };
+}
+
+/** Undefined where the checkpoint does not say. */
+export function usualRequest(model: PolicyModel, size: number): Float64Array | undefined {
+  return model.tensors[MEANS] === undefined ? undefined : tensorOf(model, MEANS, [size]);
+}
+
+interface ContextReader {
+  readonly size: number;
+  context(context: DecisionContext): SparseVector;
+}
+
+/** Undefined: its scores are not sums over features. */
+function readerOf(model: PolicyModel): ContextReader | undefined {
+  switch (model.kind) {
+    case "softmax-linear":
+      return linearParts(model).reader;
+    case "linucb":
+    case "thompson-linear":
+      return makeFeatureReader(firstSpecOf(model));
+    case "value":
+      return openValueModel(model).reader;
+    case "ucb1":
+    case "thompson-beta":
+    case "mlp-greedy":
+    case "mlp-softmax":
+      return undefined;
+    default:
+      return model.kind satisfies never;
+  }
+}
