@@ -5,7 +5,11 @@
  *  A candidate passes if the one-sided lower bound of (its quality − the baseline's) is at least −ε_q and the upper bound
  *  of (its cost − the baseline's) at most ε_c, each at error α/m. Requiring both needs no correction (an intersection–union
  *  test has the level of its parts). Trying m candidates does. The correction is Bonferroni's: it holds whatever the
- *  candidates share, and it needs only the number of candidates tried elsewhere. */
+ *  candidates share, and it needs only the number of candidates tried elsewhere.
+ *
+ *  With a discount, quality and cost are returns: Σ γᵗ over the decisions of an episode, by the doubly robust estimator of chains.
+ *  Bounds that hold for any number of rows are not offered there: the range of a chain's weight grows as (1/p)ᴸ with its length
+ *  L, and no such bound would ever pass. */
 import { plural, RollbookError } from "../base/index.ts";
 import type { GateVerdict } from "../contract/index.ts";
 import {
@@ -72,7 +76,8 @@ export interface GatedCandidate {
 export function gatePolicies(rows: readonly JudgedRow[], options: GateOptions): GatedCandidate[] {
   const { rule, candidates, baseline } = options;
   checkRule(rule, candidates.length);
-  const data = new EvaluationData(rows, { ...options, ranges: rule.ranges });
+  if (rule.discount !== undefined && rule.method !== "student-t") throw onlyStudent(rule.method);
+  const data = new EvaluationData(rows, { ...options, ranges: rule.ranges, discount: rule.discount });
   const asked: Measure[] = [
     qualityOf(data.measures),
     ...(rule.epsilonCost === null ? [] : ["cost" as const]),
@@ -134,14 +139,14 @@ function gateOne(data: EvaluationData, { setup, against, asked, rule, faults }: 
 }
 
 /** What holds of both is said once, of the log: both are judged by it. */
-export function jointReasons(candidate: readonly string[], baseline: readonly string[]): string[] {
+function jointReasons(candidate: readonly string[], baseline: readonly string[]): string[] {
   const bare = (reason: string) => reason.replace(/^the (candidate|baseline): /, "");
   const shared = new Set(baseline.map(bare).filter((reason) => candidate.map(bare).includes(reason)));
   const own = [...candidate, ...baseline].filter((reason) => !shared.has(bare(reason)));
   return [...shared, ...own];
 }
 
-export function supportReasons(
+function supportReasons(
   who: string,
   { reasons, disagreements }: Pick<Support, "reasons" | "disagreements">,
 ): string[] {
@@ -265,10 +270,7 @@ function centredIps(
   };
 }
 
-export function explainCheck(
-  { measure, difference: gap, bound, epsilon }: GateCheck,
-  rule: GateRule,
-): string {
+function explainCheck({ measure, difference: gap, bound, epsilon }: GateCheck, rule: GateRule): string {
   const each = `${rule.method}, ${(100 * (1 - rule.alpha / rule.tried)).toPrecision(4)} % one-sided`;
   return isBurden(measure as Measure)
     ? `${measure}: the difference is ${gap.toPrecision(3)} and may be as large as ${show(bound)}; it must not exceed ${epsilon} (${each})`
@@ -300,6 +302,14 @@ export function noCost(rows: readonly Pick<JudgedRow, "id" | "measures">[]): Rol
     "no-cost",
     { rows: rows.length, lacking: lacking.length, id },
     `no cost is known of ${plural(lacking.length, "decision")} of ${rows.length}, first ${id}: it has no reward term called cost, not every candidate has features.price, and its call has no recorded cost, or other decisions have a cost of another kind. Set price: of every model in the gateway's file before you record, add a cost term to the reward (costTerm in the agent), map cost=… or costs=… at \`data import\`, or gate quality alone with --quality-only.`,
+  );
+}
+
+function onlyStudent(method: string): RollbookError {
+  return new RollbookError(
+    "bad-rule",
+    { method },
+    `${method} bounds are not offered for chains of decisions: the range of their weights grows with every decision. Use --method student-t (in a loop: gate.method), or judge each decision by its own reward with --discount 0 (in a loop: discount: 0).`,
   );
 }
 

@@ -1,13 +1,11 @@
 export {
   type Banded,
-  type ChainEvaluation,
   type Contender,
   type ContenderReport,
   checkData,
   type DataFinding,
   type Evaluation,
   EvaluationData,
-  evaluateChains,
   evaluatePolicy,
   evaluateTarget,
   frontier,
@@ -33,5 +31,4 @@ export {
   type GateRule,
   gatePolicies,
 } from "./gate.ts";
-export { gateChains } from "./gate-chains.ts";
 export { analyzeRewards, type RewardDistribution, type RewardReport, rewardedOf } from "./reward-analysis.ts";

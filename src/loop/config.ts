@@ -155,7 +155,7 @@ export const configSchema = z.strictObject({
         .enum(["released", "static", "behaviour"])
         .default("released")
         .describe(
-          "The policy that a new one must not be worse than: the last release of this run (before one: its behaviour), the table, or the one behind the log.",
+          "The policy that a new one must not be worse than: the newest release of the book, by this run or another (before one: the behaviour of this run), the table, or the one behind the log.",
         ),
       method: z
         .enum(["student-t", "empirical-bernstein"])
@@ -185,6 +185,11 @@ export const configSchema = z.strictObject({
     .optional(path)
     .describe(
       "A replay store that grows by the admitted rollouts of each window (default: none is written).",
+    ),
+  discount: z
+    .optional(share)
+    .describe(
+      "Worth of a reward one decision later, for rollouts with several decisions: a decision learns from the return from there on, and the gate judges whole rollouts (default: 1). 0: each decision by its own reward.",
     ),
   data: z
     .enum(["window", "all"])
@@ -247,6 +252,7 @@ export function parseLoopConfig(text: string, where: string, folder: string): Lo
 /** Settings of windows that choose among candidates; a token window has neither candidates nor a split of its log. */
 const ROUTER_KEYS = [
   ...["behaviour", "exploration", "table", "floor", "split", "gate", "data", "replay", "learners"],
+  "discount",
 ] as const;
 
 /** Where the rollouts of an agent run. */

@@ -42,7 +42,9 @@ export const learnerSchema = z.discriminatedUnion("kind", [
     kind: z.literal("cql").describe("Conservative Q-learning."),
     discount: share
       .default(0)
-      .describe("Discount of later rewards, for `cql` only; 0 where each rollout has one decision."),
+      .describe(
+        "Above 0, `cql` values the next decision of a chain at this discount. 0: it learns from returns, as the other learners.",
+      ),
     conservatism: amount.default(1).describe("Weight of the conservative loss."),
     steps: positive.default(6000).describe("Gradient steps."),
     members: positive.max(32).default(1).describe("Networks of the ensemble."),

@@ -12,7 +12,6 @@ import type { LoopConfig } from "./config.ts";
 import { holdRun, loopFolder, type Tell } from "./control.ts";
 import { foldRun, LoopWindow, type RunState, servedAfter } from "./fold.ts";
 import { LoopMetrics } from "./loop-metrics.ts";
-import { warnOfEarlierRelease } from "./run-warnings.ts";
 import type { RunContext, StageEnd, WindowStages } from "./stage-parts.ts";
 import { routerStages } from "./stages.ts";
 import { tokenStages } from "./tokens/index.ts";
@@ -87,7 +86,7 @@ async function runWindows(request: RunRequest): Promise<RanLoop> {
       const stages = await openStages(context);
       tellChangedWorld(state, stages.world, log);
       try {
-        if (state.windows.length === 0) await checkBeginning(context, stages);
+        if (state.windows.length === 0) checkBeginning(context, stages);
         return await new RunningLoop(context, { state, request, tell, follow, stages }).run();
       } finally {
         await stages.close();
@@ -146,11 +145,9 @@ function checkBegun({ run, windows }: RunState, { how, config, book }: RunReques
   return began;
 }
 
-/** What must hold, and what its user must know, before the first record of a run. */
-async function checkBeginning(context: RunContext, stages: WindowStages): Promise<void> {
-  const { rollouts, samples } = context.config;
-  requireTasks(stages, rollouts / samples, false);
-  await warnOfEarlierRelease(context);
+/** What must hold before the first record of a run. */
+function checkBeginning({ config }: RunContext, stages: WindowStages): void {
+  requireTasks(stages, config.rollouts / config.samples, false);
 }
 
 /** The agent may be corrected in the middle of a run: the run goes on, and its user is told what that means. */

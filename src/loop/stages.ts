@@ -8,12 +8,13 @@ import { growReplay } from "../book/replay/index.ts";
 import { trainPolicy } from "../book/train/index.ts";
 import { encodeWire, GateVerdict, type LoopPolicy, type RevisionKey } from "../contract/index.ts";
 import { digestRouter } from "../policy/index.ts";
+import { baselineFolder, POLICY_FAMILY, planBaseline } from "./book-release.ts";
 import { judgeCandidates, revisionsOf, windowCandidates } from "./candidates.ts";
 import { cutOrExplain } from "./empty-window.ts";
 import { type RunState, servedAfter } from "./fold.ts";
 import { learnerOf } from "./learner.ts";
 import { checkpointOf, routerFor, routerKey, routerRevision } from "./routers.ts";
-import { POLICY_FAMILY, warnOfChains } from "./run-warnings.ts";
+import { judgedDiscount, noteChains } from "./run-warnings.ts";
 import {
   assignedTo,
   contentsOf,
@@ -45,6 +46,7 @@ async function plan(
   { state, policy, releases }: { state: RunState; policy: LoopPolicy; releases: number },
 ): Promise<StageEnd> {
   const { book, config, world } = context;
+  const served = await planBaseline(context, state);
   const checkpoint = await checkpointOf(policy, { ...context, state });
   const router = routerFor({ config, world, checkpoint, exploration: config.exploration.collect });
   const key = routerKey(router);
@@ -55,9 +57,13 @@ async function plan(
   return {
     step: {
       ...{ state: "planned", config: config.digest, world: world.digest, policy, router: key, releases },
+      ...(served === undefined ? {} : { baseline: served.revision }),
       ...(world.exact === undefined ? {} : { value: world.exact.value(router), best: world.exact.best }),
     },
-    records: { router: known?.digest ?? revision.digest },
+    records: {
+      router: known?.digest ?? revision.digest,
+      ...(served === undefined ? {} : { baseline: served.record }),
+    },
     beside: known === undefined ? [revision] : [],
   };
 }
@@ -106,7 +112,7 @@ async function score(context: StageContext, at: WindowAt): Promise<StageEnd> {
     }),
   );
   // Once a run: an agent calls in every window as it did in the first.
-  if (at.window.number === 1) warnOfChains(context, chains);
+  if (at.window.number === 1) noteChains(context, chains);
   if (config.replay !== undefined)
     await growReplay(book, {
       ...{ root: config.replay, families: [world.family], contents },
@@ -123,6 +129,7 @@ async function train(context: StageContext, at: WindowAt): Promise<StageEnd> {
   const request = {
     ...{ policy: POLICY_FAMILY, parent, split, seed: BigInt(config.seed), family: world.family },
     ...{ batch: window.need("scored").envelope.batch, contents: await contentsOf(context, at) },
+    discount: config.discount,
     ...(typeof floor === "object" ? { floorRisk: floor.risk, promise: { table } } : {}),
   };
   const made: { learner: Id; revision: RevisionKey; value?: number; record: Digest; rows: number }[] = [];
@@ -155,7 +162,9 @@ async function judge(context: StageContext, at: WindowAt): Promise<StageEnd> {
   const { gate, table, floor, exploration } = config;
   for (const { revision } of revisionsOf(window))
     await checkpointOf({ kind: "revision", revision }, { ...context, state });
-  const released = await checkpointOf(servedAfter(state, window.number - 1), { ...context, state });
+  const released =
+    (await baselineFolder(context, window)) ??
+    (await checkpointOf(servedAfter(state, window.number - 1), { ...context, state }));
   const { baseline: against, ...rule } = gate;
   const { step, verdict } = await judgeCandidates(
     book,
@@ -164,6 +173,7 @@ async function judge(context: StageContext, at: WindowAt): Promise<StageEnd> {
       judge: {
         ...{ contents: await contentsOf(context, at), family: world.family, order: "id" },
         ...{ table, exploration: exploration.serve, seed: BigInt(config.seed) },
+        discount: judgedDiscount(config),
         ...(typeof floor === "number" ? { floor } : {}),
       },
       gate: { ...rule, baseline: against === "released" ? (released ?? "behaviour") : against },

@@ -45,14 +45,10 @@ export function windowStatus(window: LoopWindow): WindowStatus {
     ...{ window: window.number, state: window.state! },
     rollouts: window.at("sealed")?.step.rollouts ?? window.at("collecting")?.step.rollouts ?? 0,
     collectedBy: nameOf(planned.policy),
-    ...given({ behaviourValue: planned.value, optimum: planned.best }),
+    ...given({ behaviourValue: planned.value, optimum: planned.best, baseline: planned.baseline?.id }),
     ...(scored === undefined ? {} : { rows: scored.rows, rewardMean: scored.rewardMean }),
     ...(judged === undefined ? {} : { outcome: judged.outcome, reasons: judged.reasons }),
     ...given({ estimate: judged?.estimate, candidates: candidateStatus(window) }),
-    // The gate judges decisions; weights that sample tokens are measured by whole rollouts, without a verdict.
-    ...(judged?.estimate === undefined
-      ? {}
-      : { estimateUnit: judged.verdict === undefined ? ("rollout" as const) : ("decision" as const) }),
     ...(final === undefined
       ? {}
       : {

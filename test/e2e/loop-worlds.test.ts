@@ -99,7 +99,7 @@ describe("rollbook run with an agent of the user's", () => {
       expect([missing.code, missing.err]).toEqual([1, expect.stringContaining("agent.mjs cannot be read")]);
       writeFileSync(join(cli.folder, "agent.mjs"), AGENT);
       const { windows } = await statusOf(cli, `resume --config ${config}`);
-      expect(windows[0]).toMatchObject({ state: "released", serves: "loop-w1", estimateUnit: "decision" });
+      expect(windows[0]).toMatchObject({ state: "released", serves: "loop-w1" });
       expect(windows[0]!.behaviourValue).toBeUndefined();
       expect(windows[1]!.rewardMean).toBeGreaterThan(windows[0]!.rewardMean!);
       // The gateway serves the router as the plan names it, and its steps name the policy behind it.
@@ -121,11 +121,15 @@ describe("rollbook run with an agent of the user's", () => {
 
   it.each([
     [
-      "a learner without a discount is warned of",
+      "teach every one of its decisions",
       { kind: "ucb" },
-      /warning: 12 rollouts with more than one decision.*ucb/,
+      /note: 12 rollouts with more than one decision. Each .* the return from there on \(discount 1\), and the gate judges whole/,
     ],
-    ["a learner with a discount learns from", { kind: "cql", discount: 1, steps: 20 }, /^(?!.*warning)/s],
+    [
+      "teach a learner of chains at its own discount",
+      { kind: "cql", discount: 0.9, steps: 20 },
+      /\(discount 0\.9\), and the gate judges whole/,
+    ],
   ])(
     "several calls of one rollout %s",
     async (_, learner, told) => {

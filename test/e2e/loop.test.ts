@@ -2,6 +2,10 @@ import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { systemClock } from "../../src/base/clock.ts";
+import { useBook } from "../../src/book/open/index.ts";
+import { GateVerdict } from "../../src/contract/index.ts";
+import { readRun } from "../../src/loop/run-loop.ts";
+import { readRecord } from "../../src/store/index.ts";
 import { Cli } from "../support/cli.ts";
 import { statusOf, withLoop } from "../support/loop-runs.ts";
 import { LOOP, SMALL, UNEQUAL, writeConfig } from "../support/loop-world.ts";
@@ -66,10 +70,36 @@ describe("rollbook run on the simulator", () => {
     expect(await cli.ok(`run stop --config ${config}`)).toBe("loop: no process runs it\n");
     expect((await statusOf(cli, `resume --config ${config}`)).digest).toBe(expected.digest);
   }, 60_000);
+
+  it("makes another run compare with its release, or say that it does not", async () => {
+    const { cli, config } = withLoop({ ...UNEQUAL, windows: 1 });
+    const { windows: before } = await statusOf(cli, `start --config ${config}`);
+    expect(before[0]).toMatchObject({ state: "released", serves: "loop-w1" });
+    const second = writeConfig(cli.folder, { ...UNEQUAL, run: "second", seed: 1, windows: 1 }, "second.yaml");
+    const { err, out } = await cli.run(`run start --json --config ${second}`);
+    expect(err).toContain(
+      "this book serves loop-w1. second releases a policy only if it is not worse than loop-w1",
+    );
+    expect(JSON.parse(out).windows[0]).toMatchObject({ baseline: "loop-w1" });
+    const verdict = await useBook(cli.book, { mode: "read" }, async (book) => {
+      const { windows: judged } = await readRun(book, "second");
+      return readRecord(book.store, GateVerdict, judged[0]!.need("judged").envelope.verdict!);
+    });
+    expect(verdict.baseline).toMatchObject({ kind: "policy", revision: { id: "loop-w1" } });
+    await cli.ok("verify");
+    const others = { ...UNEQUAL, run: "third", windows: 1, split: { ...UNEQUAL.split, unit: "session" } };
+    const third = await cli.run(`run start --config ${writeConfig(cli.folder, others, "third.yaml")}`);
+    expect([third.code, third.err]).toEqual([
+      ...[1, expect.stringMatching(/split by decision, those of this run by session.*\[other-release\]/s)],
+    ]);
+    const stated = { ...others, gate: { baseline: "behaviour" } };
+    const told = await cli.run(`run start --config ${writeConfig(cli.folder, stated, "third.yaml")}`);
+    expect([told.code, told.err]).toEqual([0, expect.stringContaining("third does not compare with it")]);
+  }, 60_000);
 });
 
 describe("a run that compares several learners", () => {
-  it("releases the best that passes, warns another run of it, and goes on from the book alone with more windows", async () => {
+  it("releases the best that passes, tells another run of it, and goes on from the book alone with more windows", async () => {
     const { learner: _, ...shared } = UNEQUAL;
     const several = {
       ...{ ...shared, windows: 2, replay: "replay" },
@@ -97,9 +127,7 @@ describe("a run that compares several learners", () => {
     expect(before[0]).toMatchObject({ state: "released", serves: first!.serves });
     const second = writeConfig(again.cli.folder, { ...SMALL, run: "second", windows: 1 }, "second.yaml");
     const { err } = await again.cli.run(`run start --config ${second}`);
-    expect(err).toContain(
-      `warning: this book already has a released policy, ${first!.serves}. second does not compare`,
-    );
+    expect(err).toContain(`this book serves ${first!.serves}. second releases a policy only if`);
     for (const gone of [join(again.cli.book, "loop"), join(again.cli.folder, "replay")])
       rmSync(gone, { recursive: true });
     const longer = writeConfig(again.cli.folder, several);

@@ -1,6 +1,7 @@
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
+import { rngFrom } from "../../src/base/index.ts";
 import { toRoutingRow } from "../../src/convert/routing-jsonl.ts";
 import type { LoggedRow } from "../../src/learn/index.ts";
 import { loggedRow } from "../support/chain-world.ts";
@@ -27,6 +28,66 @@ function write(cli: Cli, rows: readonly LoggedRow[]): string {
   return file;
 }
 
+interface Shown {
+  readonly contenders: readonly {
+    readonly name: string;
+    readonly values: Record<string, { value: number }>;
+  }[];
+}
+const worthOf = ({ contenders }: Shown, name: string) =>
+  contenders.find((each) => each.name === name)!.values.reward!.value;
+
+/** Episodes of two decisions with the reward at the last one. The first choice decides: right earns 1, left 0. */
+function lateRewards(count: number): LoggedRow[] {
+  const rng = rngFrom(5);
+  return episodes(count, (episode) => `task-${episode}`).map((row, r, { [r - 1]: before }) => {
+    const step = r % 2;
+    const chosen = rng.below(2);
+    const context = { prompt: "", fields: { step, noise: rng.float() } };
+    Object.assign(row, { chosen, context, reward: step === 1 ? before!.chosen : 0 });
+    return row;
+  });
+}
+
+describe("a reward at the last decision", () => {
+  const learners = [
+    ...["auto", "ridge", "ucb", "linucb", "thompson --form linear", "csc"],
+    ...["cql --steps 300 --every 100 --hidden 8 --rate 0.01"],
+  ];
+  it.each(learners)(
+    "teaches train %s the first decision, by which evaluate and gate judge it",
+    async (kind) => {
+      const cli = new Cli();
+      const data = write(cli, lateRewards(1200));
+      const policy = join(cli.folder, "learned");
+      const trained = await cli.run(`train ${kind} --data ${data} --out ${policy} --id learned`);
+      expect([trained.code, trained.err]).toEqual([0, expect.any(String)]);
+      const [found] = await cli.json(`evaluate --data ${data} --checkpoint ${policy}`);
+      expect(found.chains).toMatchObject({ horizon: 2, discount: 1 });
+      // A rollout is worth 1 if its first decision is right: the log's policy is right in every second one.
+      expect(worthOf(found, "behaviour")).toBeCloseTo(0.5, 1);
+      expect(worthOf(found, "learned")).toBeGreaterThan(0.9);
+      const gate = `gate --data ${data} --candidate ${policy} --baseline behaviour --quality-only`;
+      const [verdict] = await cli.json(gate);
+      expect(verdict).toMatchObject({ outcome: "pass", rule: { discount: 1 } });
+      expect(verdict.candidates[0].checks[0].candidate).toBeCloseTo(worthOf(found, "learned"), 6);
+    },
+  );
+
+  it("is not counted twice: a rollout is one unit, and --discount 0 judges decisions apart", async () => {
+    const cli = new Cli();
+    const data = write(cli, lateRewards(1200));
+    const policy = join(cli.folder, "ucb");
+    await cli.run(`train ucb --data ${data} --out ${policy} --id ucb`);
+    const [whole] = await cli.json(`evaluate --data ${data} --checkpoint ${policy}`);
+    const [apart] = await cli.json(`evaluate --data ${data} --checkpoint ${policy} --discount 0`);
+    expect(whole.units).toBe(whole.chains.episodes);
+    expect(whole.rows).toBe(2 * whole.units);
+    expect(apart.chains).toBeUndefined();
+    expect(worthOf(apart, "behaviour")).toBeCloseTo(0.25, 1);
+  });
+});
+
 describe("episodes on the command line", () => {
   it("evaluate, gate and train cql refuse episodes that a split by task would tear", async () => {
     const cli = new Cli();
@@ -35,10 +96,11 @@ describe("episodes on the command line", () => {
       episodes(400, (episode, step) => `task-${episode}-${step}`),
     );
     const policy = join(cli.folder, "bc");
-    expect((await cli.run(`train bc --data ${data} --out ${policy} --id bc`)).code).toBe(0);
+    expect((await cli.run(`train bc --data ${data} --discount 0 --out ${policy} --id bc`)).code).toBe(0);
     for (const command of [
       `evaluate --data ${data} --checkpoint ${policy} --discount 1`,
       `gate --data ${data} --candidate ${policy} --discount 1 --quality-only --baseline behaviour`,
+      `train ucb --data ${data} --out ${policy}-ucb --id ucb`,
       `train cql --data ${data} --discount 1 --goal return --steps 10 --out ${policy}-cql --id cql`,
     ]) {
       const { code, err } = await cli.run(command);
@@ -57,8 +119,11 @@ describe("episodes on the command line", () => {
     await cli.run(`train bc --data ${data} --unit decision --out ${policy} --id bc`);
     const judge = `evaluate --data ${data} --checkpoint ${policy} --discount 1 --exploration 1`;
     const [found] = await cli.json(judge);
-    expect(found).toMatchObject({ behaviour: { value: 1 }, horizon: 2, unlabelled: 80 });
-    expect(found.rows).toBe(2 * found.episodes);
-    expect((await cli.run(judge)).out).toContain("80 rows of episodes without an outcome are left out");
+    expect(found).toMatchObject({ chains: { horizon: 2 }, data: { unlabelled: 80 } });
+    expect(worthOf(found, "behaviour")).toBe(1);
+    expect(found.rows).toBe(2 * found.chains.episodes);
+    expect((await cli.run(judge)).out).toMatch(
+      /80 unlabelled\nwhole rollouts: \d+, the longest with 2 decisions; values are returns/,
+    );
   });
 });

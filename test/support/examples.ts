@@ -468,6 +468,7 @@ export const EXAMPLE_WIRES: Readonly<Record<string, Wire>> = {
       policy: { kind: "revision", revision },
       router: { id: "router-1", digest: d("router") },
       releases: 1,
+      baseline: { id: "other-w3", digest: d("other") },
       value: 0.75,
       best: 0.875,
     },

@@ -9,14 +9,17 @@ import {
   evaluateExactly,
   evaluatePolicy,
   isFullyKnown,
+  type JudgedRow,
   realisedRisk,
 } from "../../judge/index.ts";
 import type { Interval, Range } from "../../judge/ope/index.ts";
+import { wholeChains } from "../../learn/index.ts";
 import type { AnyFeatureSpec, Constraints, StaticTable } from "../../policy/index.ts";
 import type { DecisionRequest, DecisionSource } from "../decisions/index.ts";
 import type { EmbeddingPlace } from "../embed/index.ts";
 import type { AdmittedRollouts } from "../rollouts/index.ts";
-import { followPromise } from "./calibrate.ts";
+import { followPromise, riskRows } from "./calibrate.ts";
+import { chainDiscount } from "./chain-discount.ts";
 import { type JudgeRows, judgeRowsOf, type RowOrder } from "./judge-rows.ts";
 import { type LoadedSetup, loadPolicy, setupOf } from "./load-policy.ts";
 import { loadJudgeRows } from "./load-rows.ts";
@@ -40,6 +43,9 @@ export interface JudgeRequest extends DecisionRequest {
   readonly embeddings?: EmbeddingPlace | undefined;
   /** The order of the rows (default: logged). Estimates are sums, so it enters their last bits. */
   readonly order?: RowOrder | undefined;
+  /** Judges rollouts with several decisions as wholes: by their returns, with a reward one decision later worth this much
+   *  (default: as the policy learned, else 1). 0: each decision by its own reward. */
+  readonly discount?: number | undefined;
 }
 
 interface EvaluateRequest extends JudgeRequest {
@@ -86,10 +92,16 @@ export async function evaluateCheckpoint(
     unlabelled: "keep",
     ...(estimatePropensities ? { propensity: "any" } : {}),
   });
-  const judged = judgeRowsOf(rows, [loaded], request.order);
+  const discount = chainDiscount(rows, [loaded], request.discount);
+  if (discount !== undefined && estimatePropensities) throw guessedChains();
+  const { whole, broken } =
+    discount === undefined ? { whole: rows, broken: 0 } : wholeChains(rows, loaded.rule.unit);
+  const found = judgeRowsOf(whole, [loaded], request.order);
+  const judged = { ...found, unlabelled: found.unlabelled + broken };
   const setup = setupOf(loaded, { ...request, exploration: request.exploration ?? 0 });
   const followed = followPromise(rows, loaded, setup) === true;
-  const evaluate = isFullyKnown(judged.rows) ? evaluateExactly : evaluatePolicy;
+  const exact = discount === undefined && isFullyKnown(judged.rows);
+  const evaluate = exact ? evaluateExactly : evaluatePolicy;
   const evaluation = evaluate(judged.rows, {
     setup,
     single: setup.single,
@@ -97,25 +109,35 @@ export async function evaluateCheckpoint(
     judgeShare: judged.judgeShare,
     ranges: given({ quality: request.qualityRange }),
     estimatePropensities,
+    discount,
   });
-  const kept = keptBy(judged, { setup, refused: evaluation.contenders[0]!.basis === "refused" });
+  const ids = new Set(judged.rows.map(({ id }) => id));
+  const risked = riskRows(
+    whole.filter(({ id }) => ids.has(id)),
+    loaded.checkpoint.model,
+    loaded.rule.unit,
+  );
+  const kept = keptBy(risked, { setup, refused: evaluation.contenders[0]!.basis === "refused" });
   return {
     ...{ evaluation, judged, setup, admitted },
     revision: loaded.checkpoint.revision.record,
     kept: kept === undefined ? undefined : { ...kept, followed },
-    range: keptRange(judged, evaluation, request.qualityRange ?? PROMISE_TERMS.qualityRange),
+    range:
+      discount === undefined
+        ? keptRange(judged, evaluation, request.qualityRange ?? PROMISE_TERMS.qualityRange)
+        : undefined,
     refusal: refusalOf(evaluation),
   };
 }
 
 function keptBy(
-  judged: JudgeRows,
+  rows: readonly JudgedRow[],
   { setup: { promise, policy, table }, refused }: { setup: LoadedSetup; refused: boolean },
 ): Omit<KeptPromise, "followed"> | undefined {
   if (promise === undefined || policy === undefined) return undefined;
   const { floor, alpha, range, propensityFloor } = promise.record;
   if (refused) return { promise: promise.digest, alpha, floor };
-  const { estimate, interval } = realisedRisk(judged.rows, { policy, table, range, propensityFloor, floor });
+  const { estimate, interval } = realisedRisk(rows, { policy, table, range, propensityFloor, floor });
   return { promise: promise.digest, alpha, floor, realised: estimate.value, interval };
 }
 
@@ -134,5 +156,13 @@ function refusalOf({ contenders }: Evaluation): RollbookError | undefined {
     "refused",
     { reasons: learned!.reasons },
     `the log cannot say how good the policy is: ${learned!.reasons.join(" ")}`,
+  );
+}
+
+function guessedChains(): RollbookError {
+  return new RollbookError(
+    "bad-options",
+    {},
+    "these rollouts have several decisions, and whole chains are judged by logged probabilities only. Leave --estimate-propensities out, or judge each decision by its own reward with --discount 0.",
   );
 }

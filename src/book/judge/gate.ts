@@ -8,19 +8,19 @@ import {
   type DataFinding,
   type GateMethod,
   type GateRule,
-  gateChains,
   gateExactly,
   gatePolicies,
   isFullyKnown,
   totalRewardRows,
 } from "../../judge/index.ts";
 import type { Range } from "../../judge/ope/index.ts";
-import { type LoggedRow, wholeChains } from "../../learn/index.ts";
+import { wholeChains } from "../../learn/index.ts";
 import { makeSealer } from "../../store/index.ts";
 import type { DecisionSource } from "../decisions/index.ts";
 import { type OpenBook, revisionsIn } from "../open/index.ts";
 import type { AdmittedRollouts } from "../rollouts/index.ts";
 import { followPromise } from "./calibrate.ts";
+import { chainDiscount } from "./chain-discount.ts";
 import type { JudgeRequest } from "./evaluate.ts";
 import { commonRule, type JudgeRows, judgeRowsOf } from "./judge-rows.ts";
 import { type LoadedPolicy, loadPolicy, setupOf } from "./load-policy.ts";
@@ -47,8 +47,6 @@ export interface GateRequest extends JudgeRequest {
   readonly method?: GateMethod | undefined;
   readonly propensityFloor?: number | undefined;
   readonly costRange?: Range | undefined;
-  /** Judges whole chains: returns, with a reward one decision later worth this much. */
-  readonly discount?: number | undefined;
   /** Where the verdict is sealed (default: the book the rows come from). */
   readonly keepIn?: OpenBook | undefined;
   readonly clock?: Clock;
@@ -73,27 +71,24 @@ export async function gateCheckpoints(source: DecisionSource, request: GateReque
   const policies = [...candidates, ...(loaded === undefined ? [] : [loaded])];
   requireJudgeable(source, policies, request.method);
   const { rows, admitted } = await loadJudgeRows(source, policies, { ...request, unlabelled: "keep" });
+  const discount = chainDiscount(rows, candidates, request.discount);
   const { whole, broken } =
-    request.discount === undefined
-      ? { whole: rows, broken: 0 }
-      : wholeChains(rows, commonRule(policies).unit);
+    discount === undefined ? { whole: rows, broken: 0 } : wholeChains(rows, commonRule(policies).unit);
   const found = judgeRowsOf(whole, policies, request.order);
   const judged = { ...found, unlabelled: found.unlabelled + broken };
   const setups = candidates.map((each) => setupOf(each, flags));
   // A floor that does not follow from its calibration rows makes the gate refuse, as it makes an evaluation refuse.
   for (const [i, each] of candidates.entries()) followPromise(rows, each, setups[i]!);
   if (loaded !== undefined && setup !== undefined) followPromise(rows, loaded, setup);
-  const rule = ruleOf(request);
+  const rule = ruleOf({ ...request, discount });
   const seed = request.seed ?? 0n;
   const judging = request.total === undefined ? judged.rows : totalRewardRows(judged.rows, request.total);
   const options = {
     ...{ rule, candidates: setups, baseline: setup ?? ("behaviour" as const), rng: rngFrom(seed) },
     judgeShare: judged.judgeShare,
   };
-  const gated =
-    rule.discount === undefined
-      ? (isFullyKnown(judged.rows) ? gateExactly : gatePolicies)(judging, options)
-      : gateChains(chainsOf(whole, judged), { ...options, discount: rule.discount, unit: judged.rule.unit });
+  const exact = discount === undefined && isFullyKnown(judged.rows);
+  const gated = (exact ? gateExactly : gatePolicies)(judging, options);
   const book = request.keepIn ?? ("store" in source ? source : undefined);
   const beside: SealedBlob[] = [];
   const verdict = sealVerdict({
@@ -107,12 +102,6 @@ export async function gateCheckpoints(source: DecisionSource, request: GateReque
   const findings = checkData(judged.rows);
   const unrecorded = book === undefined ? [] : await unrecordedIn(book, candidates);
   return { verdict, sealed: book !== undefined, judged, findings, admitted, unrecorded };
-}
-
-/** The logged rows behind the rows that judge. */
-function chainsOf(rows: readonly LoggedRow[], judged: JudgeRows): readonly LoggedRow[] {
-  const fresh = new Set(judged.rows.map(({ id }) => id));
-  return rows.filter(({ id }) => fresh.has(id));
 }
 
 async function unrecordedIn(book: OpenBook, candidates: readonly LoadedPolicy[]): Promise<string[]> {

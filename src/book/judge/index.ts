@@ -1,7 +1,6 @@
 export { promiseFloor } from "./calibrate.ts";
 export { checkLog, type LogCheck } from "./check-log.ts";
 export { evaluateCheckpoint, type JudgeRequest, type PolicyEvaluation } from "./evaluate.ts";
-export { evaluateOnChains, type JudgedChains } from "./evaluate-chains.ts";
 export { evaluateKnownTarget } from "./evaluate-target.ts";
 export { type GateRequest, type GateResult, gateCheckpoints } from "./gate.ts";
 export type { JudgeRows } from "./judge-rows.ts";

@@ -8,6 +8,7 @@ import {
   type BanditState,
   type FreshDecisions,
   type LoggedRow,
+  returnsToGo,
   type SplitRule,
   type UnitRow,
   unitOf,
@@ -17,18 +18,21 @@ import type { FeatureSpec } from "../../policy/index.ts";
 import { type DecisionRequest, rowsOfBatch } from "../decisions/index.ts";
 import type { OpenBook } from "../open/index.ts";
 import type { AdmittedRollouts } from "../rollouts/index.ts";
+import { discountOf } from "./discount.ts";
 import { type BanditLearner, deriveSpec, isLinear, specOf } from "./learners.ts";
 import { type StandingIncrement, standingIncrements } from "./standing-increments.ts";
-import { cutTrainingBatch, requireTraining, splitAdmitted } from "./training-batch.ts";
+import { cutTrainingBatch, readTraining, requireTraining, splitAdmitted } from "./training-batch.ts";
 
 interface BanditOfBook extends BanditState {
   readonly spec: FeatureSpec | undefined;
   /** Decisions of the other splits. */
   readonly heldBack: number;
+  /** Worth of a reward one decision later; undefined where every rollout has one decision. */
+  readonly returnDiscount: number | undefined;
 }
 
 interface BanditRequest {
-  readonly request: DecisionRequest;
+  readonly request: DecisionRequest & { readonly discount?: number | undefined };
   readonly admitted: AdmittedRollouts;
   readonly rule: SplitRule;
   readonly learner: BanditLearner;
@@ -39,7 +43,10 @@ export async function banditOfBook(book: OpenBook, options: BanditRequest): Prom
   const { request, admitted, rule, learner } = options;
   const split = splitAdmitted(admitted, rule);
   requireTraining(admitted, split, rule);
-  const filters = filtersOf(request, admitted.family, rule);
+  const returnDiscount = split.train.some(({ samples }) => samples > 1)
+    ? discountOf({ learner, discount: request.discount })
+    : undefined;
+  const filters = { ...filtersOf(request, admitted.family, rule), ...returnsIn(returnDiscount) };
   const standing = await standingIncrements(book, { filters, rows: split.train });
   const known = isLinear(learner) ? (specOf(learner) ?? largestSpec(standing)) : undefined;
   const own = standing.filter(({ features }) => sameSpec(features, known));
@@ -48,10 +55,10 @@ export async function banditOfBook(book: OpenBook, options: BanditRequest): Prom
   const state = await updateBandit(book.store, {
     definition: { filters, ...(spec === undefined ? {} : { features: spec }) },
     known: own.map(({ digest }) => digest),
-    fresh: (ids) => freshFrom(book, { ids, batches, rule }),
+    fresh: (ids) => freshFrom(book, { ids, batches, rule, discount: returnDiscount ?? 0 }),
     signer: book.signer,
   });
-  return { ...state, spec, heldBack: split.heldBack };
+  return { ...state, spec, heldBack: split.heldBack, returnDiscount };
 }
 
 /** Batches that hold every row of the train split once: those of this state, then others that share no row with them, then a
@@ -81,16 +88,24 @@ async function disjointBatches(
 
 async function freshFrom(
   book: OpenBook,
-  { ids, batches, rule }: { ids: ReadonlySet<string>; batches: readonly Digest[]; rule: SplitRule },
+  options: {
+    ids: ReadonlySet<string>;
+    batches: readonly Digest[];
+    rule: SplitRule;
+    discount: number;
+  },
 ): Promise<FreshDecisions> {
+  const { ids, batches, rule, discount } = options;
   const rows: UnitRow[] = [];
   const used = new Set<Digest>();
-  for (const batch of batches)
-    for await (const row of rowsIn(book, [batch])) {
+  for (const batch of batches) {
+    // A batch holds whole chains.
+    for (const row of returnsToGo(await readTraining(book, [batch]), discount)) {
       if (ids.has(row.id)) continue;
       rows.push({ ...row, unit: unitOf(row, rule.unit) });
       used.add(batch);
     }
+  }
   return { batches: [...used], rows: each(rows) };
 }
 
@@ -121,6 +136,11 @@ function filtersOf(request: DecisionRequest, family: string, rule: SplitRule): R
     ...Object.fromEntries(given),
     split: `train of ${rule.shares.join("/")} by ${rule.unit}, ${rule.salt}`,
   };
+}
+
+/** Named only where it matters: a state of rollouts with one decision each is the same at every discount. */
+function returnsIn(discount: number | undefined): Record<string, string> {
+  return discount === undefined || discount === 0 ? {} : { returns: `discount ${discount}` };
 }
 
 function timeOf(ms: number | undefined): string | undefined {

@@ -7,11 +7,14 @@ import type { ReplayStore } from "../../keep/replay/index.ts";
 import {
   type DecisionRow,
   type FitHooks,
+  hasChains,
   type LoggedRow,
   partOf,
   requireWholeChains,
+  returnsToGo,
   type SplitRule,
   type StoredLearner,
+  type StoredRow,
   StoredRows,
   unitOf,
 } from "../../learn/index.ts";
@@ -22,12 +25,14 @@ import {
   usableChains,
   withStore,
 } from "../decisions/index.ts";
+import { discountOf, readsReturns } from "./discount.ts";
 import { readsChains } from "./learners.ts";
 import { type Taught, withTable } from "./taught.ts";
 import { trainingState } from "./training-state.ts";
 
 interface StoreRequest extends DecisionRequest {
   readonly learner: StoredLearner;
+  readonly discount?: number | undefined;
   readonly seed?: bigint;
   readonly out?: string | undefined;
   readonly baseline?: boolean;
@@ -43,12 +48,12 @@ export async function learnFromStore(root: string, { request, rule }: StoreTrain
   const { seed = 0n, out, progress, baseline } = request;
   return withStore(root, request, async (store) => {
     const read = await readChains(store, { root, request, rule });
-    const { rows, stored, units, sample, heldBack, leastTaught } = read;
+    const { rows, stored, units, sample, heldBack, leastTaught, returnDiscount } = read;
     const data = digestSelection(store, { request, rule });
     const saver = out === undefined ? undefined : trainingState(out);
     const { model, report } = await stored.train(data, rngFrom(seed), { saver, progress });
     return {
-      ...{ report, data, batches: [], heldBack, rows, leastTaught, units: [...units] },
+      ...{ report, data, batches: [], heldBack, rows, leastTaught, returnDiscount, units: [...units] },
       datasets: [{ kind: "replay-store", digest: store.manifest.digest }],
       model: baseline === false ? model : withTable(model, sample),
     };
@@ -61,13 +66,13 @@ async function readChains(store: ReplayStore, { root, request, rule }: StoreTrai
   const [units, others] = [new Set<string>(), new Set<string>()];
   let [rows, heldBack] = [0, 0];
   let leastTaught: number | null = null;
+  let chained = false;
   for await (const chain of usableChains(store, request, root)) {
-    if (readsChains(request.learner))
-      requireWholeChains(
-        chain.map(({ row }) => row),
-        rule.unit,
-      );
-    const train = chain.filter(({ row }) => {
+    const raw = chain.map(({ row }) => row);
+    if (readsReturns(request, raw)) requireWholeChains(raw, rule.unit);
+    const returns = returnsToGo(raw, discountOf(request));
+    const goals = chain.map((each, i) => ({ ...each, row: returns[i]! }));
+    const train = goals.filter(({ row }) => {
       const unit = unitOf(row, rule.unit);
       const isTrain = partOf(unit, rule) === "train";
       (isTrain ? units : others).add(unit);
@@ -75,7 +80,8 @@ async function readChains(store: ReplayStore, { root, request, rule }: StoreTrai
     });
     rows += train.length;
     heldBack += chain.length - train.length;
-    if (train.length > 0) stored.add(train);
+    if (train.length > 0) stored.add(readsChains(request.learner) ? own(chain, train) : train);
+    chained ||= train.length > 1 && hasChains(raw);
     for (const { row } of train) {
       if (request.baseline !== false) sample.add(row);
       if (row.propensity !== null) leastTaught = Math.min(leastTaught ?? 1, row.propensity);
@@ -83,7 +89,14 @@ async function readChains(store: ReplayStore, { root, request, rule }: StoreTrai
   }
   if (rows + heldBack === 0) requireDecisions([]);
   if (rows === 0) throw emptyPart("train", { rows: heldBack, units: others.size, unit: rule.unit });
-  return { stored, units, sample: sample.rows, rows, heldBack, leastTaught };
+  const returnDiscount = chained ? discountOf(request) : undefined;
+  return { stored, units, sample: sample.rows, rows, heldBack, leastTaught, returnDiscount };
+}
+
+/** The same decisions with their own rewards: a learner of chains adds them up itself. */
+function own(chain: readonly StoredRow[], taken: readonly StoredRow[]): readonly StoredRow[] {
+  const ids = new Set(taken.map(({ row }) => row.id));
+  return chain.filter(({ row }) => ids.has(row.id));
 }
 
 /** What the rows are a function of: the store, the filters and the split. */

@@ -116,6 +116,11 @@ export function readsEmbeddings(learner: Learner): learner is Extract<Learner, {
   return VALUE_KINDS.includes(learner.kind);
 }
 
+/** Whether it reads what decisions cost. */
+export function weighsCost(learner: Learner): boolean {
+  return readsEmbeddings(learner) && (learner.costWeight ?? learner.meanCost) !== undefined;
+}
+
 export function isLinear(learner: BanditLearner): boolean {
   return learner.kind === "linucb" || (learner.kind === "thompson" && learner.form === "linear");
 }

@@ -1,7 +1,7 @@
 /** A model with what it was learned from, before it becomes a checkpoint. */
-import type { Digest } from "../../base/index.ts";
+import { compareUtf8, type Digest } from "../../base/index.ts";
 import { type DecisionRow, fitStaticTable, withBaseline } from "../../learn/index.ts";
-import type { PolicyModel, TrainingDataset } from "../../policy/index.ts";
+import { type PolicyModel, type TrainingDataset, withUsualRequest } from "../../policy/index.ts";
 import type { Learned } from "./learners.ts";
 
 export interface Taught extends Learned {
@@ -15,6 +15,17 @@ export interface Taught extends Learned {
   readonly added?: number;
   /** The least probability of a choice among the rows; null where none is known. */
   readonly leastTaught: number | null;
+  /** Worth of a reward one decision later; undefined where every rollout has one decision. */
+  readonly returnDiscount?: number | undefined;
+}
+
+/** The model with what an average request is to it. By id: the order in which rows came must not change the model. */
+export function withUsual(model: PolicyModel, rows: readonly DecisionRow[]): PolicyModel {
+  const ordered = [...rows].sort((a, b) => compareUtf8(a.id, b.id));
+  return withUsualRequest(
+    model,
+    ordered.map(({ context }) => context),
+  );
 }
 
 /** The model with what a person could have written from `rows`: without outcomes there is no such table. */

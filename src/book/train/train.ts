@@ -8,13 +8,17 @@ import { type Clock, type Digest, parseId, RollbookError, short, systemClock } f
 import { batchContent, PolicyRevision, type Sealed, seal, TrainerBatch } from "../../contract/index.ts";
 import { readSealed } from "../../keep/admit/index.ts";
 import {
+  areBilled,
   DEFAULT_SPLIT,
   digestRows,
   type FitHooks,
+  hasChains,
   type LoggedRow,
   requireWholeChains,
+  returnsToGo,
   type SplitRule,
   unitOf,
+  withReturnDiscount,
   withSplit,
 } from "../../learn/index.ts";
 import {
@@ -44,6 +48,7 @@ import { PROMISE_TERMS, type PromiseTerms, promiseFloor } from "../judge/index.t
 import type { OpenBook } from "../open/index.ts";
 import { admittedRollouts, readRevision } from "../rollouts/index.ts";
 import { banditOfBook } from "./bandit-of-book.ts";
+import { discountOf, readsReturns } from "./discount.ts";
 import { learnFromStore } from "./learn-from-store.ts";
 import {
   banditModel,
@@ -54,8 +59,9 @@ import {
   readsChains,
   readsEmbeddings,
   requireLearner,
+  weighsCost,
 } from "./learners.ts";
-import { type Taught, withTable } from "./taught.ts";
+import { type Taught, withTable, withUsual } from "./taught.ts";
 import { cutTrainingBatch, readTraining, requireTraining, splitAdmitted } from "./training-batch.ts";
 import { removeTrainingState, requireFreeFolder, trainingState } from "./training-state.ts";
 
@@ -69,6 +75,9 @@ interface TrainRequest extends Omit<DecisionRequest, "target" | "freshness" | "u
   /** What it succeeds: a checkpoint's folder, or a revision of the book. */
   readonly parent?: string | undefined;
   readonly split?: SplitRule;
+  /** Worth of a reward one decision later (default: 1). A decision learns from the return of its rollout from there on; 0: from
+   *  its own reward. A learner of chains has its own. */
+  readonly discount?: number | undefined;
   /** Trains from exactly the rows of this sealed batch of the book (default: a batch is cut). */
   readonly batch?: Digest | undefined;
   readonly seed?: bigint;
@@ -76,6 +85,8 @@ interface TrainRequest extends Omit<DecisionRequest, "target" | "freshness" | "u
   readonly out?: string | undefined;
   /** Also fits the static table that the same rows would give (default: yes). */
   readonly baseline?: boolean;
+  /** Also keeps what an average request is to the policy, which explanations compare with (default: yes). */
+  readonly usual?: boolean;
   /** Sets the confidence floor on the calibration split: departures from the table lose at most this in expectation. */
   readonly floorRisk?: number | undefined;
   readonly promise?: Partial<PromiseTerms>;
@@ -122,7 +133,7 @@ export async function trainPolicy(source: DecisionSource, request: TrainRequest)
     floorRisk === undefined
       ? []
       : await embedded(await loadPart(source, request, { part: "calibration", rule }), request, source);
-  const model = withSplit(taught.model, {
+  const model = withSplit(chained(taught.model, taught.returnDiscount), {
     rule,
     units: { train: taught.units, calibration: calibration.map((row) => unitOf(row, rule.unit)) },
   });
@@ -144,7 +155,7 @@ export async function trainPolicy(source: DecisionSource, request: TrainRequest)
     checkpoint: made,
     mayStand: taught.added !== undefined,
   });
-  const { units: seen, model: _, leastTaught, ...facts } = taught;
+  const { units: seen, model: _, leastTaught, returnDiscount: __, ...facts } = taught;
   const units = new Set(seen).size;
   const warnings = logWarnings({
     ...{ units, candidates: model.arms.length, leastPropensity: leastTaught, purpose: "train" },
@@ -163,11 +174,11 @@ async function learnFromDataset(
     return learnFromStore(source.replay, { request: { ...request, learner }, rule });
   const loaded = await loadDecisions(source, request);
   const rows = requireDecisions(loaded.rows);
-  if (readsChains(learner)) requireWholeChains(rows, rule.unit);
+  if (readsReturns(request, rows)) requireWholeChains(rows, rule.unit);
   const train = requirePart(rows, "train", rule);
   return learnFrom(train, request, {
     source,
-    data: digestRows(train),
+    data: digestRows(train, { callCosts: weighsCost(learner) && areBilled(train) }),
     batches: [],
     datasets: [await datasetOf(source, loaded)],
     units: train.map((row) => unitOf(row, rule.unit)),
@@ -176,7 +187,7 @@ async function learnFromDataset(
 }
 
 async function learnFromBook(book: OpenBook, request: TrainRequest, rule: SplitRule): Promise<Taught> {
-  const { learner, parent, seed = 0n, batch: given } = request;
+  const { learner, parent, seed = 0n, batch: given, usual = true } = request;
   if (given !== undefined) return learnFromBatch(book, request, { batch: given, rule });
   const admitted = await admittedRollouts(book, {
     ...request,
@@ -188,9 +199,10 @@ async function learnFromBook(book: OpenBook, request: TrainRequest, rule: SplitR
     const model = banditModel(learner, statistics, { data, spec, seed });
     const rows = request.baseline === false ? [] : await readTraining(book, batches);
     return {
-      ...{ data, batches, datasets: [], added, heldBack },
-      ...{ model: withTable(model, rows), units: [...units], rows: statistics.decisions },
-      leastTaught: leastOf(rows),
+      ...{ data, batches, datasets: [], added, heldBack, returnDiscount: state.returnDiscount },
+      model: withUsual(withTable(model, returnsToGo(rows, discountOf(request))), usual ? rows : []),
+      units: [...units],
+      ...{ rows: statistics.decisions, leastTaught: leastOf(rows) },
     };
   }
   const split = splitAdmitted(admitted, rule);
@@ -225,13 +237,21 @@ async function learnFrom(
     ...facts
   }: Pick<Taught, "data" | "batches" | "datasets" | "units" | "heldBack"> & { source: DecisionSource },
 ): Promise<Taught> {
-  const { learner, seed = 0n, baseline, out, progress } = request;
+  const { learner, seed = 0n, baseline, usual = true, out, progress } = request;
   const saver = out === undefined ? undefined : trainingState(out);
   const shown = await embedded(rows, request, source);
-  const data = { rows: shown, digest: facts.data };
+  const returns = returnsToGo(shown, discountOf(request));
+  const data = { rows: readsChains(learner) ? shown : returns, digest: facts.data };
   const { model, ...rest } = learn(data, withEmbedding(learner, request, shown), seed, { saver, progress });
   const counts = { rows: rows.length, leastTaught: leastOf(rows) };
-  return { ...rest, ...facts, ...counts, model: baseline === false ? model : withTable(model, rows) };
+  return {
+    ...{ ...rest, ...facts, ...counts, returnDiscount: hasChains(rows) ? discountOf(request) : undefined },
+    model: withUsual(baseline === false ? model : withTable(model, returns), usual ? shown : []),
+  };
+}
+
+function chained(model: PolicyModel, discount: number | undefined): PolicyModel {
+  return discount === undefined ? model : withReturnDiscount(model, discount);
 }
 
 function leastOf(rows: readonly LoggedRow[]): number | null {

@@ -2,12 +2,11 @@
 import { type Command, Option } from "commander";
 import { RollbookError } from "../../base/index.ts";
 import { wrongUsage } from "../../book/decisions/index.ts";
-import { evaluateCheckpoint, evaluateKnownTarget, evaluateOnChains } from "../../book/judge/index.ts";
+import { evaluateCheckpoint, evaluateKnownTarget } from "../../book/judge/index.ts";
 import { readAnySpec } from "../../book/train/index.ts";
 import { smallLogRemedy } from "../../judge/ope/index.ts";
 import { SPLIT_UNITS, type SplitUnit } from "../../learn/index.ts";
 import { jsonLine, plural } from "../../view/format.ts";
-import { chainsJson, renderChains } from "../../view/judge/chain-view.ts";
 import {
   evaluationJson,
   renderEvaluation,
@@ -18,7 +17,7 @@ import { renderAdmitted } from "../../view/ledger-view.ts";
 import { addCommand } from "../command.ts";
 import type { Io } from "../io.ts";
 import { embeddingPlace } from "../options/embedding-options.ts";
-import { addJudgeOptions, type JudgeFlags, judgedRouter } from "../options/judge-options.ts";
+import { addJudgeOptions, JUDGE_DISCOUNT, type JudgeFlags, judgedRouter } from "../options/judge-options.ts";
 import { share } from "../options/numbers.ts";
 import { addRowOptions, requestOf, withDecisions } from "../options/row-options.ts";
 
@@ -67,25 +66,26 @@ decisions of any age.`,
       "--estimate-propensities",
       "estimate missing propensities from the log; the result is then not certified",
     )
-    .option(
-      "--discount <g>",
-      "judge whole chains of decisions by their discounted return; g is the discount per decision (0 … 1)",
-      share,
-    );
+    .option("--discount <g>", JUDGE_DISCOUNT, share);
   addRowOptions(addJudgeOptions(command), { data: true }).action((flags: EvaluateFlags) => run(io, flags));
 }
 
 async function run(io: Io, flags: EvaluateFlags): Promise<void> {
-  const { checkpoint, targetProbabilities: target, estimatePropensities, qualityRange, seed } = flags;
+  const {
+    checkpoint,
+    targetProbabilities: target,
+    estimatePropensities,
+    qualityRange,
+    seed,
+    discount,
+  } = flags;
   if ((checkpoint === undefined) === (target === undefined))
     throw wrongUsage("name the policy with --checkpoint or with --target-probabilities, one of them");
   if (target !== undefined) return runTarget(io, flags, target);
-  if (flags.discount !== undefined)
-    return runChains(io, flags, { checkpoint: checkpoint!, discount: flags.discount });
   const found = await withDecisions(io, flags, (source) =>
     evaluateCheckpoint(source, {
       ...requestOf(flags),
-      ...{ checkpoint: checkpoint!, estimatePropensities, qualityRange, seed },
+      ...{ checkpoint: checkpoint!, estimatePropensities, qualityRange, seed, discount },
       ...judgedRouter(io, flags),
       embeddings: embeddingPlace(io, flags),
       spec: readAnySpec(flags),
@@ -105,29 +105,6 @@ async function run(io: Io, flags: EvaluateFlags): Promise<void> {
       `warning: ${plural(evaluation.units, "unit")} judge, and intervals over so few are rough. ${smallLogRemedy()}.\n`,
     );
   if (refusal !== undefined) throw refusal;
-}
-
-async function runChains(
-  io: Io,
-  flags: EvaluateFlags,
-  { checkpoint, discount }: { checkpoint: string; discount: number },
-): Promise<void> {
-  const { seed } = flags;
-  if (flags.estimatePropensities === true)
-    throw wrongUsage(
-      "--estimate-propensities has no effect on chains: every choice needs its logged probability",
-    );
-  const found = await withDecisions(io, flags, (source) =>
-    evaluateOnChains(source, {
-      ...requestOf(flags),
-      ...{ checkpoint, seed, discount },
-      ...judgedRouter(io, flags),
-      embeddings: embeddingPlace(io, flags),
-      spec: readAnySpec(flags),
-    }),
-  );
-  io.out(flags.json ? jsonLine(chainsJson(found)) : renderChains(found));
-  if (found.refusal !== undefined) throw found.refusal;
 }
 
 async function runTarget(io: Io, flags: EvaluateFlags, target: string): Promise<void> {

@@ -16,7 +16,13 @@ import { renderAdmitted } from "../../view/ledger-view.ts";
 import { addCommand } from "../command.ts";
 import type { Io } from "../io.ts";
 import { embeddingPlace } from "../options/embedding-options.ts";
-import { addJudgeOptions, type JudgeFlags, judgedRouter, toRange } from "../options/judge-options.ts";
+import {
+  addJudgeOptions,
+  JUDGE_DISCOUNT,
+  type JudgeFlags,
+  judgedRouter,
+  toRange,
+} from "../options/judge-options.ts";
 import { nonNegative, share, wholeNumber } from "../options/numbers.ts";
 import { addRowOptions, datasetFrom, requestOf } from "../options/row-options.ts";
 import { bookRoot, withBook } from "../with-book.ts";
@@ -68,7 +74,7 @@ Use --method confidence-sequence if you run the gate repeatedly on a growing log
       new Option(
         "--total-reward",
         "judge the total reward, with all its terms, instead of quality and cost separately; --epsilon-quality is its margin",
-      ).conflicts(["qualityOnly", "costRange", "discount"]),
+      ).conflicts(["qualityOnly", "costRange"]),
     )
     .option(
       "--cost-weight <w>",
@@ -83,11 +89,7 @@ Use --method confidence-sequence if you run the gate repeatedly on a growing log
     )
     .addOption(new Option("--method <method>", "method of the bound").choices(METHODS).default("student-t"))
     .option("--cost-range <low..high>", "range of cost, for the bounds that need it", toRange)
-    .option(
-      "--discount <g>",
-      "judge whole chains of decisions by their discounted return; g is the discount per decision (0 … 1)",
-      share,
-    )
+    .option("--discount <g>", JUDGE_DISCOUNT, share)
     .option("--require-trusted", "refuse unless a trusted key signed every record that is used")
     .option("--out <file>", "also write the verdict here; never overwritten");
   addRowOptions(addJudgeOptions(command), { data: true }).action((flags: GateFlags) => run(io, flags));

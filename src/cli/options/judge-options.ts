@@ -8,6 +8,9 @@ import { share } from "./numbers.ts";
 import { readConfig } from "./read-config.ts";
 import type { RowFlags } from "./row-options.ts";
 
+export const JUDGE_DISCOUNT =
+  "rollouts with several decisions: judge their returns, with a reward one decision later worth g, 0 … 1; 0 judges each decision by its own reward (default: as the policy learned, else 1)";
+
 export interface PromiseFlags {
   table?: string;
   propensityFloor: number;

@@ -53,6 +53,8 @@ const step = z.discriminatedUnion("state", [
     router: revisionKey,
     /** Releases before this window. */
     releases: count,
+    /** What gateways on the book serve, where this run did not release it: the window is judged against it. */
+    baseline: z.optional(revisionKey),
     value: exactValue,
     best: exactValue,
   }),
@@ -174,6 +176,7 @@ const RECORD_KINDS = {
   batch: "rollbook.trainer-batch.v1",
   revision: "rollbook.policy-revision.v1",
   router: "rollbook.policy-revision.v1",
+  baseline: "rollbook.policy-revision.v1",
   verdict: "rollbook.gate-verdict.v1",
 } as const;
 
@@ -187,6 +190,7 @@ export const LoopEnvelope = defineRecord({
     batch: z.optional(digest),
     revision: z.optional(digest),
     router: z.optional(digest),
+    baseline: z.optional(digest),
     verdict: z.optional(digest),
     /** Where several learners are compared: the record of each, in their order. */
     candidates: z.optional(z.array(digest).min(2).max(64)),

@@ -2,6 +2,7 @@
  *  In: judge rows, a router, an Rng. Out: diagnostics, then values with intervals, differences paired row by row, liveness
  *  and the cost–quality frontier; refusals with reasons where the log does not support an estimate. Pure.
  *  Does not decide: the gate does. */
+import { given } from "../../base/index.ts";
 import type { StaticTable } from "../../policy/index.ts";
 import {
   asymptoticIntervals,
@@ -56,6 +57,8 @@ export interface Evaluation {
   readonly liveness: Liveness;
   readonly contenders: readonly ContenderReport[];
   readonly comparisons: readonly Comparison[];
+  /** Present where whole chains are judged: values are returns of an episode. */
+  readonly chains?: EvaluationData["chains"];
   /** Absent with the reason where there are no two candidates to trade. */
   readonly frontier: CostQuality | { readonly absent: string };
 }
@@ -87,7 +90,11 @@ export function evaluatePolicy(
     liveness: livenessOf(rows, setup),
     contenders: reports,
     comparisons: comparisonsOf(data, reports),
-    frontier: costQualityOf(data, { router, quality: qualityOf(data.measures) }),
+    ...given({ chains: data.chains }),
+    frontier:
+      data.chains === undefined
+        ? costQualityOf(data, { router, quality: qualityOf(data.measures) })
+        : { absent: "it trades single decisions, and these are chains" },
   };
 }
 

@@ -3,19 +3,23 @@
  *  A value is a plain mean where outcomes are known (`known`), else the panel's DR estimate (`DR`): differences, frontiers
  *  and bands are paired with it row by row. */
 import { given, RollbookError } from "../../base/index.ts";
-import { armsOf, denseSpec, fieldsOf } from "../../learn/index.ts";
+import { armsOf, compareNatural, denseSpec, fieldsOf } from "../../learn/index.ts";
 import { makeFeatureReader } from "../../policy/index.ts";
 import {
   type Context,
+  chainDr,
   checkDecisions,
   checkWithoutPropensities,
   crossFitMatrix,
+  crossFitQ,
   type Diagnostics,
   type Disagreement,
   diagnose,
   disagreementsOf,
+  discounts,
   doublyRobust,
   type Estimate,
+  episodesOf,
   explainFaults,
   judgePolicy,
   type LoggedDecisions,
@@ -43,6 +47,9 @@ export interface EvaluationOptions
   > {
   /** Where outcomes lie, stated before the data. Absent: as observed. */
   readonly ranges?: Readonly<Partial<Record<"quality" | "cost", Range>>> | undefined;
+  /** Judges whole chains: a value is the return of an episode, with a reward one decision later worth this much. Absent: each
+   *  decision is judged by its own outcome. */
+  readonly discount?: number | undefined;
 }
 
 export interface Support {
@@ -75,10 +82,13 @@ export class EvaluationData {
     this.options = options;
     this.candidates = armsOf(rows);
     this.measures = measuresIn(rows);
-    this.full = rows.every((row) => row.known !== undefined);
-    const log = columnsOf(rows, this.candidates);
+    this.full = options.discount === undefined && rows.every((row) => row.known !== undefined);
+    const columns = columnsOf(rows, this.candidates);
+    const { discount } = options;
+    const log = discount === undefined ? columns : { ...columns, ...chainsIn(rows, discount) };
     const missing = rows.findIndex((row) => row.propensity === null);
-    if (missing >= 0 && options.estimatePropensities !== true) throw noPropensity(rows[missing]!, missing);
+    if (missing >= 0 && (options.estimatePropensities !== true || discount !== undefined))
+      throw noPropensity(rows[missing]!, missing);
     this.certified = missing < 0;
     if (this.certified) checkRows(rows, () => checkDecisions(log));
     else checkRows(rows, () => checkWithoutPropensities(log));
@@ -86,6 +96,15 @@ export class EvaluationData {
       ? log
       : withEstimatedPropensities(log, { rng: options.rng.split("propensities") });
     this.units = unitsOf(this.#log);
+  }
+
+  /** Where whole chains are judged: how many, and the decisions of the longest. */
+  get chains():
+    | { readonly episodes: number; readonly horizon: number; readonly discount: number }
+    | undefined {
+    if (this.#log.chain === undefined) return undefined;
+    const { count: episodes, horizon, discount } = episodesOf(this.#log);
+    return { episodes, horizon, discount };
   }
 
   /** π as a matrix, rows × candidates. */
@@ -131,6 +150,7 @@ export class EvaluationData {
   value(target: Float64Array, measure: Measure): Estimate {
     this.#requireInside(measure);
     const log = this.#logOf(target, measure);
+    if (log.chain !== undefined) return chainDr(log, this.#predictions(log, measure));
     return this.#knows(measure)
       ? this.#mean("known", predictionsFrom(log, this.#known(measure)).expected, measure)
       : doublyRobust(log, this.#predictions(log, measure));
@@ -139,7 +159,8 @@ export class EvaluationData {
   /** The mean outcome of the logged choices. */
   logged(measure: Measure): Estimate {
     this.#requireInside(measure);
-    return this.#mean("mean", this.log(measure).reward, measure);
+    const log = this.log(measure);
+    return log.chain === undefined ? this.#mean("mean", log.reward, measure) : loggedReturns(log);
   }
 
   /** Of outcomes that were all seen, each with weight 1. */
@@ -167,8 +188,10 @@ export class EvaluationData {
     this.#insideRange.add(measure);
   }
 
+  /** Of one decision. */
   #statedRange(measure: Measure): Range | undefined {
-    const { ranges } = this.options;
+    const { ranges, discount } = this.options;
+    if (discount !== undefined) return undefined;
     return measure === qualityOf(this.measures)
       ? ranges?.quality
       : measure === "cost"
@@ -204,8 +227,10 @@ export class EvaluationData {
     };
   }
 
-  /** Prices are exact already. */
+  /** Prices are exact already. The value of a state in a chain depends on the policy that goes on from it. */
   #predictions(log: LoggedDecisions, measure: Measure): RewardPredictions {
+    if (log.chain !== undefined)
+      return crossFitQ(log, { rng: this.options.rng.split("panel").split("values") });
     const q = predictionsFrom(log, this.#model(measure));
     return this.#isPriced(measure)
       ? { ...q, isExact: true }
@@ -226,7 +251,11 @@ export class EvaluationData {
   }
 
   #isPriced(measure: Measure): boolean {
-    return measure === "cost" && this.rows.every((row) => row.prices !== undefined);
+    return (
+      this.options.discount === undefined &&
+      measure === "cost" &&
+      this.rows.every((row) => row.prices !== undefined)
+    );
   }
 
   #crossFitted(measure: Measure): Float64Array {
@@ -274,6 +303,43 @@ function columnsOf(rows: readonly JudgedRow[], candidates: readonly string[]): L
       ? {}
       : { episode: Int32Array.from(rows, (row) => numbers.get(row.unit)!) }),
   };
+}
+
+/** The rows of each chain as an episode, in the order of their steps. */
+function chainsIn(
+  rows: readonly JudgedRow[],
+  discount: number,
+): Required<Pick<LoggedDecisions, "episode" | "chain">> {
+  const chains = new Map<string, number[]>();
+  const units = new Map<string, number>();
+  rows.forEach(({ id, chain = id, unit }, i) => {
+    const known = chains.get(chain);
+    if (known === undefined) chains.set(chain, [i]);
+    else known.push(i);
+    if (!units.has(unit)) units.set(unit, units.size);
+  });
+  const [episode, step] = [new Int32Array(rows.length), new Int32Array(rows.length)];
+  [...chains.values()].forEach((places, e) => {
+    places
+      .sort((a, b) => compareNatural(rows[a]!.id, rows[b]!.id))
+      .forEach((row, t) => {
+        episode[row] = e;
+        step[row] = t;
+      });
+  });
+  const unit = Int32Array.from(rows, (row) => units.get(row.unit)!);
+  return { episode, chain: { step, discount, unit } };
+}
+
+/** Σ γᵗ·r per episode of the log, averaged by unit. */
+function loggedReturns(log: LoggedDecisions): Estimate {
+  const episodes = episodesOf(log);
+  const gamma = discounts(episodes);
+  const returns = new Float64Array(episodes.count);
+  for (let e = 0; e < episodes.count; e++)
+    for (let at = episodes.start[e]!; at < episodes.start[e + 1]!; at++)
+      returns[e] = returns[e]! + gamma[at - episodes.start[e]!]! * log.reward[episodes.rows[at]!]!;
+  return meanOverUnits("mean", returns, episodes);
 }
 
 function spread(

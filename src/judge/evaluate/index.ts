@@ -1,9 +1,7 @@
-export { chainColumns, inEpisodes, loggedReturns, withTarget } from "./chain-log.ts";
 export * from "./contenders.ts";
 export * from "./cost-quality.ts";
 export * from "./data-check.ts";
 export * from "./evaluate.ts";
-export * from "./evaluate-chains.ts";
 export * from "./evaluation-data.ts";
 export { frontier } from "./frontier.ts";
 export type { Banded } from "./hull.ts";

@@ -2,8 +2,8 @@
  *  Reward is the whole outcome; quality is the reward without its cost and latency terms. */
 import { RollbookError } from "../../base/index.ts";
 import {
+  areBilled,
   type DecisionRow,
-  hasOwnCost,
   type LoggedRow,
   type RewardTerms,
   type SplitUnit,
@@ -23,6 +23,8 @@ export interface JudgedRow extends DecisionRow {
   readonly unit: string;
   /** Absent where nothing is known of sessions. */
   readonly session?: string;
+  /** Decisions of one rollout; absent: it stands alone. */
+  readonly chain?: string;
   /** The logged distribution, one entry per candidate; absent where only the choice's probability was logged. */
   readonly behaviour?: readonly number[];
   readonly measures: Measures;
@@ -42,9 +44,8 @@ export interface JudgedRows {
 /** Unlabelled rows are left out and counted, never taken as 0. */
 export function toJudgedRows(rows: readonly LoggedRow[], unit: SplitUnit): JudgedRows {
   const labelled = rows.filter(({ reward }) => reward !== null);
-  // One log has one kind of cost: a term of the reward and a bill in dollars do not add up. A row without a bill has no cost;
-  // the others keep theirs, so that an error can name the rows that lack one.
-  const bills = !labelled.some(hasOwnCost);
+  // A row without a bill has no cost; the others keep theirs, so that an error can name the rows that lack one.
+  const bills = areBilled(labelled);
   const judged = labelled.map((row) => toJudged(row, row.reward!, { unit, bills }));
   const callCosts = bills && labelled.length > 0 && labelled.every(({ costUsd }) => costUsd !== undefined);
   return { rows: judged, unlabelled: rows.length - judged.length, callCosts };
@@ -79,6 +80,7 @@ function toJudged(
     reward,
     unit: unitOf(row, unit),
     session: row.session,
+    chain: row.chain,
     measures: measuresOf(reward, { terms, price: cost }),
     ...(logged ? { behaviour: candidates.map((one) => one.probability ?? 0) } : {}),
     ...(priced ? { prices: prices as number[] } : {}),

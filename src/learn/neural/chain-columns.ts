@@ -2,7 +2,7 @@
  *  In: the rows of one chain at a time, in the order of their steps, the chains in any order. Out: columns sorted by chain,
  *  about 30 bytes a row, and where each row came from. States are not kept. */
 import { compareUtf8, GrowingColumn, RollbookError } from "../../base/index.ts";
-import type { LoggedRow } from "../rows/index.ts";
+import { compareNatural, type LoggedRow } from "../rows/index.ts";
 
 export interface RowColumns {
   readonly count: number;
@@ -117,19 +117,6 @@ export class ChainColumns {
     });
     return { from, next };
   }
-}
-
-/** Numbers in ids compare as numbers: step 10 follows step 9. */
-export function compareNatural(a: string, b: string): number {
-  const [left, right] = [a.match(/\d+|\D+/g) ?? [], b.match(/\d+|\D+/g) ?? []];
-  for (let i = 0; i < Math.min(left.length, right.length); i++) {
-    const [x, y] = [left[i]!, right[i]!];
-    if (x === y) continue;
-    const numeric = /^\d/.test(x) && /^\d/.test(y);
-    if (numeric && Number(x) !== Number(y)) return Number(x) - Number(y);
-    return x < y ? -1 : 1;
-  }
-  return left.length - right.length;
 }
 
 /** Names in the order in which they were first met. */

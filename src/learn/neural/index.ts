@@ -1,5 +1,4 @@
 export { CART_POLE_SPEC, makeCartPole } from "./cart-pole.ts";
-export { compareNatural } from "./chain-columns.ts";
 export { type CqlConfig, trainCql } from "./cql.ts";
 export type { CurvePoint, FitHooks, Saver } from "./fit.ts";
 export { evaluateByFqe } from "./fqe.ts";

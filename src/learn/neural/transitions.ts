@@ -4,8 +4,15 @@
  *  has an unknown successor: with γ > 0 nothing may be learned from it, and treating it as an ending would teach failure. */
 import { RollbookError } from "../../base/index.ts";
 import { type FeatureSpec, makeFeatureReader } from "../../policy/index.ts";
-import { gatherRows, type LoggedRow, labelledRows, rowsByChain, type SparseRows } from "../rows/index.ts";
-import { ChainColumns, compareNatural, type RowColumns } from "./chain-columns.ts";
+import {
+  compareNatural,
+  gatherRows,
+  type LoggedRow,
+  labelledRows,
+  rowsByChain,
+  type SparseRows,
+} from "../rows/index.ts";
+import { ChainColumns, type RowColumns } from "./chain-columns.ts";
 
 export interface Transitions extends RowColumns {
   readonly states: StateRows;

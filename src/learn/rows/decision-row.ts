@@ -65,13 +65,24 @@ export function unitOf(row: Pick<LoggedRow, "task" | "session" | "chain">, unit:
   }
 }
 
+interface CostFacts {
+  readonly terms: RewardTerms;
+  readonly candidates: readonly DecisionCandidate[];
+}
+
 /** Whether a decision has a cost without the bill of its call: a term of its reward, or a price of every candidate. */
-export function hasOwnCost({ terms, candidates }: Pick<LoggedRow, "terms" | "candidates">): boolean {
+export function hasOwnCost({ terms, candidates }: CostFacts): boolean {
   return terms.cost !== undefined || candidates.every((one) => one.features.price !== undefined);
 }
 
+/** Whether the cost of a decision is the bill of its call. One log has one kind of cost: a term of the reward and a bill in
+ *  dollars do not add up, so bills count where no row has a cost of its own. */
+export function areBilled(rows: readonly CostFacts[]): boolean {
+  return !rows.some(hasOwnCost);
+}
+
 /** The digest of rows, whatever file or book they came from and in whatever order. `callCosts`: it covers the recorded costs of
- *  the calls. Trainers read none, so a digest of training rows leaves them out. */
+ *  the calls. Only a trainer that weighs cost reads them, so the digest of other training rows leaves them out. */
 export function digestRows(rows: readonly LoggedRow[], { callCosts = false } = {}): Digest {
   const candidatesOf = sharedTexts();
   // Embeddings follow from the prompts, and endpoints do not repeat their last bits.

@@ -1,12 +1,20 @@
 /** What is known of each decision's candidates: the outcome of the chosen one, or of all of them (full information).
  *  In: rows, what counts as reward. Out: outcomes in three columns, grouped by row. Rows without any are left out. */
 import { compareUtf8, RollbookError } from "../../base/index.ts";
-import { type DecisionRow, type LoggedCandidate, labelledRows, type RewardTerms } from "./decision-row.ts";
+import {
+  areBilled,
+  type DecisionRow,
+  type LoggedCandidate,
+  labelledRows,
+  type RewardTerms,
+} from "./decision-row.ts";
 
 /** A decision whose candidates may carry their outcomes. */
 export interface OutcomeRow extends DecisionRow {
   readonly candidates: readonly (DecisionRow["candidates"][number] & Pick<LoggedCandidate, "outcome">)[];
   readonly terms?: RewardTerms;
+  /** What its call cost, in US dollars. */
+  readonly costUsd?: number;
 }
 
 /** What a learner maximises: the reward as it was logged, or a part of it. */
@@ -43,7 +51,10 @@ export function outcomesOf<Row extends OutcomeRow>(
   const rows = full
     ? [...all].sort((a, b) => compareUtf8(a.id, b.id))
     : (labelledRows(all) as unknown as Row[]);
-  const known = rows.map((row) => (full ? everyOutcome(row, measure) : [chosenOutcome(row, measure)]));
+  const billed = !full && areBilled(rows.map(({ terms = {}, candidates }) => ({ terms, candidates })));
+  const known = rows.map((row) =>
+    full ? everyOutcome(row, measure) : [chosenOutcome(row, measure, billed)],
+  );
   const arms = [...new Set(known.flat().map(({ id }) => id))].sort(compareUtf8);
   const places = new Map(arms.map((id, a) => [id, a]));
   const start = new Int32Array(rows.length + 1);
@@ -73,14 +84,16 @@ function everyOutcome(row: OutcomeRow, measure: OutcomeMeasure): KnownOutcome[] 
   );
 }
 
-function chosenOutcome(row: OutcomeRow, measure: OutcomeMeasure): KnownOutcome {
+/** `billed`: the recorded cost of the call is its cost. */
+function chosenOutcome(row: OutcomeRow, measure: OutcomeMeasure, billed: boolean): KnownOutcome {
   const { id, features } = row.candidates[row.chosen]!;
-  const value = partOf(row, { reward: row.reward!, terms: row.terms ?? {}, measure, price: features.price });
+  const price = billed ? row.costUsd : features.price;
+  const value = partOf(row, { reward: row.reward!, terms: row.terms ?? {}, measure, price });
   return { id, value, propensity: row.propensity };
 }
 
-/** Cost is the term of this name, as the burden it is, else the price of the candidate; quality is the reward without its
- *  cost term. */
+/** Cost is the term of this name, as the burden it is, else the price of the candidate, else the bill of the call; quality is the
+ *  reward without its cost term. */
 function partOf(
   row: OutcomeRow,
   given: { reward: number; terms: RewardTerms; measure: OutcomeMeasure; price: number | undefined },
@@ -104,6 +117,6 @@ function noCost(id: string): RollbookError {
   return new RollbookError(
     "no-cost",
     { id },
-    `decision ${id} has no cost: neither a reward term called cost nor a price of its candidates. Record one, or train without a cost weight or budget.`,
+    `decision ${id} has no cost: neither a reward term called cost, nor a price of its candidates, nor a recorded cost of its call. Set price: of every model in the gateway's file before you record, or train without a cost weight or budget.`,
   );
 }

@@ -15,6 +15,19 @@ export function rowsByChain(rows: readonly LoggedRow[]): ReadonlyMap<string, Log
   return chains;
 }
 
+/** Numbers in ids compare as numbers: step 10 follows step 9. */
+export function compareNatural(a: string, b: string): number {
+  const [left, right] = [a.match(/\d+|\D+/g) ?? [], b.match(/\d+|\D+/g) ?? []];
+  for (let i = 0; i < Math.min(left.length, right.length); i++) {
+    const [x, y] = [left[i]!, right[i]!];
+    if (x === y) continue;
+    const numeric = /^\d/.test(x) && /^\d/.test(y);
+    if (numeric && Number(x) !== Number(y)) return Number(x) - Number(y);
+    return x < y ? -1 : 1;
+  }
+  return left.length - right.length;
+}
+
 /** A chain that lacks an outcome anywhere is left out as a whole, as it is from a batch; `broken` counts its rows. */
 export function wholeChains(
   rows: readonly LoggedRow[],

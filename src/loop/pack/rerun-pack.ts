@@ -14,6 +14,7 @@ import {
 import type { RunPack } from "../../contract/index.ts";
 import { readPack } from "../../keep/pack/index.ts";
 import { makeDirectory } from "../../store/index.ts";
+import type { LoopStatus } from "../../view/runs/loop-view.ts";
 import { MODELS_FILE, parseSuite, RESULT_FILE, runSuite, SUITE_FILE } from "../bench/index.ts";
 import { parseLoopConfig } from "../config.ts";
 import { runLoop } from "../run-loop.ts";
@@ -68,9 +69,22 @@ async function rerunLoop(
       "an asynchronous loop depends on the order of arrival and does not end with the same digests twice. `rollbook verify` checks the pack.",
     );
   const book = join(work, "book");
+  requireOwnBaseline(folder);
   const { state } = await runLoop({ config, book, how: "start", log });
   const { run, windows, digest } = statusOf(state, { book, config });
   return parseJson(canonicalize({ schema: "rollbook.loop-result.v1", run, windows, digest }));
+}
+
+/** What another run released before is no input of the run. */
+function requireOwnBaseline(folder: string): void {
+  const { windows } = parseJson(readFileSync(join(folder, LOOP_RESULT), "utf8")) as unknown as LoopStatus;
+  const judged = windows.find(({ baseline }) => baseline !== undefined);
+  if (judged === undefined) return;
+  throw new RollbookError(
+    "not-repeatable",
+    { window: judged.window, baseline: judged.baseline },
+    `window ${judged.window} was judged against ${judged.baseline}, which another run had released into its book: the run cannot be repeated from its own inputs. \`rollbook verify\` checks the pack.`,
+  );
 }
 
 function elsewhere({ code, node }: RunPack): string[] {

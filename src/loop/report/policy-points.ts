@@ -12,6 +12,7 @@ import type { LoopConfig } from "../config.ts";
 import { type RunState, servedAfter } from "../fold.ts";
 import { collectedIn, sourcesOf } from "../members.ts";
 import { checkpointOf, routerFor } from "../routers.ts";
+import { judgedDiscount } from "../run-warnings.ts";
 
 type PolicyPoint = Omit<CostQualityPoint, "reward"> & { readonly reward?: number | undefined };
 
@@ -83,6 +84,7 @@ async function estimatedPoints(request: PointsRequest): Promise<PolicyPoint[]> {
         table,
         exploration: exploration.serve,
         seed: BigInt(seed),
+        discount: judgedDiscount(config),
         ...(typeof floor === "number" ? { floor } : {}),
         checkpoint: (await checkpointOf(policy, request))!,
       });

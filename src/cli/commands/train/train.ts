@@ -113,7 +113,7 @@ export function addTrain(program: Command, io: Io): void {
     name: "cql",
     summary: "discrete conservative Q-learning: a network that values every candidate",
     example: " --steps 1000",
-    note: `\n--discount 0 is for single decisions (routing), a larger value for chains of decisions.${RESUME_NOTE}`,
+    note: `\nWith --discount it values the next state of a chain (bootstrapping); without, it learns from returns as the other learners.${RESUME_NOTE}`,
     learner: ({ discount = 0, conservatism = 1, targetEvery = 500, goal, wide, ...flags }) => ({
       ...{ kind: "cql", ...networkConfig(flags), spec: readSpec(flags), discount, conservatism, targetEvery },
       ...(goal === "return" ? { goal } : {}),
@@ -121,7 +121,6 @@ export function addTrain(program: Command, io: Io): void {
     }),
   });
   addNetworkOptions(cql, { steps: 6000, patience: 0 })
-    .option("--discount <g>", "discount of a reward one decision later, 0 … 1", share, 0)
     .option(
       "--conservatism <a>",
       "weight of the conservative term; 0 is plain double Q-learning",
@@ -239,6 +238,11 @@ replay store by the digest of its manifest.${note ?? ""}`,
     .addOption(seedOption("seed of draws and hold-outs", 0n));
   if (note === STATE_NOTE) command.option("--no-baseline", "do not fit a static table on the same rows");
   command.option(
+    "--discount <g>",
+    "rollouts with several decisions: each learns from the return from there on, with a reward one decision later worth g, 0 … 1; 0: from its own reward (default: 1)",
+    share,
+  );
+  command.option(
     "--floor-risk <a>",
     "set the confidence floor on the calibration split, so that departures from the table lose at most this quality in expectation",
     share,
@@ -249,7 +253,7 @@ replay store by the digest of its manifest.${note ?? ""}`,
 }
 
 async function run(io: Io, flags: TrainFlags, learner: Learner): Promise<void> {
-  const { id, policy, parent, seed, out, floorRisk, baseline = true } = flags;
+  const { id, policy, parent, seed, out, floorRisk, baseline = true, discount } = flags;
   const { table, propensityFloor, qualityRange } = flags;
   if (table !== undefined && floorRisk === undefined)
     throw wrongUsage(
@@ -258,7 +262,7 @@ async function run(io: Io, flags: TrainFlags, learner: Learner): Promise<void> {
   const trained = await withDecisions(io, { ...flags, mode: "write" }, (source) =>
     trainPolicy(source, {
       ...requestOf(flags),
-      ...{ learner, id, policy, parent, seed, out, floorRisk, baseline, clock: io.clock },
+      ...{ learner, id, policy, parent, seed, out, floorRisk, baseline, discount, clock: io.clock },
       split: splitRule(flags),
       promise: { table, propensityFloor, ...given({ qualityRange }) },
       embeddings: embeddingsOf(io, flags),

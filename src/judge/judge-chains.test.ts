@@ -5,9 +5,8 @@ import { digestJson } from "../base/digest.ts";
 import { rngFrom } from "../base/rng.ts";
 import type { LoggedRow } from "../learn/index.ts";
 import { type DecisionPolicy, parseStaticTable } from "../policy/index.ts";
-import { evaluateChains } from "./evaluate/index.ts";
-import type { GateRule } from "./gate.ts";
-import { gateChains } from "./gate-chains.ts";
+import { evaluatePolicy, toJudgedRows, totalRewardRows } from "./evaluate/index.ts";
+import { type GateRule, gatePolicies } from "./gate.ts";
 
 const table = parseStaticTable("schema: rollbook.static-table.v1\ndefault: left", "t");
 /** Goes right with this probability, wherever it is. */
@@ -23,8 +22,8 @@ const rule: GateRule = {
   ...{ method: "student-t", alpha: 0.05, tried: 1, epsilonQuality: 0, epsilonCost: null },
 };
 const gate = (rows: readonly LoggedRow[], right: number, change: Partial<GateRule> = {}) =>
-  gateChains(rows, {
-    ...{ rng: rngFrom(1), discount: 0.9, unit: "task", rule: { ...rule, ...change } },
+  gatePolicies(toJudgedRows(rows, "task").rows, {
+    ...{ rng: rngFrom(1), rule: { ...rule, discount: 0.9, ...change } },
     ...{ candidates: [walker(right)], baseline: "behaviour" },
   })[0]!;
 
@@ -64,6 +63,16 @@ describe("the gate on chains", () => {
     );
   });
 
+  it("judges the total along the chain, quality minus a weight times cost", () => {
+    const total = { costWeight: 0.5 };
+    const [judged] = gatePolicies(totalRewardRows(toJudgedRows(priced(walks), "task").rows, total), {
+      ...{ rng: rngFrom(1), rule: { ...rule, discount: 0.9, total } },
+      ...{ candidates: [walker(0.75)], baseline: "behaviour" },
+    });
+    const [quality, cost] = gate(priced(walks), 0.75, { epsilonCost: 5 }).checks;
+    expect(judged!.checks[0]!.difference).toBeCloseTo(quality!.difference - 0.5 * cost!.difference, 1);
+  });
+
   it("takes copies of a walk in one task for one walk: the same bound, the same support", () => {
     const copied = [1, 2].flatMap((copy) =>
       walks.map((row) => ({ ...row, id: `${copy}-${row.id}`, chain: `${copy}-${row.chain}` })),
@@ -97,16 +106,17 @@ describe("the gate on chains", () => {
         ),
       ).flat(),
     ).flat();
-    const evaluation = evaluateChains(rows, {
-      ...{ setup: walker(0.6), discount: 0.9, unit: "task", rng: rngFrom(1) },
+    const evaluation = evaluatePolicy(toJudgedRows(rows, "task").rows, {
+      ...{ setup: walker(0.6), discount: 0.9, rng: rngFrom(1) },
     });
     const [check] = gate(rows, 0.6).checks;
-    expect(evaluation).toMatchObject({ rows: 6000, episodes: 3000, units: 600 });
-    expect(evaluation.behaviour.value).toBeCloseTo(meanOf(unitMeans(rows)), 12);
-    expect(evaluation.behaviour.value).toBeCloseTo(0.55, 1);
-    expect(check!.baseline).toBe(evaluation.behaviour.value);
+    expect(evaluation).toMatchObject({ rows: 6000, units: 600, chains: { episodes: 3000, horizon: 2 } });
+    const logged = evaluation.contenders.find(({ name }) => name === "behaviour")!.values.reward!.estimate;
+    expect(logged.value).toBeCloseTo(meanOf(unitMeans(rows)), 12);
+    expect(logged.value).toBeCloseTo(0.55, 1);
+    expect(check!.baseline).toBe(logged.value);
     const against = evaluation.comparisons.find((each) => each.against === "behaviour")!;
-    expect(against.value).toBe(check!.difference);
+    expect(against.difference.estimate.value).toBe(check!.difference);
   });
 
   it("bounds the difference as evaluate does where failures are rare: Student-t alone would be narrower", () => {
@@ -118,13 +128,14 @@ describe("the gate on chains", () => {
         reward: task < 3 ? 0 : 1,
       }),
     );
-    const evaluation = evaluateChains(rows, {
-      ...{ setup: walker(0.6), discount: 0.9, unit: "task", rng: rngFrom(1), level: 0.9 },
+    const evaluation = evaluatePolicy(toJudgedRows(rows, "task").rows, {
+      ...{ setup: walker(0.6), discount: 0.9, rng: rngFrom(1), level: 0.9 },
     });
     const [check] = gate(rows, 0.6).checks;
-    const { interval } = evaluation.comparisons.find((each) => each.against === "behaviour")!;
-    expect(interval).toMatchObject({ corrected: true, low: check!.bound });
-    expect(evaluation.behaviour.interval.corrected).toBe(true);
+    const { difference } = evaluation.comparisons.find((each) => each.against === "behaviour")!;
+    expect(difference.intervals[1]).toMatchObject({ corrected: true, low: check!.bound });
+    const logged = evaluation.contenders.find(({ name }) => name === "behaviour")!;
+    expect(logged.values.reward!.intervals[1]!.corrected).toBe(true);
   });
 
   it("refuses many walks of few tasks, and counts the tasks", () => {

@@ -1,0 +1,65 @@
+/** The reward that a decision learns from: the return of its rollout from there on.
+ *  In: logged rows of whole chains, a discount. Out: the same rows with returns for rewards; the discount in a model. Pure.
+ *  The reward of a rollout stands at its last decision. Taken by itself, an earlier one would be worth 0 whatever it chose. */
+import type { PolicyModel } from "../../policy/index.ts";
+import type { LoggedRow, RewardTerms } from "./decision-row.ts";
+import { isFullInformation } from "./outcomes.ts";
+import { compareNatural, rowsByChain } from "./whole-chains.ts";
+
+/** Worth of a reward one decision later, unless told: a rollout is worth the sum of its rewards. */
+export const DEFAULT_DISCOUNT = 1;
+
+/** Whether a return differs from a reward anywhere: a chain has several decisions, and the log knows one outcome of each. */
+export function hasChains(rows: readonly LoggedRow[]): boolean {
+  return new Set(rows.map(({ chain }) => chain)).size < rows.length && !isFullInformation(rows);
+}
+
+/** The rows with the discounted sums of rewards, of reward terms and of call costs from each decision to the end of its chain.
+ *  A chain that a limit cut has the rewards that were recorded of it. Sums that lack a part are unknown. */
+export function returnsToGo(rows: readonly LoggedRow[], discount: number): readonly LoggedRow[] {
+  if (discount === 0 || !hasChains(rows)) return rows;
+  const returns = new Map<string, LoggedRow>();
+  for (const chain of rowsByChain(rows).values()) {
+    let after: LoggedRow | undefined;
+    for (const row of [...chain].sort((a, b) => compareNatural(b.id, a.id))) {
+      after = after === undefined ? row : plusLater(row, after, discount);
+      returns.set(row.id, after);
+    }
+  }
+  return rows.map(({ id }) => returns.get(id)!);
+}
+
+function plusLater(row: LoggedRow, later: LoggedRow, discount: number): LoggedRow {
+  const { costUsd, ...rest } = row;
+  const sum = (now: number, then: number) => now + discount * then;
+  return {
+    ...rest,
+    reward: row.reward === null || later.reward === null ? null : sum(row.reward, later.reward),
+    terms: termsToGo(row.terms, later.terms, discount),
+    ...(costUsd === undefined || later.costUsd === undefined ? {} : { costUsd: sum(costUsd, later.costUsd) }),
+  };
+}
+
+function termsToGo(now: RewardTerms, later: RewardTerms, discount: number): RewardTerms {
+  const terms: Record<string, RewardTerms[string]> = { ...now };
+  for (const [name, then] of Object.entries(later)) {
+    const own = now[name];
+    const weight = own === undefined || own.weight === then.weight ? then.weight : 1;
+    // Terms of different weights add up as the parts of the reward that they are.
+    const worthOf = (term: RewardTerms[string]) =>
+      term.weight === weight ? term.value : term.value * term.weight;
+    terms[name] = { value: (own === undefined ? 0 : worthOf(own)) + discount * worthOf(then), weight };
+  }
+  return terms;
+}
+
+/** The model, with the discount of the returns that it and its floor were learned from. */
+export function withReturnDiscount(model: PolicyModel, discount: number): PolicyModel {
+  return { ...model, config: { ...model.config, returnDiscount: discount } };
+}
+
+/** Undefined where the training rows had no chain of several decisions. */
+export function returnDiscount({ config }: PolicyModel): number | undefined {
+  const { returnDiscount: found } = config as { readonly returnDiscount?: unknown };
+  return typeof found === "number" ? found : undefined;
+}

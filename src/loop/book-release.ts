@@ -1,0 +1,109 @@
+/** The policy that gateways on a book serve now, where the run itself has not released it: what its policies must not be worse
+ *  than. In: a run. Out: that policy with its record, or a refusal where it cannot be compared in this run. */
+import { type Digest, RollbookError } from "../base/index.ts";
+import { restoreCheckpoint } from "../book/loop/index.ts";
+import { checkpointOf, newestRelease } from "../book/serve/index.ts";
+import { PolicyRevision, type RevisionKey } from "../contract/index.ts";
+import { splitOf } from "../learn/index.ts";
+import type { PolicyModel } from "../policy/index.ts";
+import { revisionsOf } from "./candidates.ts";
+import type { LoopConfig } from "./config.ts";
+import type { LoopWindow, RunState } from "./fold.ts";
+import type { RunContext } from "./stage-parts.ts";
+import type { LoopWorld } from "./world/index.ts";
+
+/** The family of the policies that a loop trains, and that gateways serve unless told. */
+export const POLICY_FAMILY = "router";
+
+export interface BookRelease {
+  readonly revision: RevisionKey;
+  /** The digest of its record. */
+  readonly record: Digest;
+}
+
+/** Undefined where the book serves nothing, or a policy of this run. */
+export async function releasedElsewhere(
+  { book }: Pick<RunContext, "book">,
+  { windows }: RunState,
+): Promise<BookRelease | undefined> {
+  const revision = await newestRelease(book, POLICY_FAMILY);
+  const own = windows.flatMap(revisionsOf).some((each) => each.revision.digest === revision?.digest);
+  if (revision === undefined || own) return undefined;
+  const known = (await book.index())
+    .ofKind(PolicyRevision.kind)
+    .filter(({ family, fields }) => family === POLICY_FAMILY && fields.digest === revision.digest);
+  const named = known.find(({ id }) => id === revision.id) ?? known[0]!;
+  return { revision, record: named.digest };
+}
+
+/** Before a window is planned: what it will be judged against. A run that cannot compare with it does not begin; one that has
+ *  begun goes on, and its user is told. */
+export async function planBaseline(
+  context: RunContext & { readonly world: Pick<LoopWorld, "models"> },
+  state: RunState,
+): Promise<BookRelease | undefined> {
+  const { book, config, log, world } = context;
+  const served = await releasedElsewhere(context, state);
+  if (served === undefined) return undefined;
+  const { id } = served.revision;
+  const first = state.windows.length === 0;
+  const replaces = `A policy that ${config.run} releases replaces ${id} in gateways on this book.`;
+  if (config.gate.baseline !== "released") {
+    if (first)
+      log(
+        `warning: this book serves ${id}, and ${config.run} does not compare with it (gate.baseline: ${config.gate.baseline}). ${replaces} Remove gate.baseline to compare, or name another book under book: or with --book.`,
+      );
+    return undefined;
+  }
+  const checkpoint = await checkpointOf(book, served.revision, { family: POLICY_FAMILY });
+  const problem =
+    checkpoint === undefined ? "its checkpoint is not in the book" : problemOf(checkpoint.model, context);
+  if (problem === undefined) {
+    if (first)
+      log(`this book serves ${id}. ${config.run} releases a policy only if it is not worse than ${id}.`);
+    return served;
+  }
+  if (first) throw notComparable(id, { problem, replaces, models: world.models });
+  log(
+    `warning: this book serves ${id} now, and ${config.run} cannot compare with it: ${problem}. ${replaces}`,
+  );
+  return undefined;
+}
+
+/** The folder of the checkpoint that a window is judged against; undefined: what the run itself released, or began with. */
+export async function baselineFolder(
+  { book, folder }: RunContext,
+  window: LoopWindow,
+): Promise<string | undefined> {
+  const { step, envelope } = window.need("planned");
+  if (step.baseline === undefined || envelope.baseline === undefined) return undefined;
+  const path = `${folder}/served-${step.baseline.digest.slice(7, 19)}`;
+  await restoreCheckpoint(book, envelope.baseline, path);
+  return path;
+}
+
+function problemOf(
+  model: PolicyModel,
+  { config, world }: { readonly config: LoopConfig; readonly world: Pick<LoopWorld, "models"> },
+): string | undefined {
+  const split = splitOf(model, "the released policy");
+  if (!world.models.some((name) => model.arms.includes(name)))
+    return `it chooses among ${model.arms.join(", ")}, this run among ${world.models.join(", ")}`;
+  if (split === undefined) return "it does not say which rows it has learned from";
+  if (split.rule.unit !== config.split.unit)
+    return `its rows were split by ${split.rule.unit}, those of this run by ${config.split.unit}`;
+  return "embedding" in model.spec && model.spec.embedding !== undefined
+    ? "it reads embeddings, which a loop does not have"
+    : undefined;
+}
+
+function notComparable(
+  id: string,
+  { problem, replaces, models }: { problem: string; replaces: string; models: readonly string[] },
+): RollbookError {
+  return new RollbookError(
+    "other-release",
+    { released: id, models },
+    `this book serves ${id}, and a run that cannot compare with it must not replace it: ${problem}. ${replaces} Name another book under book: or with --book, or state gate.baseline: behaviour to release without that comparison.`,
+  );
+}
