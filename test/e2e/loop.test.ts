@@ -1,6 +1,10 @@
+import { spawn } from "node:child_process";
+import { once } from "node:events";
 import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { describe, expect, it } from "vitest";
+import { setTimeout as sleep } from "node:timers/promises";
+import { describe, expect, it, vi } from "vitest";
+import { MAIN } from "../../bench/support/build.ts";
 import { systemClock } from "../../src/base/clock.ts";
 import { useBook } from "../../src/book/open/index.ts";
 import { GateVerdict } from "../../src/contract/index.ts";
@@ -99,7 +103,7 @@ describe("rollbook run on the simulator", () => {
 });
 
 describe("a run that compares several learners", () => {
-  it("releases the best that passes, tells another run of it, and goes on from the book alone with more windows", async () => {
+  it("releases the best that passes, tells another run of it, and does the same after a kill and from the book alone", async () => {
     const { learner: _, ...shared } = UNEQUAL;
     const several = {
       ...{ ...shared, windows: 2, replay: "replay" },
@@ -123,7 +127,8 @@ describe("a run that compares several learners", () => {
     await cli.ok("verify");
 
     const again = withLoop({ ...several, windows: 1 });
-    const { windows: before } = await statusOf(again.cli, `start --config ${again.config}`);
+    await startAndKill(again.cli, again.config);
+    const { windows: before } = await statusOf(again.cli, `resume --config ${again.config}`);
     expect(before[0]).toMatchObject({ state: "released", serves: first!.serves });
     const second = writeConfig(again.cli.folder, { ...SMALL, run: "second", windows: 1 }, "second.yaml");
     const { err } = await again.cli.run(`run start --config ${second}`);
@@ -137,6 +142,24 @@ describe("a run that compares several learners", () => {
     expect(digest).toBe(whole.digest);
   }, 120_000);
 });
+
+/** Kills a process that runs the loop, while it collects. `npm run campaign -- loop-crash` kills at random moments. */
+async function startAndKill({ home, book }: Cli, config: string): Promise<void> {
+  const child = spawn(process.execPath, [MAIN, "run", "start", "--config", config], {
+    env: { ...process.env, ROLLBOOK_HOME: home, ROLLBOOK_BOOK: book },
+    stdio: ["ignore", "ignore", "pipe"],
+  });
+  const closed = once(child, "close");
+  let said = "";
+  child.stderr.setEncoding("utf8").on("data", (text: string) => {
+    said += text;
+  });
+  await vi.waitFor(() => expect(said).toContain("collecting, 72 rollouts"), 30_000);
+  await sleep(300);
+  child.kill("SIGKILL");
+  await closed;
+  expect([child.signalCode, said]).toEqual(["SIGKILL", expect.not.stringContaining("scored")]);
+}
 
 describe("a world with generate", () => {
   it("makes its tasks at the start, and a resumed run takes them as they are", async () => {
