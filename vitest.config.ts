@@ -5,12 +5,11 @@ import { BaseSequencer, type TestSpecification } from "vitest/node";
 /** Files with a process of their own: they measure its memory and time or look at its children, descriptors, variables and
  *  uncaught errors, or hardly use it. The longest come first, so that none is left for one worker at the end. */
 const APART = [
-  ...["test/e2e/pages", "test/e2e/examples", "test/campaigns/kills", "test/campaigns/damage"],
-  ...["src/collect/sandbox/docker/engine", "test/campaigns/promises", "test/package"],
+  ...["test/e2e/pages", "test/campaigns/kills", "test/campaigns/damage", "src/collect/sandbox/docker/engine"],
   ...["src/collect/rollout/agent/pool/pool", "test/campaigns/cluster", "test/e2e/cluster-example"],
-  ...["src/collect/sim/play/run", "src/collect/queue/nats/nats-queue", "test/e2e/agent-cheats"],
-  ...["src/collect/sandbox/quickjs/engine", "test/gateway/secrets", "src/loop/tokens/token-loop"],
-  ...["src/collect/sandbox/bubblewrap/engine", "test/s3-book", "test/e2e/cluster", "test/gateway/full-disk"],
+  ...["src/collect/queue/nats/nats-queue", "src/collect/sim/play/run"],
+  ...["src/collect/sandbox/quickjs/engine", "test/gateway/secrets"],
+  ...["src/collect/sandbox/bubblewrap/engine", "test/e2e/cluster", "test/gateway/full-disk"],
   ...["test/gateway/hostile", "src/collect/gateway/redact/redact-call", "test/s3-faults"],
   ...[
     "src/collect/queue/nats/queue-view",
@@ -25,9 +24,11 @@ const APART = [
 /** The rest keeps nothing in its process: the start of one and the loading of modules are shared. Again the longest first. */
 const TOGETHER = "together";
 const LONGEST_TOGETHER = [
-  ...["test/e2e/loop", "test/s3-replay", "test/e2e/loop-worlds", "test/e2e/demo", "test/e2e/sim"],
+  ...["test/e2e/examples", "test/e2e/loop", "test/s3-replay", "test/e2e/loop-worlds", "test/e2e/demo"],
+  ...["test/package", "test/e2e/agent-cheats", "test/e2e/sim"],
   ...["test/e2e/judge", "src/collect/sim/prove/prove", "test/e2e/neural", "src/judge/gate"],
-  ...["src/book/train/learn-from-store", "test/python-package", "test/e2e/report", "test/gateway/sealing"],
+  ...["src/book/train/learn-from-store", "src/loop/tokens/token-loop", "test/campaigns/promises"],
+  ...["test/python-package", "test/e2e/report", "test/gateway/sealing", "test/s3-book"],
   ...["src/loop/pack/pack", "test/old-books", "test/e2e/launch", "test/e2e/viewer"],
   ...["test/e2e/launch-gateway", "src/convert/batch/export-batch", "test/e2e/slime", "test/e2e/route"],
   ...["src/convert/batch/python", "src/store/damage", "src/keep/replay/python", "test/gateway/closing"],
@@ -47,8 +48,8 @@ class LongestFirst extends BaseSequencer {
   }
 }
 
-/** Three for each of two cores: about half of the time a test waits for other processes and for time limits. Each worker takes up to
- *  a gigabyte with the processes that its tests start. */
+/** Three for each of two cores: tests wait much of their time for other processes and for time limits. Fewer where memory is
+ *  short: each worker starts processes of its own. */
 const WORKERS = totalmem() < 12 * 2 ** 30 ? 4 : 6;
 
 /** Long enough for a machine with three times the load. */

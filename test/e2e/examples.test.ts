@@ -72,10 +72,6 @@ describe("the examples of the help texts", () => {
       "rollbook train linucb --data decisions.jsonl --out policies/learned --id learned --alpha 0.1",
     );
     expect(learned.err).not.toContain("error");
-    const measured = await bash(
-      "rollbook bench run --suite smoke --out before.json && cp before.json after.json",
-    );
-    expect(measured.err).not.toContain("error");
     writeFileSync(join(folder, "agent.mjs"), "export default ({ a }) => a;\n");
     const launch = "rollbook launch --book runs --tasks tasks.jsonl --agent agent.mjs";
     const launched = await bash(`${launch} --exp before && ${launch} --exp after`);
@@ -88,17 +84,21 @@ describe("the examples of the help texts", () => {
 
   it("all run as they stand, in a folder with the book of the tour", async () => {
     const found = new Set(commandsOf(await buildProgram()).flatMap((command) => examplesIn(helpOf(command))));
-    // What is erased is missing for the examples after it: they come first.
-    const erases = (line: string) => Number(line.startsWith("rollbook artifact erase"));
+    // Results are compared once there are some. What is erased is missing for the examples after it: they come first.
+    const late = ["rollbook bench compare", "rollbook artifact erase"];
+    const rank = (line: string) => late.findIndex((start) => line.startsWith(start));
     // These have tests of their own: the demo, queues and buckets of other servers, slime, weights of other trainers, rewards.
     const examples = [...found]
       .filter((line) => !/^rollbook (demo|slime|train weights|reward serve)|\b(nats|s3):\/\//.test(line))
-      .sort((a, b) => erases(a) - erases(b));
+      .sort((a, b) => rank(a) - rank(b));
     expect(examples.length).toBeGreaterThan(20);
     // Servers serve until they are told to stop, and then stop in good order.
     const serves = (line: string) => /^rollbook (gateway|sim replay|view(?!.*--out))/.test(line);
-    const script = (line: string) =>
-      serves(line) ? line.replace("rollbook", `timeout -s INT 3 node ${main}`) : line;
+    const script = (line: string) => {
+      if (line.startsWith("rollbook bench compare"))
+        return `cp result.json before.json; cp result.json after.json; ${line}`;
+      return serves(line) ? line.replace("rollbook", `timeout -s INT 3 node ${main}`) : line;
+    };
     const failed: string[] = [];
     for (const line of examples) {
       const { code, err } = await bash(script(line));
