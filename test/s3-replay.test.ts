@@ -182,11 +182,11 @@ await describeNeeding(s3Server, "a replay store in a bucket", () => {
     const url = newStore();
     moveTo("a");
     const { manifest: first } = await writeReplay(book, some(url, "r-0001"));
-    for (const id of ["r-0002", "r-0003"]) await extendReplay(book, some(url, id));
+    await extendReplay(book, some(url, "r-0002"));
     await putText(url, "zarr.json", Buffer.from(segmentedRoot(1)).toString());
-    expect(await validateReplay(url)).toMatchObject({ valid: true, rows: { chains: 3 } });
-    await extendReplay(book, some(url, "r-0004"));
-    expect(await textOf(url, "zarr.json")).toBe(Buffer.from(segmentedRoot(4)).toString());
+    expect(await validateReplay(url)).toMatchObject({ valid: true, rows: { chains: 2 } });
+    await extendReplay(book, some(url, "r-0003"));
+    expect(await textOf(url, "zarr.json")).toBe(Buffer.from(segmentedRoot(3)).toString());
     await putText(url, "manifest.json", canonicalize(first));
     await expect(describeReplay(url)).rejects.toMatchObject({ code: "replay-bad-root" });
   }, 20_000);

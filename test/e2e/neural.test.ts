@@ -11,7 +11,7 @@ import { Cli } from "../support/cli.ts";
 import { describeNeeding } from "../support/needs.ts";
 
 function writeWalks(folder: string, count: number): string {
-  const file = join(folder, "walks.jsonl");
+  const file = join(folder, `walks-${count}.jsonl`);
   writeFileSync(
     file,
     corridorWalks(count)
@@ -28,15 +28,15 @@ describe("networks on the command line", () => {
   it("train cql learns chains from a file, evaluate and gate judge it by whole chains, and the seed fixes the weights", async () => {
     const cli = new Cli();
     const data = writeWalks(cli.folder, 2500);
-    const train = (name: string) =>
-      `train cql --data ${data} ${SMALL} --out ${join(cli.folder, name)} --id ${name}`;
+    const train = (name: string, walks = data) =>
+      `train cql --data ${walks} ${SMALL} --out ${join(cli.folder, name)} --id ${name}`;
     const [first] = await cli.json(train("a"));
     const [second] = await cli.json(train("b"));
     expect(second.weights).toBe(first.weights);
     expect(first.report.checks).toMatchObject({ weightsChanged: true, lossFinite: true });
     expect(first.report.curve).toHaveLength(4);
     expect(existsSync(join(cli.folder, "a.training"))).toBe(false);
-    const shown = await cli.run(train("c"));
+    const shown = await cli.run(train("c", writeWalks(cli.folder, 60)));
     expect(shown.out).toMatch(/loss \(· training, o held out\)[\s\S]*step 400\n\d+ rows: \d+ trained on/);
     const judge = `evaluate --data ${data} --checkpoint ${join(cli.folder, "a")} --discount 0.9 --exploration 0.4`;
     const [found] = await cli.json(judge);
@@ -103,11 +103,12 @@ describe("networks on the command line", () => {
       `train cql --data ${data} ${SMALL} --steps 3000 --out ${join(cli.folder, name)} --id x`.split(" ");
     const [whole] = await cli.json(words("whole").join(" "));
     const child = spawn(process.execPath, [MAIN, ...words("killed")], { stdio: "ignore" });
+    const closed = new Promise((resolve) => child.once("close", resolve));
     const state = join(cli.folder, "killed.training");
     while (!existsSync(state) && child.exitCode === null)
       await new Promise((resolve) => setTimeout(resolve, 5));
     child.kill("SIGKILL");
-    await new Promise((resolve) => child.once("close", resolve));
+    await closed;
     expect(readdirSync(cli.folder)).not.toContain("killed");
     const [resumed] = await cli.json(words("killed").join(" "));
     expect(resumed.report.resumedAt).toBeGreaterThan(0);
