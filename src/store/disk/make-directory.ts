@@ -5,14 +5,18 @@ import { dirname, resolve } from "node:path";
 import { RollbookError, reasonOf } from "../../base/index.ts";
 import { syncDirectory } from "./files.ts";
 
-/** The topmost directory that was missing, as `mkdir` answers; undefined where none was. */
-export function makeDirectory(path: string, options: { mode?: number } = {}): string | undefined {
+/** The topmost directory that was missing, as `mkdir` answers; undefined where none was. `sync: false` leaves it to the caller
+ *  to sync the directories that hold new names: a sync for each of many is slow. */
+export function makeDirectory(
+  path: string,
+  { sync = true, ...options }: { mode?: number; sync?: boolean } = {},
+): string | undefined {
   const missing: string[] = [];
   for (let at = resolve(path); !isThere(at, path); at = dirname(at)) missing.push(at);
   for (const directory of missing.reverse()) {
     try {
       mkdirSync(directory, options);
-      syncDirectory(dirname(directory));
+      if (sync) syncDirectory(dirname(directory));
     } catch (cause) {
       // Another process may have made it in the meantime.
       if ((cause as NodeJS.ErrnoException).code !== "EEXIST")

@@ -158,7 +158,7 @@ export class FileStore implements Store {
 
   #makeDirectory(directory: string): void {
     if (this.#directories.has(directory)) return;
-    const first = makeDirectory(directory);
+    const first = makeDirectory(directory, { sync: false });
     this.#directories.add(directory);
     if (first === undefined) return;
     // New names stand in every directory from the one above the first new one down.
