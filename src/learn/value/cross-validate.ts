@@ -23,6 +23,8 @@ export interface HeldOut {
   readonly learner: ValueLearner;
   readonly predictions: Float64Array;
   readonly error: number;
+  /** Where a solver that learns from more rows may begin. */
+  readonly state?: Float64Array | undefined;
 }
 
 /** Deals groups into folds at random; of many rows, whole groups up to `most` rows. */
@@ -72,16 +74,16 @@ export function holdOut(data: ValueData, folds: Folds, learners: readonly ValueL
 export function holdOutOnce(
   data: ValueData,
   folds: Folds,
-  { learner, picked }: { learner: ValueLearner; picked: Int32Array },
+  { learner, picked, from }: { learner: ValueLearner; picked: Int32Array; from?: Float64Array | undefined },
 ): HeldOut {
-  const { predict } = predictorOf(data, learner, { picked, rough: true });
+  const { predict, state } = predictorOf(data, learner, { picked, from, rough: true });
   const predictions = new Float64Array(folds.rows.length * data.arms);
   const scratch = new Float64Array(data.arms);
   folds.rows.forEach((r, i) => {
     predict(r, scratch);
     predictions.set(scratch, i * data.arms);
   });
-  return heldOut(data, folds, learner, predictions);
+  return { ...heldOut(data, folds, learner, predictions), state };
 }
 
 function heldOut(data: ValueData, folds: Folds, learner: ValueLearner, predictions: Float64Array): HeldOut {

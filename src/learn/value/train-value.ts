@@ -208,6 +208,8 @@ function budgetOf(
 interface ChosenPart {
   readonly learner: ValueLearner;
   readonly share: number;
+  /** A solution of fewer rows, where there is one. */
+  readonly from?: Float64Array | undefined;
 }
 
 interface ChosenLearners {
@@ -238,7 +240,7 @@ function chooseLearners(whole: ValueData, groups: readonly string[], options: Va
   const means = meansOf(data, folds.rows);
   const shares = options.kind === "auto" ? sharesOf(data, folds, best, means) : best.map(() => 1);
   const parts = best
-    .map(({ learner }, m) => ({ learner, share: shares[m]! }))
+    .map(({ learner, state }, m) => ({ learner, share: shares[m]!, from: state }))
     .filter(({ share }) => share >= LEAST_SHARE);
   const predictions = mixed(data, folds, { best, shares, means });
   const value = valueOfChoices(data, folds, predictions);
@@ -258,7 +260,13 @@ function onLongLog(data: ValueData, folds: Folds, learner: ValueLearner, { l2 }:
     .filter((r) => !isTried.has(r));
   const settings = learner.kind === "knn" || l2 !== undefined ? [learner] : [learner, lighter(learner)];
   const picked = learner.kind === "knn" ? everyNth(rest, MOST_NEIGHBOURS) : rest;
-  return bestOf(settings.map((each) => holdOutOnce(data, folds, { learner: each, picked }))).best;
+  let from: Float64Array | undefined;
+  const all = settings.map((each) => {
+    const held = holdOutOnce(data, folds, { learner: each, picked, from });
+    from = held.state;
+    return held;
+  });
+  return bestOf(all).best;
 }
 
 /** More rows carry more weights. */
@@ -360,7 +368,7 @@ function partTensors(
   let bias = means.map((mean) => left * mean);
   let weights = new Float64Array(rows.size * arms);
   const tensors: Record<string, Tensors[string]> = { means: { shape: [arms], data: means } };
-  for (const { learner, share } of parts) {
+  for (const { learner, share, from } of parts) {
     if (learner.kind === "knn") Object.assign(tensors, neighbourTensors(data, all));
     else if (learner.kind === "logistic")
       Object.assign(
@@ -368,7 +376,7 @@ function partTensors(
         linearTensors("logistic", data, fitLogistic(data, learner.penalties, { picked: all })),
       );
     else if (share > 0) {
-      const fitted = fitRidge(data, learner.penalties, { picked: all });
+      const fitted = fitRidge(data, learner.penalties, { picked: all, from });
       weights = fitted.weights.map((each) => share * each);
       bias = bias.map((each, a) => each + share * fitted.bias[a]!);
     }
