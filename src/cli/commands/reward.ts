@@ -42,6 +42,7 @@ interface ServeFlags {
   timeout: number;
   concurrency: number;
   isolation: Isolation;
+  share?: string[];
   json?: true;
 }
 
@@ -66,7 +67,7 @@ final state. If the scorer fails, times out or gives no value, the reply is an e
 async function serve(io: Io, flags: ServeFlags): Promise<void> {
   const { agent: path, host, port, timeout, concurrency, isolation } = flags;
   const { token } = gatewayToken(io, flags.tokenEnv);
-  const { scorer } = await loadAgent(path, { isolation });
+  const { scorer } = await loadAgent(path, { isolation, shared: flags.share });
   if (scorer === undefined)
     throw new RollbookError(
       "no-scorer",
