@@ -375,7 +375,7 @@ describe("bad input is named with its row and the remedy", () => {
       cli,
       `gate --data ${data} --candidate ${bandit} ${bandit} --candidates-tried 1`,
     );
-    expect(tried.message).toMatch(/1 candidates tried, 2 given/);
+    expect(tried.message).toMatch(/2 candidates given, and --candidates-tried is 1/);
     expect(await faultOf(cli, `gate --data ${data} --candidate ${bandit} --out ${data}`)).toMatchObject({
       exit: 1,
       code: "exists",
