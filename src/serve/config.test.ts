@@ -27,7 +27,7 @@ describe("the router's configuration", () => {
     [{ constraints: { maxLatency: 5 } }, /unknown key constraints\.maxLatency\. Did you mean maxLatencyMs\?/],
     [{ candidates: { a: { latncyMs: 5 } } }, /candidates\.a\.latncyMs\. Did you mean latencyMs\?/],
     [{ rollback: { alpa: 0.1 } }, /rollback\.alpa\. Did you mean alpha\?/],
-    [{ floor: 2 }, /floor: /],
+    [{ floor: 2 }, /floor must be at most 1/],
     [{ checkpoint: "p", strategy: "softmax" }, /both set/],
     [{ strategy: "softmax", candidates: { a: {} } }, /a has none/],
     [{ strategy: "softmax" }, /needs candidates/],

@@ -41,7 +41,7 @@ describe("rollbook bench", () => {
       "repetitions",
     );
     expect(await refusal(`${good}repetitions: 1\narms: [{ name: a, learner: { kind: ucb } }]\n`)).toContain(
-      "at least two repetitions",
+      "repetitions must be at least 2",
     );
     expect(await refusal(`${good}arms: [{ name: table, learner: { kind: ucb } }]\n`)).toContain(
       "the baseline",

@@ -15,7 +15,10 @@ import { readCheckpoint } from "../../src/policy/index.ts";
 import { Cli, lines } from "../support/cli.ts";
 import { draftWire, makeRevision, stepWire } from "../support/shelf.ts";
 
+/** By single decisions (`--discount 0`), as the table above counts them. */
 const ARMS = { huge: { count: 0, sum: 0 }, large: { count: 8, sum: 5 }, small: { count: 18, sum: 15 } };
+/** By returns: 1 | 1 0 | 3 2 1 | 1 | 1 1 | 2 1 1 | 1 | 2 1 | 2 2 1 | 0 | 2 1 | 2 1 0, every fourth of large; late 2 and 2. */
+const RETURNS = { huge: { count: 0, sum: 0 }, large: { count: 8, sum: 13 }, small: { count: 18, sum: 21 } };
 /** 24 and late; the two decisions of partly are there, unlabelled. */
 const LABELLED = 26;
 const UNLABELLED = 2;
@@ -57,7 +60,8 @@ function chains(name: string, count: number, lengthOf: (chain: number) => number
 }
 
 const FEEDBACK = "--family router --feedback outcome";
-const UCB = "--exploration 0 --split all";
+const RETURN_UCB = "--exploration 0 --split all";
+const UCB = `${RETURN_UCB} --discount 0`;
 
 beforeAll(async () => {
   cli = new Cli({ whenDone: (remove) => removals.push(remove) });
@@ -105,6 +109,16 @@ describe("training from a replay store", () => {
     expect(armsIn(folder)).toEqual(ARMS);
   });
 
+  it.each([
+    ["book", FEEDBACK],
+    ["file", () => `--data ${file}`],
+    ["replay", () => `--replay ${store}`],
+  ])("learns from returns unless told, as every other way does: %s", async (name, source) => {
+    const words = typeof source === "string" ? source : source();
+    await cli.ok(`train ucb ${RETURN_UCB} ${words} --out ${place(`return-${name}`)} --id return-${name}`);
+    expect(armsIn(`return-${name}`)).toEqual(RETURNS);
+  });
+
   it("names the store in the lineage by the digest of its manifest, and the revision verifies in a book", async () => {
     const [{ manifest }] = await cli.json(`replay info ${store}`);
     const { revision } = readCheckpoint(place("by-replay"));
@@ -126,7 +140,7 @@ describe("training from a replay store", () => {
       // The rewards of late are not in 0 … 1, which Beta posteriors need.
       const only = words === "thompson" ? " --session session-learn-02" : "";
       const [trained] = await cli.json(
-        `train ${words}${only} --split all --replay ${store} --out ${out} --id r`,
+        `train ${words}${only} --discount 0 --split all --replay ${store} --out ${out} --id r`,
       );
       expect(trained).toMatchObject({ datasets: [{ kind: "replay-store" }], sealed: false });
     }
@@ -224,7 +238,7 @@ describe("what a replay store cannot be asked", () => {
     const { code, err } = await cli.run(
       `train cql --steps 50 --hidden 8 --replay ${store} --session session-partly --split all --out ${out} --id none`,
     );
-    expect([code, err]).toEqual([1, expect.stringMatching(/nothing to learn from|no rows|can teach/)]);
+    expect([code, err]).toEqual([1, expect.stringMatching(/no outcome is recorded/)]);
     expect([existsSync(out), existsSync(`${out}.training`)]).toEqual([false, false]);
   });
 

@@ -136,7 +136,10 @@ describe("rollbook sim collect", () => {
     expect(out).toMatch(/observed: [\d.]+ over 1 rollout, 1 sealed/);
     expect((await cli.json(common)).at(-1)!.observed).toMatchObject({ count: 1, interval: null });
     const idle = await cli.run(`${common} --policy uniform --epsilon 0.3`);
-    expect([idle.code, idle.err]).toEqual([2, expect.stringContaining("--epsilon says nothing to")]);
+    expect([idle.code, idle.err]).toEqual([
+      2,
+      expect.stringContaining("--epsilon has no effect with --policy"),
+    ]);
     expect((await cli.run(`${common} --policy softmax --table t.yaml`)).code).toBe(2);
     expect((await cli.run("sim collect --recorded r.yaml --models m.yaml")).code).toBe(2);
   });

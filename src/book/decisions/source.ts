@@ -164,7 +164,7 @@ export function requireDecisions(rows: readonly LoggedRow[]): readonly LoggedRow
   throw new RollbookError(
     "empty-split",
     { rows: 0 },
-    "no decisions to use: the source is empty, or the filters exclude all of it. Log decisions, or remove a filter.",
+    "no decisions to use: the source is empty, the filters exclude all of it, or no outcome is recorded. Log decisions with outcomes, or remove a filter.",
   );
 }
 

@@ -61,6 +61,16 @@ describe("sessions whose decisions are units of their own", () => {
     expect(checkData(alike)).toMatchObject([{ kind: "sessions", severity: "refuse" }]);
     expect(checkData(grouped(alike))).toEqual([]);
   });
+
+  it("are no finding where they are samples of one request, which share its difficulty", () => {
+    // Eight of ten rewards agree; the copies of the other check keep their own choice.
+    const samples = inSessions.map((row, i) => ({
+      ...row,
+      context: { ...row.context, prompt: `task ${Math.floor(i / 10)}` },
+      reward: i % 5 < 4 ? first(i).reward : row.reward,
+    }));
+    expect(checkData(samples).filter(({ kind }) => kind === "sessions")).toEqual([]);
+  });
 });
 
 describe("other faults", () => {

@@ -1,7 +1,8 @@
 /** Whether decisions of one session are independent, where they are units of their own.
  *  In: labelled rows in logging order. Out: what shows that they are not. Pure.
  *  Two signs. A decision repeats the choice of the one before it in its session more often than its probabilities allow: the
- *  session was routed as a whole. Or rewards of one session go together, so that sessions vary far more than their decisions. */
+ *  session was routed as a whole. Or rewards of one session go together, so that sessions vary far more than their decisions.
+ *  Samples of one request share its difficulty by design: they say nothing about their session. */
 import type { JudgedRow } from "./judged-row.ts";
 
 export interface SessionDependence {
@@ -24,9 +25,10 @@ export function sessionDependence(rows: readonly JudgedRow[], far: number): Sess
   const choices = scoreOf(pairs.flatMap(([before, row]) => repetition(before, row)));
   if (choices > far) return { kind: "choices", pairs: pairs.length, z: choices };
   const residual = residuals(rows);
-  const rewards = scoreOf(pairs.map(([before, row]) => residual.get(before)! * residual.get(row)!));
+  const apart = pairs.filter(([before, row]) => requestOf(before) !== requestOf(row));
+  const rewards = scoreOf(apart.map(([before, row]) => residual.get(before)! * residual.get(row)!));
   if (rewards > far && varianceRatio(rows, residual) > MOST_RATIO)
-    return { kind: "rewards", pairs: pairs.length, z: rewards };
+    return { kind: "rewards", pairs: apart.length, z: rewards };
   return undefined;
 }
 
@@ -41,6 +43,10 @@ function pairsOf(rows: readonly JudgedRow[]): RowPair[] {
     last.set(row.session, row);
     return before === undefined || before.unit === row.unit ? [] : [[before, row]];
   });
+}
+
+function requestOf({ context: { prompt, fields } }: JudgedRow): string {
+  return prompt === "" ? JSON.stringify(fields) : prompt;
 }
 
 /** 1{the same choice}/p − 1, whose expectation is 0 where the probability is that of an independent choice. */

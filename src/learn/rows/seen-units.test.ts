@@ -29,7 +29,7 @@ describe("splits", () => {
       [0, 0.5, 0.5],
       [1.2, -0.1, -0.1],
     ] as const)
-      expect(() => checkSplit({ ...DEFAULT_SPLIT, shares })).toThrow(/sum to 1/);
+      expect(() => checkSplit({ ...DEFAULT_SPLIT, shares })).toThrow(/add up to 1/);
   });
 
   it("travel in the checkpoint, bound by its config, and a changed list is found", () => {

@@ -47,7 +47,7 @@ describe("settings of slime", () => {
     [{ wandbGroup: "g" }, "wandbGroup has no effect without wandbProject"],
     [{ extraFlags: ["--lr", "1"] }, "extraFlags: --lr is written from lr. Change that setting instead"],
     [{ extraFlags: ["--colocate"] }, "extraFlags: --colocate is written from Rollbook. Leave it out"],
-    [{ lr: 0 }, "lr: "],
+    [{ lr: 0 }, "lr must be above 0"],
   ])("refuse %j", (options, message) => {
     expect(() => check(options)).toThrow(message);
   });
