@@ -80,6 +80,25 @@ describe("the confidence floor", () => {
     expect(few).toMatchObject({ floor: null, coverage: 0, bound: 2.5 / 11 });
   });
 
+  it("gives the bound of an old promise to its last bit", () => {
+    const unsure: DecisionPolicy = {
+      ...policy,
+      answer: ({ fields: { sure } }) => ({
+        probabilities: [sure as number, 1 - (sure as number)],
+        confidence: sure as number,
+      }),
+    };
+    const rows = drawRows(300, rngFrom(5)).map((row, i) => ({
+      ...row,
+      measures: measuresOf((i % 11) / 10, { terms: {} }),
+    }));
+    // Computed with the code of commit 087425f7. `evaluate` and `gate` compare bounds exactly.
+    expect(calibrateFloor(rows, { ...terms, policy: unsure, alpha: 0.1 })).toMatchObject({
+      floor: 0.8264610594844334,
+      bound: 0.09966653294809551,
+    });
+  });
+
   it("refuses what breaks its assumptions, with the decision and the remedy", () => {
     const rows = drawRows(50, rngFrom(3));
     const fault = (change: Partial<JudgedRow>, more = {}) => {

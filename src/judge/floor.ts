@@ -112,7 +112,8 @@ function departures(rows: readonly JudgedRow[], terms: RiskTerms) {
     const add = (c: number, quality: number | null, scale: number) => {
       if (fallback[c] === 1) return;
       weight[i] = weight[i]! + trusted.probabilities[c]! * scale;
-      loss[i] = loss[i]! + trusted.probabilities[c]! * scale * lossIn(range, quality, row);
+      // In this order: a promise is followed to its last bit.
+      loss[i] = loss[i]! + trusted.probabilities[c]! * lossIn(range, quality, row) * scale;
     };
     if (full) for (const [c, each] of row.known!.entries()) add(c, each.quality, 1);
     else add(row.chosen, row.measures.quality, 1 / propensityOf(row, i, propensityFloor));
