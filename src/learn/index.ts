@@ -56,6 +56,7 @@ export {
   digestRows,
   everyFieldOf,
   fieldsOf,
+  floorDiscount,
   hasChains,
   hasOwnCost,
   hasSeen,

@@ -15,6 +15,8 @@ export interface OutcomeRow extends DecisionRow {
   readonly terms?: RewardTerms;
   /** What its call cost, in US dollars. */
   readonly costUsd?: number;
+  /** The prices of the choices from this one to the end of its chain; null: one of them has none. Absent: no sum was taken. */
+  readonly priceToGo?: number | null;
 }
 
 /** What a learner maximises: the reward as it was logged, or a part of it. */
@@ -51,7 +53,11 @@ export function outcomesOf<Row extends OutcomeRow>(
   const rows = full
     ? [...all].sort((a, b) => compareUtf8(a.id, b.id))
     : (labelledRows(all) as unknown as Row[]);
-  const billed = !full && areBilled(rows.map(({ terms = {}, candidates }) => ({ terms, candidates })));
+  const billed =
+    !full &&
+    areBilled(rows.map(({ terms = {}, candidates }) => ({ terms, candidates }))) &&
+    // A log without any bill may price its choices alone.
+    rows.some(({ costUsd }) => costUsd !== undefined);
   const known = rows.map((row) =>
     full ? everyOutcome(row, measure) : [chosenOutcome(row, measure, billed)],
   );
@@ -86,10 +92,15 @@ function everyOutcome(row: OutcomeRow, measure: OutcomeMeasure): KnownOutcome[] 
 
 /** `billed`: the recorded cost of the call is its cost. */
 function chosenOutcome(row: OutcomeRow, measure: OutcomeMeasure, billed: boolean): KnownOutcome {
-  const { id, features } = row.candidates[row.chosen]!;
-  const price = billed ? row.costUsd : features.price;
+  const { id } = row.candidates[row.chosen]!;
+  const price = billed ? row.costUsd : priceOf(row);
   const value = partOf(row, { reward: row.reward!, terms: row.terms ?? {}, measure, price });
   return { id, value, propensity: row.propensity };
+}
+
+/** The price of the choice, with those of later choices where the row has its return. */
+export function priceOf({ candidates, chosen, priceToGo }: OutcomeRow): number | undefined {
+  return priceToGo === undefined ? candidates[chosen]?.features.price : (priceToGo ?? undefined);
 }
 
 /** Cost is the term of this name, as the burden it is, else the price of the candidate, else the bill of the call; quality is the
@@ -117,6 +128,6 @@ function noCost(id: string): RollbookError {
   return new RollbookError(
     "no-cost",
     { id },
-    `decision ${id} has no cost: neither a reward term called cost, nor a price of its candidates, nor a recorded cost of its call. Set price: of every model in the gateway's file before you record, or train without a cost weight or budget.`,
+    `decision ${id} has no cost: neither a reward term called cost, nor a price of every candidate, nor a recorded cost of its call. Set price: of every model in the gateway's file before you record, or train without a cost weight or budget.`,
   );
 }

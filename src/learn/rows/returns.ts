@@ -3,7 +3,7 @@
  *  The reward of a rollout stands at its last decision. Taken by itself, an earlier one would be worth 0 whatever it chose. */
 import type { PolicyModel } from "../../policy/index.ts";
 import type { LoggedRow, RewardTerms } from "./decision-row.ts";
-import { isFullInformation } from "./outcomes.ts";
+import { isFullInformation, type OutcomeRow, priceOf } from "./outcomes.ts";
 import { compareNatural, rowsByChain } from "./whole-chains.ts";
 
 /** Worth of a reward one decision later, unless told: a rollout is worth the sum of its rewards. */
@@ -14,13 +14,16 @@ export function hasChains(rows: readonly LoggedRow[]): boolean {
   return new Set(rows.map(({ chain }) => chain)).size < rows.length && !isFullInformation(rows);
 }
 
-/** The rows with the discounted sums of rewards, of reward terms and of call costs from each decision to the end of its chain.
- *  A chain that a limit cut has the rewards that were recorded of it. Sums that lack a part are unknown. */
-export function returnsToGo(rows: readonly LoggedRow[], discount: number): readonly LoggedRow[] {
+/** A decision with its return for its reward. */
+type ReturnRow = LoggedRow & Pick<OutcomeRow, "priceToGo">;
+
+/** The rows with the discounted sums of rewards, of reward terms, of prices of the choices and of call costs, from each decision
+ *  to the end of its chain. A chain that a limit cut has the rewards that were recorded of it. Sums that lack a part are unknown. */
+export function returnsToGo(rows: readonly LoggedRow[], discount: number): readonly ReturnRow[] {
   if (discount === 0 || !hasChains(rows)) return rows;
-  const returns = new Map<string, LoggedRow>();
+  const returns = new Map<string, ReturnRow>();
   for (const chain of rowsByChain(rows).values()) {
-    let after: LoggedRow | undefined;
+    let after: ReturnRow | undefined;
     for (const row of [...chain].sort((a, b) => compareNatural(b.id, a.id))) {
       after = after === undefined ? row : plusLater(row, after, discount);
       returns.set(row.id, after);
@@ -29,14 +32,16 @@ export function returnsToGo(rows: readonly LoggedRow[], discount: number): reado
   return rows.map(({ id }) => returns.get(id)!);
 }
 
-function plusLater(row: LoggedRow, later: LoggedRow, discount: number): LoggedRow {
+function plusLater(row: LoggedRow, later: ReturnRow, discount: number): ReturnRow {
   const { costUsd, ...rest } = row;
   const sum = (now: number, then: number) => now + discount * then;
+  const [price, laterPrice] = [priceOf(row), priceOf(later)];
   return {
     ...rest,
     reward: row.reward === null || later.reward === null ? null : sum(row.reward, later.reward),
     terms: termsToGo(row.terms, later.terms, discount),
     ...(costUsd === undefined || later.costUsd === undefined ? {} : { costUsd: sum(costUsd, later.costUsd) }),
+    priceToGo: price === undefined || laterPrice === undefined ? null : sum(price, laterPrice),
   };
 }
 
@@ -58,8 +63,22 @@ export function withReturnDiscount(model: PolicyModel, discount: number): Policy
   return { ...model, config: { ...model.config, returnDiscount: discount } };
 }
 
-/** Undefined where the training rows had no chain of several decisions. */
-export function returnDiscount({ config }: PolicyModel): number | undefined {
+/** Undefined where the training rows had no chain of several decisions. Old checkpoints of cql keep the discount as its option. */
+export function returnDiscount(model: PolicyModel): number | undefined {
+  const { algorithm, discount } = model.config as {
+    readonly algorithm?: unknown;
+    readonly discount?: unknown;
+  };
+  const option = algorithm === "cql" && typeof discount === "number" && discount > 0 ? discount : undefined;
+  return keptDiscount(model) ?? option;
+}
+
+/** The discount of the returns that a floor was set on; 0, the decision's own reward, where the checkpoint keeps none. */
+export function floorDiscount(model: PolicyModel): number {
+  return keptDiscount(model) ?? 0;
+}
+
+function keptDiscount({ config }: PolicyModel): number | undefined {
   const { returnDiscount: found } = config as { readonly returnDiscount?: unknown };
   return typeof found === "number" ? found : undefined;
 }
