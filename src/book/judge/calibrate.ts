@@ -6,9 +6,9 @@ import { calibrateFloor, type JudgedRow, toJudgedRows } from "../../judge/index.
 import {
   baselineOf,
   digestRows,
+  floorDiscount,
   hasSeen,
   type LoggedRow,
-  returnDiscount,
   returnsToGo,
   type SplitRule,
   type SplitUnit,
@@ -29,12 +29,12 @@ export function promiseFloor(
   },
 ): Sealed<FloorPromise> {
   const { rule, alpha, atMs } = options;
-  const rows = labelledOf(options.rows);
   const { id, digest } = checkpoint.revision.record;
   const table = tableOf(options.terms, baselineOf(checkpoint.model), id);
   const { propensityFloor, qualityRange: range } = options.terms;
   const terms = { policy: policyOf(checkpoint), table, propensityFloor, range };
-  const choice = calibrateFloor(riskRows(rows, checkpoint.model, rule.unit), { ...terms, alpha });
+  const judged = riskRows(options.rows, checkpoint.model, rule.unit);
+  const choice = calibrateFloor(judged, { ...terms, alpha });
   return seal(FloorPromise, {
     policy: { id, digest },
     table: table.digest,
@@ -42,7 +42,7 @@ export function promiseFloor(
     measure: parseId("quality"),
     range,
     propensityFloor,
-    data: digestRows(rows),
+    data: digestRows(loggedOf(options.rows, judged)),
     split: { unit: rule.unit, salt: rule.salt, shares: [...rule.shares] },
     atMs,
   });
@@ -55,10 +55,10 @@ export function followPromise(
   { promise, table }: Pick<LoadedSetup, "promise" | "table">,
 ): true | undefined {
   if (promise === undefined) return undefined;
-  const calibration = labelledOf(rows.filter((row) => hasSeen(seen.calibration, unitOf(row, rule.unit))));
-  const { data, alpha, propensityFloor, range, floor, bound } = promise.record;
-  if (calibration.length === 0 || digestRows(calibration) !== data) return undefined;
+  const calibration = rows.filter((row) => hasSeen(seen.calibration, unitOf(row, rule.unit)));
   const judged = riskRows(calibration, checkpoint.model, rule.unit);
+  const { data, alpha, propensityFloor, range, floor, bound } = promise.record;
+  if (judged.length === 0 || digestRows(loggedOf(calibration, judged)) !== data) return undefined;
   const again = calibrateFloor(judged, { policy, table, propensityFloor, range, alpha });
   if (again.floor === floor && again.bound === bound) return true;
   throw new RollbookError(
@@ -68,16 +68,17 @@ export function followPromise(
   );
 }
 
-/** The risk of a decision is that of the return it learned from; a checkpoint that names no discount learned from rewards. */
+/** The risk of a decision is that of the return it learned from. Decisions before a missing outcome have none: they are left out. */
 export function riskRows(
   rows: readonly LoggedRow[],
   model: PolicyModel,
   unit: SplitUnit,
 ): readonly JudgedRow[] {
-  return toJudgedRows(returnsToGo(rows, returnDiscount(model) ?? 0), unit).rows;
+  return toJudgedRows(returnsToGo(rows, floorDiscount(model)), unit).rows;
 }
 
-/** What has no outcome promises nothing, and may or may not be at hand. */
-function labelledOf(rows: readonly LoggedRow[]): LoggedRow[] {
-  return rows.filter(({ reward }) => reward !== null);
+/** The rows that were judged, as they were logged. What has no outcome promises nothing, and may or may not be at hand. */
+function loggedOf(rows: readonly LoggedRow[], judged: readonly JudgedRow[]): LoggedRow[] {
+  const ids = new Set(judged.map(({ id }) => id));
+  return rows.filter(({ id }) => ids.has(id));
 }

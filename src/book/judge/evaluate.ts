@@ -112,12 +112,9 @@ export async function evaluateCheckpoint(
     discount,
   });
   const ids = new Set(judged.rows.map(({ id }) => id));
-  const risked = riskRows(
-    whole.filter(({ id }) => ids.has(id)),
-    loaded.checkpoint.model,
-    loaded.rule.unit,
-  );
-  const kept = keptBy(risked, { setup, refused: evaluation.contenders[0]!.basis === "refused" });
+  const risked = riskRows(whole, loaded.checkpoint.model, loaded.rule.unit).filter(({ id }) => ids.has(id));
+  const refused = evaluation.contenders[0]!.basis === "refused" || risked.length === 0;
+  const kept = keptBy(risked, { setup, refused });
   return {
     ...{ evaluation, judged, setup, admitted },
     revision: loaded.checkpoint.revision.record,
