@@ -10,9 +10,11 @@ async function rewardLayout(layout: Layout) {
   return [metadata.chunkRows * 8, metadata.shardRows / metadata.chunkRows];
 }
 
-test("a compressed column has chunks of 64 KiB, 16 to a shard, unless another layout is stated", async () => {
+test("a compressed column has chunks of 64 KiB, 16 to a shard; each number has its default", async () => {
   expect(await rewardLayout({ codec: "zstd" })).toEqual([65_536, 16]);
   expect(await rewardLayout({ codec: "gzip" })).toEqual([65_536, 16]);
-  expect(await rewardLayout({ codec: "zstd", chunkBytes: 32_768 })).toEqual([32_768, 0]);
+  expect(await rewardLayout({ codec: "zstd", chunkBytes: 32_768 })).toEqual([32_768, 16]);
+  expect(await rewardLayout({ codec: "zstd", shardChunks: 4 })).toEqual([65_536, 4]);
+  expect(await rewardLayout({ codec: "zstd", chunkBytes: 32_768, shardChunks: 0 })).toEqual([32_768, 0]);
   expect(await rewardLayout({ codec: "none" })).toEqual([160_000, 0]);
 });

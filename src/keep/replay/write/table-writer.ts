@@ -31,7 +31,7 @@ export interface Layout {
   /** Bytes of a chunk before compression; about 1 MB by default, or 64 KiB of one that is compressed. */
   readonly chunkBytes?: number;
   /** Chunks per stored object; 0 (default) makes every chunk an object. With small chunks, 16 or more, which is the default
-   *  of compressed columns if neither number is stated. */
+   *  of compressed columns. */
   readonly shardChunks?: number;
 }
 
@@ -142,9 +142,8 @@ function columnWriter(
   }: { table: TableName; column: string; spec: ColumnSpec; options: TableOptions },
 ): ArrayWriter {
   const { codec = "none" } = layout;
-  const stated = layout.chunkBytes !== undefined || layout.shardChunks !== undefined;
-  const small = codec !== "none" && !stated && spec.dtype !== "string";
-  const { chunkBytes, shardChunks } = small ? COMPRESSED : layout;
+  const small = codec !== "none" && spec.dtype !== "string";
+  const { chunkBytes, shardChunks } = { ...(small ? COMPRESSED : {}), ...given(layout) } as Layout;
   const row = rowShape(spec, maxCandidates);
   const { dimension } = tableOf(table);
   const items = row.reduce((product, size) => product * size, 1);
