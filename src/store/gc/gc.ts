@@ -107,10 +107,18 @@ export async function withSurvey<T>(
     await survey.run(store);
     if (survey.findings.length > 0 && options.despiteDamage !== true) throw refused(root, survey.findings);
     return await work(survey, { paths, place });
+  } catch (error) {
+    // Why it failed tells more than that a bucket out of reach cannot be told of the end.
+    await place?.end().catch(() => undefined);
+    place = undefined;
+    throw error;
   } finally {
-    await place?.end();
-    lock?.release();
-    await store.close();
+    try {
+      await place?.end();
+    } finally {
+      lock?.release();
+      await store.close();
+    }
   }
 }
 
