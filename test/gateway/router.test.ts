@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { describe, expect, test } from "vitest";
 import { decisionRows } from "../../src/book/decisions/index.ts";
+import { readTranscript } from "../../src/book/rollouts/index.ts";
 import { explainCall } from "../../src/book/serve/index.ts";
 import { toLoggedRow, toRoutingRow } from "../../src/convert/routing-jsonl.ts";
 import { toJudgedRows } from "../../src/judge/index.ts";
@@ -101,6 +102,27 @@ describe("a router in the gateway's configuration", () => {
     expect([mixed.callCosts, mixed.rows[1]!.measures.cost]).toEqual([false, null]);
     expect(digestRows(logged)).toBe(digestRows(logged.map(({ costUsd: _, ...row }) => row)));
     expect(toLoggedRow(toRoutingRow(logged[0]!))).toMatchObject({ costUsd: logged[0]!.costUsd });
+  });
+
+  test("a decision costs what its rollout spends up to the next decision, calls that name a model included", async () => {
+    const [small, large] = [(10 * 1 + 4) / 1e6, (10 * 2 + 4) / 1e6];
+    const costsOf = async (models: readonly string[]) => {
+      const book = await bookOfRollout(models);
+      const { rows } = await decisionRows(book, { family: "router", unlabelled: "keep" });
+      const logged = (await collect(rows())).map((row) => ({ ...row, reward: 1 }));
+      const costs = toJudgedRows(logged, "task").rows.map(({ measures }) => measures.cost);
+      return { costs, total: (await readTranscript(book, "r-1")).totals.costUsd };
+    };
+    const once = await costsOf(["auto", "large"]);
+    expect(once).toEqual({ costs: [small + large], total: small + large });
+    // What was spent before the first decision is no consequence of it.
+    expect((await costsOf(["large", "auto", "large", "large", "auto", "small"])).costs).toEqual([
+      small + large + large,
+      small + small,
+    ]);
+    // A call that failed was not billed; one without a price leaves the sum unknown.
+    expect((await costsOf(["auto", "broken", "large"])).costs).toEqual([small + large]);
+    expect((await costsOf(["auto", "unpriced", "auto"])).costs).toEqual([null, small]);
   });
 
   test("says which calls a rollout has, and how to name one", async () => {
@@ -218,12 +240,20 @@ describe("a router in the gateway's configuration", () => {
 
 /** The book after a rollout `r-1` that asked for these models, one after the other. */
 async function bookOfRollout(models: readonly string[]) {
-  const { post, close, openAgain } = await routedGateway({ exploration: 0, table: { default: ["small"] } });
+  const names = ["small", "large", "broken"];
+  const priced = names.map((name, i) => [
+    name,
+    { upstream: "models", price: { prompt: 1 + i, completion: 4 } },
+  ]);
+  const { post, close, openAgain } = await routedGateway(
+    { exploration: 0, table: { default: ["small"] } },
+    { config: { models: { ...Object.fromEntries(priced), unpriced: { upstream: "models" } } } },
+  );
   const { body } = await post("/v1/rollouts", { id: "r-1", task: { id: "t" } });
   for (const model of models) {
     const request = { model, messages: [{ role: "user", content: "hello" }] };
     const answer = await post("/v1/chat/completions", request, { authorization: `Bearer ${body.apiKey}` });
-    expect(answer.status).toBe(200);
+    expect(answer.status).toBe(model === "broken" ? 503 : 200);
   }
   await post("/v1/rollouts/r-1/close", {});
   await close();

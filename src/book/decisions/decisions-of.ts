@@ -4,6 +4,7 @@ import type { ReadBlob, RolloutContent, StepStream } from "../../contract/index.
 import { decisionId, sessionOf } from "../../keep/admit/index.ts";
 import type { LoggedRow } from "../../learn/index.ts";
 import { seenBy } from "../rollouts/index.ts";
+import { stepCosts } from "./step-costs.ts";
 
 interface LabelledStream {
   readonly content: RolloutContent;
@@ -21,9 +22,11 @@ export async function decisionsOf(read: ReadBlob, from: LabelledStream): Promise
   const stream = content.streams[from.stream] as StepStream;
   const last = stream.steps.length - 1;
   const scores = content.scores.map(({ name, value, weight }) => [name, { value, weight }]);
+  const costOf = stepCosts(read, content, stream);
   const rows: LoggedRow[] = [];
   for (const [i, step] of stream.steps.entries()) {
     const seen = await seenBy(read, content, step);
+    const costUsd = await costOf(i, seen.costUsd);
     rows.push({
       id: decisionId(content.rolloutId, from.stream, i),
       chain: decisionId(content.rolloutId, from.stream, 0),
@@ -46,14 +49,9 @@ export async function decisionsOf(read: ReadBlob, from: LabelledStream): Promise
       terminal: i === last && content.ending.kind === "terminal",
       // Scores are of the whole rollout: they belong to its last decision.
       terms: i === last ? Object.fromEntries(scores) : {},
-      // A call that was tried elsewhere after a failure has several steps: its cost counts once.
-      ...(seen.costUsd === undefined ? {} : { costUsd: isLastOfCall(stream, i) ? seen.costUsd : 0 }),
+      ...(costUsd === undefined ? {} : { costUsd }),
       rewardFrom,
     });
   }
   return rows;
-}
-
-function isLastOfCall({ steps }: StepStream, i: number): boolean {
-  return steps[i + 1] === undefined || (steps[i + 1]!.call ?? 0) !== (steps[i]!.call ?? 0);
 }

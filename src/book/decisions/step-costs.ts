@@ -1,0 +1,36 @@
+/** What a rollout spent from each decision on: the calls from that of the decision up to that of the next one.
+ *  In: a content, one of its step streams. Out: US dollars a step. Calls before the first decision belong to none: they are no
+ *  consequence of a choice. */
+import { Call, type ReadBlob, type RolloutContent, type StepStream } from "../../contract/index.ts";
+import { readRecord } from "../../keep/admit/index.ts";
+
+/** The cost of a step, given that of its own call. Undefined: the cost of one of its calls is unknown. */
+type CostOfStep = (step: number, ownUsd: number | undefined) => Promise<number | undefined>;
+
+export function stepCosts(read: ReadBlob, { calls }: RolloutContent, { steps }: StepStream): CostOfStep {
+  // A call that was tried elsewhere after a failure has several steps: its cost counts once, at the last of them.
+  const lastOf = new Map(steps.map(({ call = 0 }, i) => [call, i]));
+  const deciding = [...lastOf.keys()].sort((a, b) => a - b);
+  const endOf = new Map(deciding.map((call, i) => [call, deciding[i + 1] ?? calls.length]));
+  return async (step, ownUsd) => {
+    const { call = 0 } = steps[step]!;
+    if (ownUsd === undefined) return undefined;
+    if (lastOf.get(call) !== step) return 0;
+    let spent = ownUsd;
+    for (const digest of calls.slice(call + 1, endOf.get(call))) {
+      const later = costOfLater(await readRecord(read, Call, digest));
+      if (later === undefined) return undefined;
+      spent += later;
+    }
+    return spent;
+  };
+}
+
+/** The gateway's status of a call whose client left: the upstream may have worked all the same. */
+const CLIENT_LEFT = 499;
+
+/** Of a call that named its model, or that another policy decided. Without a recorded cost, an error counts nothing, as in the
+ *  budget of a rollout: one refused call would leave the cost of the whole log unknown. */
+function costOfLater({ costUsd, response: { status = 200 } }: Call): number | undefined {
+  return costUsd ?? (status >= 400 && status !== CLIENT_LEFT ? 0 : undefined);
+}
