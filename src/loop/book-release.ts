@@ -1,5 +1,5 @@
-/** The policy that gateways on a book serve now, where the run itself has not released it: what its policies must not be worse
- *  than. In: a run. Out: that policy with its record, or a refusal where it cannot be compared in this run. */
+/** The policy that gateways on a book serve now, where it is not the last release of the run: what its policies must not be
+ *  worse than. In: a run. Out: that policy with its record, or a refusal where it cannot be compared in this run. */
 import { type Digest, RollbookError } from "../base/index.ts";
 import { restoreCheckpoint } from "../book/loop/index.ts";
 import { checkpointOf, newestRelease } from "../book/serve/index.ts";
@@ -8,27 +8,38 @@ import { splitOf } from "../learn/index.ts";
 import type { PolicyModel } from "../policy/index.ts";
 import { revisionsOf } from "./candidates.ts";
 import type { LoopConfig } from "./config.ts";
-import type { LoopWindow, RunState } from "./fold.ts";
+import { type LoopWindow, type RunState, servedAfter } from "./fold.ts";
 import type { RunContext } from "./stage-parts.ts";
 import type { LoopWorld } from "./world/index.ts";
 
 /** The family of the policies that a loop trains, and that gateways serve unless told. */
 export const POLICY_FAMILY = "router";
 
-export interface BookRelease {
+interface BookRelease {
   readonly revision: RevisionKey;
   /** The digest of its record. */
   readonly record: Digest;
 }
 
-/** Undefined where the book serves nothing, or a policy of this run. */
-export async function releasedElsewhere(
-  { book }: Pick<RunContext, "book">,
-  { windows }: RunState,
+/** Undefined where the book serves nothing, or what the run itself says that it serves. After a rollback, or a gate by hand,
+ *  the book may serve another policy of the run. */
+async function otherRelease(
+  { book, config, log }: RunContext,
+  state: RunState,
 ): Promise<BookRelease | undefined> {
   const revision = await newestRelease(book, POLICY_FAMILY);
-  const own = windows.flatMap(revisionsOf).some((each) => each.revision.digest === revision?.digest);
-  if (revision === undefined || own) return undefined;
+  const own = servedAfter(state, state.windows.length);
+  if (revision === undefined) {
+    if (own.kind === "revision" && config.gate.baseline === "released")
+      log(
+        `warning: ${own.revision.id} was rolled back, or no trusted key signed its release, and this book serves no release. ${config.run} compares with ${own.revision.id} nevertheless.`,
+      );
+    return undefined;
+  }
+  if (own.kind === "revision" && own.revision.digest === revision.digest) return undefined;
+  // A window that has not ended may have passed the gate already: its policy is the next that the run serves.
+  const open = state.windows.filter(({ final }) => final === undefined).flatMap(revisionsOf);
+  if (open.some((each) => each.revision.digest === revision.digest)) return undefined;
   const known = (await book.index())
     .ofKind(PolicyRevision.kind)
     .filter(({ family, fields }) => family === POLICY_FAMILY && fields.digest === revision.digest);
@@ -43,7 +54,7 @@ export async function planBaseline(
   state: RunState,
 ): Promise<BookRelease | undefined> {
   const { book, config, log, world } = context;
-  const served = await releasedElsewhere(context, state);
+  const served = await otherRelease(context, state);
   if (served === undefined) return undefined;
   const { id } = served.revision;
   const first = state.windows.length === 0;

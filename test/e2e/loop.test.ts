@@ -6,9 +6,12 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { describe, expect, it, vi } from "vitest";
 import { MAIN } from "../../bench/support/build.ts";
 import { systemClock } from "../../src/base/clock.ts";
+import { type Digest, digestJson } from "../../src/base/index.ts";
 import { useBook } from "../../src/book/open/index.ts";
+import { sealRollback } from "../../src/book/serve/seal-rollback.ts";
 import { GateVerdict } from "../../src/contract/index.ts";
 import { readRun } from "../../src/loop/run-loop.ts";
+import type { Served } from "../../src/serve/index.ts";
 import { readRecord } from "../../src/store/index.ts";
 import { Cli } from "../support/cli.ts";
 import { statusOf, withLoop } from "../support/loop-runs.ts";
@@ -85,10 +88,7 @@ describe("rollbook run on the simulator", () => {
       "this book serves loop-w1. second releases a policy only if it is not worse than loop-w1",
     );
     expect(JSON.parse(out).windows[0]).toMatchObject({ baseline: "loop-w1" });
-    const verdict = await useBook(cli.book, { mode: "read" }, async (book) => {
-      const { windows: judged } = await readRun(book, "second");
-      return readRecord(book.store, GateVerdict, judged[0]!.need("judged").envelope.verdict!);
-    });
+    const verdict = await verdictOf(cli.book, "second", 1);
     expect(verdict.baseline).toMatchObject({ kind: "policy", revision: { id: "loop-w1" } });
     await cli.ok("verify");
     const others = { ...UNEQUAL, run: "third", windows: 1, split: { ...UNEQUAL.split, unit: "session" } };
@@ -100,7 +100,73 @@ describe("rollbook run on the simulator", () => {
     const told = await cli.run(`run start --config ${writeConfig(cli.folder, stated, "third.yaml")}`);
     expect([told.code, told.err]).toEqual([0, expect.stringContaining("third does not compare with it")]);
   }, 60_000);
+
+  it("compares with what the book serves after a rollback of its own release", async () => {
+    const { cli, config } = withLoop({ ...UNEQUAL, windows: 2 });
+    const { windows } = await statusOf(cli, `start --config ${config}`);
+    expect(windows.map(({ serves }) => serves)).toEqual(["loop-w1", "loop-w2"]);
+    await rollBack(cli.book, (await verdictOf(cli.book, "loop", 2)).candidates[0]!.router.digest);
+    writeConfig(cli.folder, { ...UNEQUAL, windows: 3 });
+    const third = await statusOf(cli, `resume --config ${config}`);
+    expect(third.windows[2]).toMatchObject({ collectedBy: "loop-w2", baseline: "loop-w1" });
+    const { baseline } = await verdictOf(cli.book, "loop", 3);
+    expect(baseline).toMatchObject({ kind: "policy", revision: { id: "loop-w1" } });
+    await cli.ok("verify");
+  }, 60_000);
+
+  it("compares with a policy of its own that it refused and a gate by hand passed", async () => {
+    const strict = { ...UNEQUAL, gate: { alpha: 1e-12 } };
+    const { cli, config } = withLoop({ ...strict, windows: 1 });
+    const { windows } = await statusOf(cli, `start --config ${config}`);
+    expect(windows[0]).toMatchObject({ state: "kept", serves: "behaviour" });
+    const candidate = join(cli.book, "loop", "loop", "window-1");
+    await cli.ok(
+      `gate --candidate ${candidate} --baseline behaviour --quality-only --exploration 0.02 --epsilon-quality 0.3`,
+    );
+    writeConfig(cli.folder, { ...strict, windows: 2 });
+    const second = await statusOf(cli, `resume --config ${config}`);
+    expect(second.windows[1]).toMatchObject({ collectedBy: "behaviour", baseline: "loop-w1" });
+    const { baseline } = await verdictOf(cli.book, "loop", 2);
+    expect(baseline).toMatchObject({ kind: "policy", revision: { id: "loop-w1" } });
+  }, 60_000);
+
+  it("tells if a rollback has left no release, and compares with the last one", async () => {
+    const { cli, config } = withLoop({ ...UNEQUAL, windows: 1 });
+    await cli.ok(`run start --config ${config}`);
+    await rollBack(cli.book, (await verdictOf(cli.book, "loop", 1)).candidates[0]!.router.digest);
+    writeConfig(cli.folder, { ...UNEQUAL, windows: 2 });
+    const { code, err } = await cli.run(`run resume --config ${config}`);
+    expect([code, err]).toEqual([
+      0,
+      expect.stringContaining("this book serves no release. loop compares with loop-w1"),
+    ]);
+    const { baseline } = await verdictOf(cli.book, "loop", 2);
+    expect(baseline).toMatchObject({ kind: "policy", revision: { id: "loop-w1" } });
+  }, 60_000);
 });
+
+function verdictOf(root: string, run: string, window: number): Promise<GateVerdict> {
+  return useBook(root, { mode: "read" }, async (book) => {
+    const { windows } = await readRun(book, run);
+    return readRecord(book.store, GateVerdict, windows[window - 1]!.need("judged").envelope.verdict!);
+  });
+}
+
+/** As a gateway does when the outcomes of a released router are worse than those before it. */
+async function rollBack(root: string, router: Digest): Promise<void> {
+  const served = (digest: Digest) => ({ digest, router: {} }) as Served;
+  await useBook(root, {}, (book) =>
+    sealRollback(book, {
+      ...{ from: served(router), to: served(digestJson("test.router", "before")), family: "router" },
+      evidence: {
+        ...{ alpha: 0.05, margin: 0, range: { low: 0, high: 1 }, comparedWith: "record", harm: true },
+        ...{ pairs: 1, fresh: 0, before: 1, difference: -1, upper: -0.1, clipped: 0, waiting: 0 },
+        ...{ terms: Float64Array.of(-1), ids: [["new/0/0", "old/0/0"]] },
+      },
+      atMs: book.clock.nowMs(),
+    }),
+  );
+}
 
 describe("a run that compares several learners", () => {
   it("releases the best that passes, tells another run of it, and does the same after a kill and from the book alone", async () => {
@@ -130,7 +196,11 @@ describe("a run that compares several learners", () => {
     await startAndKill(again.cli, again.config);
     const { windows: before } = await statusOf(again.cli, `resume --config ${again.config}`);
     expect(before[0]).toMatchObject({ state: "released", serves: first!.serves });
-    const second = writeConfig(again.cli.folder, { ...SMALL, run: "second", windows: 1 }, "second.yaml");
+    const second = writeConfig(
+      again.cli.folder,
+      { ...SMALL, world: UNEQUAL.world, run: "second", windows: 1 },
+      "second.yaml",
+    );
     const { err } = await again.cli.run(`run start --config ${second}`);
     expect(err).toContain(`this book serves ${first!.serves}. second releases a policy only if`);
     for (const gone of [join(again.cli.book, "loop"), join(again.cli.folder, "replay")])

@@ -75,7 +75,7 @@ async function rerunLoop(
   return parseJson(canonicalize({ schema: "rollbook.loop-result.v1", run, windows, digest }));
 }
 
-/** What another run released before is no input of the run. */
+/** What the book served besides the releases of the run is no input of the run. */
 function requireOwnBaseline(folder: string): void {
   const { windows } = parseJson(readFileSync(join(folder, LOOP_RESULT), "utf8")) as unknown as LoopStatus;
   const judged = windows.find(({ baseline }) => baseline !== undefined);
@@ -83,7 +83,7 @@ function requireOwnBaseline(folder: string): void {
   throw new RollbookError(
     "not-repeatable",
     { window: judged.window, baseline: judged.baseline },
-    `window ${judged.window} was judged against ${judged.baseline}, which another run had released into its book: the run cannot be repeated from its own inputs. \`rollbook verify\` checks the pack.`,
+    `window ${judged.window} was judged against ${judged.baseline}, which its book served and which was not the last release of the run: the run cannot be repeated from its own inputs. \`rollbook verify\` checks the pack.`,
   );
 }
 
