@@ -2,7 +2,7 @@
  *  In: a configuration, a window. Out: their names and folders; what the gate finds of them. A single learner has no name
  *  of its own: its revision is called after the window. */
 import { join } from "node:path";
-import { type Digest, isRollbookError, parseId } from "../base/index.ts";
+import { type Digest, given, isRollbookError, parseId } from "../base/index.ts";
 import {
   evaluateCheckpoint,
   type GateRequest,
@@ -56,7 +56,8 @@ interface JudgedCandidates {
   readonly verdict?: Sealed<GateVerdict>;
 }
 
-/** Rows that cannot judge refuse the policies, as a gate does; everything else stops the run. */
+/** Rows that cannot judge refuse the policies, as a gate does, and so does a rule that does not fit the rows: a run keeps its
+ *  rule, and would stop at every resume. Everything else stops the run. */
 export async function judgeCandidates(
   book: BookOnDisk,
   candidates: readonly WindowCandidate[],
@@ -69,9 +70,15 @@ export async function judgeCandidates(
     const { verdict } = await gateCheckpoints(book, { ...judge, ...gate, candidates: folders });
     return { step: stepOf(candidates, verdict.record, estimates), verdict };
   } catch (error) {
-    if (!isRollbookError(error, "empty-split") && !isRollbookError(error, "too-few-units")) throw error;
-    return { step: { state: "judged", outcome: "refuse", reasons: [error.message] } };
+    return { step: { state: "judged", outcome: "refuse", reasons: [reasonOf(error)] } };
   }
+}
+
+function reasonOf(error: unknown): string {
+  if (isRollbookError(error, "empty-split") || isRollbookError(error, "too-few-units")) return error.message;
+  if (isRollbookError(error, "bad-rule"))
+    return `${error.message} A run keeps its configuration: start another run, under another name.`;
+  throw error;
 }
 
 async function estimateOf(
@@ -91,7 +98,7 @@ async function estimateOf(
 /** Without the verdict's digest, which the stage adds. */
 function stepOf(
   candidates: readonly WindowCandidate[],
-  { candidates: judged, outcome, passed }: GateVerdict,
+  { candidates: judged, outcome, passed, rule }: GateVerdict,
   estimates: readonly JudgedStep["estimate"][],
 ): JudgedStep {
   const best = Math.max(
@@ -99,7 +106,7 @@ function stepOf(
     judged.findIndex(({ revision }) => revision.digest === passed?.digest),
   );
   const estimate = estimates[best];
-  const facts = { state: "judged", outcome, ...(estimate === undefined ? {} : { estimate }) } as const;
+  const facts = { state: "judged", outcome, ...given({ estimate, discount: rule.discount }) } as const;
   if (candidates.length === 1) return { ...facts, reasons: judged[0]!.reasons };
   const named = judged.map((each, i) => ({ ...each, learner: candidates[i]!.learner.kind }));
   return {

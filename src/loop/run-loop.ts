@@ -12,6 +12,7 @@ import type { LoopConfig } from "./config.ts";
 import { holdRun, loopFolder, type Tell } from "./control.ts";
 import { foldRun, LoopWindow, type RunState, servedAfter } from "./fold.ts";
 import { LoopMetrics } from "./loop-metrics.ts";
+import { requireBounds } from "./run-warnings.ts";
 import type { RunContext, StageEnd, WindowStages } from "./stage-parts.ts";
 import { routerStages } from "./stages.ts";
 import { tokenStages } from "./tokens/index.ts";
@@ -148,6 +149,7 @@ function checkBegun({ run, windows }: RunState, { how, config, book }: RunReques
 /** What must hold before the first record of a run. */
 function checkBeginning({ config }: RunContext, stages: WindowStages): void {
   requireTasks(stages, config.rollouts / config.samples, false);
+  requireBounds(config);
 }
 
 /** The agent may be corrected in the middle of a run: the run goes on, and its user is told what that means. */

@@ -1,5 +1,6 @@
-/** What a loop tells its user about a run that goes on all the same. In: the run. Out: lines of its log. */
-import { plural } from "../base/index.ts";
+/** What a loop tells its user about a run that goes on all the same. In: the run. Out: lines of its log. Refuses a run that could
+ *  never release a policy. */
+import { plural, RollbookError } from "../base/index.ts";
 import { readsChains } from "../book/train/index.ts";
 import { DEFAULT_DISCOUNT } from "../learn/index.ts";
 import type { LoopConfig } from "./config.ts";
@@ -9,10 +10,27 @@ import type { RunContext } from "./stage-parts.ts";
 export function noteChains({ config, log }: RunContext, chains: number): void {
   if (chains === 0) return;
   const discount = judgedDiscount(config) ?? DEFAULT_DISCOUNT;
+  const { method } = config.gate;
+  if (discount > 0 && method !== "student-t")
+    log(
+      `warning: ${plural(chains, "rollout")} with more than one decision, and gate.method: ${method} has no bounds for whole rollouts: the gate will refuse every policy of this run. Stop it with \`rollbook run stop\`, and start another run with gate.method: student-t or discount: 0.`,
+    );
   log(
     discount === 0
       ? `note: ${plural(chains, "rollout")} with more than one decision. Each decision learns from its own reward and is judged by it (discount: 0).`
       : `note: ${plural(chains, "rollout")} with more than one decision. Each decision learns from the return from there on (discount ${discount}), and the gate judges whole rollouts. That takes more rollouts for every further decision: to keep one decision a rollout, ask for the route in the first call and name the model that answered (header x-rollbook-model) in later ones.`,
+  );
+}
+
+/** Before a run begins: a stated discount judges whole rollouts, also those of one decision. */
+export function requireBounds(config: LoopConfig): void {
+  const { method } = config.gate;
+  const discount = judgedDiscount(config) ?? 0;
+  if (method === "student-t" || discount === 0) return;
+  throw new RollbookError(
+    "no-bounds",
+    { method, discount },
+    `gate.method: ${method} has no bounds for whole rollouts (discount ${discount}), so the gate would refuse every policy. Use gate.method: student-t, or state discount: 0.`,
   );
 }
 

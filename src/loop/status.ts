@@ -48,7 +48,8 @@ export function windowStatus(window: LoopWindow): WindowStatus {
     ...given({ behaviourValue: planned.value, optimum: planned.best, baseline: planned.baseline?.id }),
     ...(scored === undefined ? {} : { rows: scored.rows, rewardMean: scored.rewardMean }),
     ...(judged === undefined ? {} : { outcome: judged.outcome, reasons: judged.reasons }),
-    ...given({ estimate: judged?.estimate, candidates: candidateStatus(window) }),
+    ...given({ estimate: judged?.estimate, discount: judged?.discount }),
+    ...given({ candidates: candidateStatus(window) }),
     ...(final === undefined
       ? {}
       : {

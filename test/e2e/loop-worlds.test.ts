@@ -41,6 +41,15 @@ describe("a configuration", () => {
     expect(await cli.run(`run status --config ${config}`)).toMatchObject({ code: 1 });
   });
 
+  it("whose gate has no bounds for the discount that it states is refused before the run is recorded", async () => {
+    const gate = { method: "empirical-bernstein" };
+    const { cli, config } = withLoop({ ...SMALL, gate, discount: 0.9 });
+    const { code, err } = await cli.run(`run start --config ${config}`);
+    expect([code, err]).toEqual([1, expect.stringContaining("[no-bounds]")]);
+    expect(err).not.toContain("run resume");
+    expect((await statusOf(cli, `status --config ${config}`)).windows).toEqual([]);
+  });
+
   it("that asks for more tasks than there are is refused before the run is recorded, and its name stays free", async () => {
     const { cli, config } = withLoop({ ...SMALL, windows: 1, rollouts: 40 });
     const { code, err } = await cli.run(`run start --config ${config}`);
@@ -122,17 +131,25 @@ describe("rollbook run with an agent of the user's", () => {
   it.each([
     [
       "teach every one of its decisions",
-      { kind: "ucb" },
+      { learner: { kind: "ucb" } },
+      1,
       /note: 12 rollouts with more than one decision. Each .* the return from there on \(discount 1\), and the gate judges whole/,
     ],
     [
       "teach a learner of chains at its own discount",
-      { kind: "cql", discount: 0.9, steps: 20 },
+      { learner: { kind: "cql", discount: 0.9, steps: 20 } },
+      0.9,
       /\(discount 0\.9\), and the gate judges whole/,
+    ],
+    [
+      "are refused by a gate that has no bounds for them, and the run goes on",
+      { learner: { kind: "ucb" }, gate: { method: "empirical-bernstein" } },
+      undefined,
+      /warning: 12 rollouts .* start another run with gate\.method: student-t or discount: 0.*not offered for chains.* start another run, under/s,
     ],
   ])(
     "several calls of one rollout %s",
-    async (_, learner, told) => {
+    async (_, change, discount, told) => {
       const upstream = await ScriptedUpstream.open();
       upstream.otherwise = json({
         choices: [{ message: { role: "assistant", content: "strong" }, finish_reason: "stop" }],
@@ -160,9 +177,12 @@ describe("rollbook run with an agent of the user's", () => {
         );
         const world = { kind: "agent", agent: "agent.mjs", tasks: "tasks.jsonl", gateway: "gateway.yaml" };
         const split = { unit: "task", shares: [0.5, 0, 0.5] };
-        const config = writeConfig(cli.folder, { ...SMALL, windows: 1, world, learner, split });
-        const { code, err } = await cli.run(`run start --config ${config}`);
-        expect([code, err]).toEqual([0, expect.stringMatching(told)]);
+        const config = writeConfig(cli.folder, { ...SMALL, windows: 1, world, split, ...change });
+        const { code, err, out } = await cli.run(`run start --config ${config}`);
+        expect([code, err + out]).toEqual([0, expect.stringMatching(told)]);
+        const { windows } = await statusOf(cli, `status --config ${config}`);
+        expect(windows[0]).toMatchObject({ state: "kept", serves: "behaviour" });
+        expect(windows[0]!.discount).toBe(discount);
       } finally {
         await upstream.close();
       }

@@ -32,7 +32,7 @@ interface LoopFlags extends BookFlags {
 /** Errors of a run that did not begin to work, and errors that say themselves how to go on. */
 const REFUSALS: readonly string[] = [
   ...["run-exists", "run-busy", "loop-changed", "read-only"],
-  ...["window-failing", "window-empty", "too-few-tasks", "other-release"],
+  ...["window-failing", "window-empty", "too-few-tasks", "other-release", "no-bounds"],
 ];
 
 const CONFIG_HELP = "the loop's configuration in YAML (docs/loop.md)";

@@ -53,7 +53,7 @@ const step = z.discriminatedUnion("state", [
     router: revisionKey,
     /** Releases before this window. */
     releases: count,
-    /** What gateways on the book serve, where this run did not release it: the window is judged against it. */
+    /** What gateways on the book serve, where it is not the last release of the run: the window is judged against it. */
     baseline: z.optional(revisionKey),
     value: exactValue,
     best: exactValue,
@@ -96,6 +96,9 @@ const step = z.discriminatedUnion("state", [
     /** Of the verdict without times; absent where too few rows were left to judge by. */
     verdict: z.optional(digest),
     estimate: rewardEstimate,
+    /** Where whole rollouts were judged: the worth of a reward one decision later. Estimates are then returns of a rollout;
+     *  without it, rewards of a decision. */
+    discount: z.optional(probability),
     /** Where several learners are compared: what the gate found of each. Outcome, reasons and estimate above are of the
      *  best that passed, else of all. */
     candidates: z.optional(

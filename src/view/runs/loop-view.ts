@@ -23,15 +23,18 @@ export interface WindowStatus {
   /** Who collected, and what that is exactly worth where it is known. */
   readonly collectedBy: string;
   readonly behaviourValue?: number;
-  /** The policy that another run released, which this window is judged against. */
+  /** The policy that this window is judged against, where it is not the last release of the run. */
   readonly baseline?: string;
-  /** What the log says of the new policy: the return of a rollout, with `discount: 0` the reward of a decision. */
+  /** What the log says of the new policy: the mean reward of a decision. Where `discount` stands, the mean return of a
+   *  rollout; of a model that is trained on tokens, its mean reward. */
   readonly estimate?: {
     readonly value: number;
     readonly low: number;
     readonly high: number;
     readonly level?: number;
   };
+  /** Where whole rollouts of several decisions were judged: the worth of a reward one decision later. */
+  readonly discount?: number;
   /** Where several learners are compared. */
   readonly candidates?: readonly CandidateStatus[];
   readonly outcome?: "pass" | "refuse";
@@ -123,11 +126,16 @@ export function transitionFacts(row: WindowStatus): string {
     collecting: plural(row.rollouts, "rollout"),
     sealed: plural(row.rollouts, "rollout"),
     scored: `${row.rows} rows to train from, observed reward ${number(row.rewardMean)} a rollout`,
-    judged: `${row.outcome}, estimate ${interval(row.estimate)}`,
+    judged: `${row.outcome}, estimate ${interval(row.estimate)}${returnOf(row)}`,
     released: `${row.serves}${worth(row.servedValue)}`,
     kept: `${row.serves}${worth(row.servedValue)}`,
   };
   return facts[row.state] ?? "";
+}
+
+/** A window of single decisions has no discount: a rollout of one decision has one reward. */
+function returnOf({ estimate, discount }: WindowStatus): string {
+  return estimate === undefined || discount === undefined ? "" : ` a rollout, at discount ${discount}`;
 }
 
 function worth(value: number | undefined): string {
