@@ -83,7 +83,7 @@ export function gatePolicies(rows: readonly JudgedRow[], options: GateOptions): 
     ...(rule.epsilonCost === null ? [] : ["cost" as const]),
   ];
   if (!asked.every((measure) => data.measures.includes(measure))) throw noCost(rows);
-  const faults = checkData(rows).flatMap(({ severity, message }) =>
+  const faults = checkData(rows, rule.discount).flatMap(({ severity, message }) =>
     severity === "refuse" ? [`the log: ${message}`] : [],
   );
   const against = baseline === "behaviour" ? undefined : data.target(routed(routerOf(baseline)));

@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { corridorValues, corridorWalks, loggedRow } from "../../test/support/chain-world.ts";
 import { refusalOf } from "../../test/support/refusal-of.ts";
 import { digestJson } from "../base/digest.ts";
-import { rngFrom } from "../base/rng.ts";
+import { type Rng, rngFrom } from "../base/rng.ts";
 import type { LoggedRow } from "../learn/index.ts";
 import { type DecisionPolicy, parseStaticTable } from "../policy/index.ts";
 import { evaluatePolicy, toJudgedRows, totalRewardRows } from "./evaluate/index.ts";
@@ -138,6 +138,67 @@ describe("the gate on chains", () => {
     expect(logged.values.reward!.intervals[1]!.corrected).toBe(true);
   });
 
+  it("finds no certainty in rollouts that never failed, though their steps earn different rewards", () => {
+    const rng = rngFrom(3);
+    // Sums of 0.1, 0.7 and 0.2 in two orders: 1, and 1 less a bit.
+    const never = twoSteps(
+      300,
+      (first) =>
+        [
+          [0.1 + 0.7, 0.2],
+          [0.1, 0.7 + 0.2],
+        ][first]!,
+      rng,
+    );
+    const judged = gate(never, 1, { discount: 1 });
+    expect(judged).toMatchObject({ outcome: "refuse", checks: [] });
+    expect(judged.reasons.join()).toMatch(/the outcome is always (1|0\.9+) \(600 rows\)/);
+    const [behaviour] = evaluatePolicy(toJudgedRows(never, "task").rows, {
+      ...{ setup: walker(1), discount: 1, rng: rngFrom(1) },
+    }).contenders.filter(({ name }) => name === "behaviour");
+    expect(behaviour!.values.reward!.intervals[1]!.low).toBe(Number.NEGATIVE_INFINITY);
+  });
+
+  it("takes a stated range for that of a return, and refuses returns outside it", () => {
+    const never = twoSteps(300, () => [1, 1], rngFrom(3));
+    const stated = { discount: 1, epsilonQuality: 0.01 };
+    const judged = gate(never, 1, { ...stated, ranges: { quality: { low: 0, high: 2 } } });
+    // An unseen failure of a whole rollout: R·ln 20·(ΣW²/ΣW)/n, with W = |w − 1| of 3 for a quarter of them and 1 for the rest.
+    expect(judged.outcome).toBe("refuse");
+    expect(judged.checks[0]!.bound!).toBeCloseTo((-2 * Math.log(20) * 2) / 300, 2);
+    const wider = gate(never, 1, { ...stated, ranges: { quality: { low: 0, high: 4 } } });
+    expect(wider.checks[0]!.bound! / judged.checks[0]!.bound!).toBeCloseTo(2, 2);
+    const outside = { ranges: { quality: { low: 0, high: 1 } } };
+    const refused = refusalOf(() => gate(never, 1, { ...stated, ...outside }));
+    expect(refused.message).toMatch(
+      /decision t0\/0\/0: reward 2 of its whole rollout is outside the stated range 0 … 1\. .*--quality-range/,
+    );
+    const evaluated = refusalOf(() =>
+      evaluatePolicy(toJudgedRows(never, "task").rows, {
+        ...{ setup: walker(1), discount: 1, rng: rngFrom(1), ...outside },
+      }),
+    );
+    expect(evaluated.code).toBe("range-broken");
+  });
+
+  it("passes no policy that fails rarely, where few rollouts show it", () => {
+    // Right twice fails in 2 of 100 rollouts, left twice never: the margin is 0.01. Without unseen failures 1 of 10 passed.
+    const rng = rngFrom(11);
+    const passed = Array.from({ length: 40 }, () => {
+      const rows = twoSteps(
+        400,
+        (a, b) => [0, rng.float() < (a !== b ? 0.3 : a === 1 ? 0.02 : 0) ? 0 : 1],
+        rng,
+      );
+      const [judged] = gatePolicies(toJudgedRows(rows, "task").rows, {
+        ...{ rng: rngFrom(1), rule: { ...rule, discount: 1, epsilonQuality: 0.01 } },
+        ...{ candidates: [walker(1)], baseline: { policy: undefined, table, floor: 0.5, exploration: 0 } },
+      });
+      return judged!.outcome;
+    }).filter((outcome) => outcome === "pass");
+    expect(passed).toEqual([]);
+  });
+
   it("refuses many walks of few tasks, and counts the tasks", () => {
     const judged = gate(
       inTasks(walks, (walk) => `${walk % 5}`),
@@ -156,6 +217,25 @@ describe("the gate on chains", () => {
     expect(refused.message).toMatch(/not offered for chains.*student-t/);
   });
 });
+
+/** Rollouts of two even choices, with the rewards that these give. */
+function twoSteps(
+  count: number,
+  rewardsOf: (first: number, second: number) => readonly number[],
+  rng: Rng,
+): LoggedRow[] {
+  return Array.from({ length: count }, (_, i) => {
+    const choices = [rng.below(2), rng.below(2)] as const;
+    const rewards = rewardsOf(...choices);
+    return choices.map((chosen, step) =>
+      loggedRow({
+        ...{ id: `t${i}/0/${step}`, chain: `t${i}/0/0`, task: `t${i}`, session: `t${i}`, chosen },
+        context: { prompt: "", fields: { step, before: step === 0 ? 2 : choices[0] } },
+        ...{ reward: rewards[step]!, terminal: step === 1 },
+      }),
+    );
+  }).flat();
+}
 
 function inTasks(rows: readonly LoggedRow[], taskOf: (walk: number) => string): LoggedRow[] {
   return rows.map((row) => ({ ...row, task: taskOf(Number(row.task.slice("walk-".length))) }));

@@ -117,7 +117,9 @@ describe("episodes on the command line", () => {
     );
     const policy = join(cli.folder, "bc");
     await cli.run(`train bc --data ${data} --unit decision --out ${policy} --id bc`);
-    const judge = `evaluate --data ${data} --checkpoint ${policy} --discount 1 --exploration 1`;
+    const unstated = `evaluate --data ${data} --checkpoint ${policy} --discount 1 --exploration 1`;
+    expect((await cli.run(unstated)).err).toMatch(/the outcome is always 1 .*state the range of outcomes/);
+    const judge = `${unstated} --quality-range 0..1`;
     const [found] = await cli.json(judge);
     expect(found).toMatchObject({ chains: { horizon: 2 }, data: { unlabelled: 80 } });
     expect(worthOf(found, "behaviour")).toBe(1);
@@ -125,5 +127,25 @@ describe("episodes on the command line", () => {
     expect((await cli.run(judge)).out).toMatch(
       /80 unlabelled\nwhole rollouts: \d+, the longest with 2 decisions; values are returns/,
     );
+  });
+
+  it("target probabilities judge decisions by their own rewards, say so, and take no discount", async () => {
+    const cli = new Cli();
+    const rows = lateRewards(600);
+    const data = write(cli, rows);
+    const target = join(cli.folder, "target.csv");
+    writeFileSync(target, ["decision_id,left,right", ...rows.map(({ id }) => `${id},0.5,0.5`)].join("\n"));
+    const judge = `evaluate --data ${data} --target-probabilities ${target}`;
+    const { out } = await cli.run(judge);
+    expect(out).toMatch(
+      /^rollouts have several decisions: values are rewards of single decisions, .*\n1 200 rows/,
+    );
+    expect((await cli.json(judge))[0]).toMatchObject({ rows: 1200, chained: true });
+    expect(await cli.run(`${judge} --discount 0.9`)).toMatchObject({
+      ...{
+        code: 2,
+        err: expect.stringMatching(/judges each decision by its own reward.*Leave --discount out/),
+      },
+    });
   });
 });

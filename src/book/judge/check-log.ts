@@ -1,7 +1,7 @@
 /** Faults of a decision log that no interval knows of: repeated rows, constant rewards, outliers, drift, wrong propensities.
  *  In: a source of decisions. Out: the findings, by logging order of the rows. Unlabelled decisions are counted. */
 import { checkData, type DataFinding, toJudgedRows } from "../../judge/index.ts";
-import type { SplitUnit } from "../../learn/index.ts";
+import { DEFAULT_DISCOUNT, hasChains, type SplitUnit } from "../../learn/index.ts";
 import { type DecisionSource, requireDecisions, viewDecisions } from "../decisions/index.ts";
 
 export interface LogCheck {
@@ -22,6 +22,6 @@ export async function checkLog(
     rows: rows.length,
     units: new Set(rows.map(({ unit }) => unit)).size,
     unlabelled,
-    findings: checkData(rows),
+    findings: checkData(rows, hasChains(ordered) ? DEFAULT_DISCOUNT : undefined),
   };
 }

@@ -99,7 +99,7 @@ export async function gateCheckpoints(source: DecisionSource, request: GateReque
   });
   if (book !== undefined)
     await makeSealer(book.store, book.signer).add({ envelope: verdict, blobs: [...beside, verdict] });
-  const findings = checkData(judged.rows);
+  const findings = checkData(judged.rows, discount);
   const unrecorded = book === undefined ? [] : await unrecordedIn(book, candidates);
   return { verdict, sealed: book !== undefined, judged, findings, admitted, unrecorded };
 }

@@ -1,7 +1,9 @@
 import { describe, expect, it } from "vitest";
+import { loggedRow } from "../../../test/support/chain-world.ts";
 import { BETTER, rareLog, WORSE } from "../../../test/support/rare-worlds.ts";
 import { rngFrom } from "../../base/rng.ts";
 import { checkData } from "./data-check.ts";
+import { toJudgedRows } from "./judged-row.ts";
 
 const clean = rareLog({ ...BETTER[0]!, rows: 600 }, 1);
 const kinds = (rows: typeof clean) => checkData(rows).map(({ kind }) => kind);
@@ -30,6 +32,38 @@ describe("duplicates", () => {
 
   it("within one unit are no finding: the unit counts once", () => {
     expect(kinds([...clean, ...clean.map((row) => ({ ...row, id: `${row.id}-b` }))])).toEqual([]);
+  });
+});
+
+describe("sessions of rollouts that are units of their own", () => {
+  /** Sixty sessions, hard or easy, of ten rollouts of two decisions; the last one earns. */
+  const rng = rngFrom(3);
+  const rows = Array.from({ length: 600 }, (_, i) => {
+    const hard = Math.floor(i / 10) % 2 === 0;
+    return [0, 1].map((step) =>
+      loggedRow({
+        ...{ id: `r${i}/0/${step}`, chain: `r${i}/0/0`, task: `r${i}`, session: `s${Math.floor(i / 10)}` },
+        ...{ chosen: rng.below(2), context: { prompt: "", fields: { rollout: i } }, terminal: step === 1 },
+        reward: step === 1 && rng.float() < (hard ? 0.1 : 0.9) ? 1 : 0,
+      }),
+    );
+  }).flat();
+  const judged = toJudgedRows(rows, "task").rows;
+
+  it("are found where chains are judged: their returns go together", () => {
+    const [found, ...others] = checkData(judged, 1);
+    expect(others).toEqual([]);
+    expect(found).toMatchObject({ kind: "sessions", severity: "refuse" });
+    expect(found!.message).toMatch(/^rewards of one session go together \(540 rollouts that follow another/);
+    expect(checkData(toJudgedRows(rows, "session").rows, 1)).toEqual([]);
+  });
+
+  it("of one return are said to have it, though their rewards differ", () => {
+    const constant = judged.map((row, i) => ({ ...row, reward: i % 2 }));
+    expect(checkData(constant, 1)).toMatchObject([
+      { kind: "constant-reward", message: expect.stringMatching(/the reward is always 1 \(600 times\)/) },
+    ]);
+    expect(checkData(constant)).toEqual([]);
   });
 });
 

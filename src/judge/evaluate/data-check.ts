@@ -5,6 +5,7 @@
  *  intervals too narrow: the gate refuses such a log, and an evaluation certifies nothing. Others are warnings. */
 import { armsOf } from "../../learn/index.ts";
 import { CERTAIN_LOG, quantile } from "../ope/index.ts";
+import { rowsOfReturns } from "./chains.ts";
 import type { JudgedRow } from "./judged-row.ts";
 import { sessionDependence } from "./session-check.ts";
 
@@ -25,11 +26,14 @@ export interface DataFinding {
 /** Tests here are many and run on every log: z-scores beyond this occur by chance in about 1 of 150 000. */
 const FAR = 4.5;
 
-export function checkData(rows: readonly JudgedRow[]): DataFinding[] {
+/** `discount`: where whole chains are judged, the worth of a reward one decision later. What is asked of outcomes is then asked
+ *  of returns. */
+export function checkData(rows: readonly JudgedRow[], discount?: number): DataFinding[] {
+  const outcomes = discount === undefined ? rows : rowsOfReturns(rows, discount);
   return [
     ...duplicates(rows),
-    ...sessions(rows),
-    ...constantReward(rows),
+    ...sessions(rows, outcomes),
+    ...constantReward(outcomes),
     ...propensities(rows),
     ...outliers(rows),
     ...heavyTails(rows),
@@ -112,11 +116,12 @@ function agreement(
   return { pairs, agree, z: variance === 0 ? 0 : (agree - expected) / Math.sqrt(variance) };
 }
 
-/** Decisions of one session as units of their own. */
-function sessions(rows: readonly JudgedRow[]): DataFinding[] {
-  const dependence = sessionDependence(rows, FAR);
+/** Decisions or chains of one session as units of their own. */
+function sessions(rows: readonly JudgedRow[], outcomes: readonly JudgedRow[]): DataFinding[] {
+  const dependence = sessionDependence(rows, { outcomes, far: FAR });
   if (dependence === undefined) return [];
   const { kind, pairs, z } = dependence;
+  const counted = kind === "rewards" && outcomes.length < rows.length ? "rollouts" : "decisions";
   const what =
     kind === "choices"
       ? "decisions repeat the choice before them in their session more often than their probabilities allow"
@@ -125,7 +130,7 @@ function sessions(rows: readonly JudgedRow[]): DataFinding[] {
     found(
       "sessions",
       "refuse",
-      `${what} (${pairs} decisions that follow another, z = ${z.toFixed(1)}): they are not independent, and intervals would be too narrow. Group them: train with --unit session, or give a session one task id.`,
+      `${what} (${pairs} ${counted} that follow another, z = ${z.toFixed(1)}): they are not independent, and intervals would be too narrow. Group them: train with --unit session, or give a session one task id.`,
     ),
   ];
 }
@@ -137,7 +142,7 @@ function constantReward(rows: readonly JudgedRow[]): DataFinding[] {
     found(
       "constant-reward",
       "warn",
-      `the reward is ${first.reward} in all ${rows.length} rows: the log cannot tell policies apart. Check where rewards come from.`,
+      `the reward is always ${first.reward} (${rows.length} times): the log cannot tell policies apart. Check where rewards come from.`,
     ),
   ];
 }

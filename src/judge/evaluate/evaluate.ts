@@ -76,7 +76,7 @@ export function evaluatePolicy(
   const data = new EvaluationData(rows, rest);
   const router = routerOf(setup);
   const contenders = contendersOf(setup, { single, oracle: data.full ? "reward" : undefined });
-  const findings = checkData(rows);
+  const findings = checkData(rows, options.discount);
   const trusted = findings.every(({ severity }) => severity !== "refuse");
   const reports = contenders.map((each) => reportOn(data, each));
   return {

@@ -3,7 +3,7 @@
  *  A value is a plain mean where outcomes are known (`known`), else the panel's DR estimate (`DR`): differences, frontiers
  *  and bands are paired with it row by row. */
 import { given, RollbookError } from "../../base/index.ts";
-import { armsOf, compareNatural, denseSpec, fieldsOf } from "../../learn/index.ts";
+import { armsOf, denseSpec, fieldsOf } from "../../learn/index.ts";
 import { makeFeatureReader } from "../../policy/index.ts";
 import {
   type Context,
@@ -16,14 +16,15 @@ import {
   type Disagreement,
   diagnose,
   disagreementsOf,
-  discounts,
   doublyRobust,
   type Estimate,
   episodesOf,
   explainFaults,
+  isWithin,
   judgePolicy,
   type LoggedDecisions,
   meanOverUnits,
+  outcomesOf,
   outcomeWidth,
   type PanelOptions,
   type PanelResult,
@@ -31,6 +32,7 @@ import {
   type Range,
   type RewardPredictions,
   recalibrate,
+  returnsOf,
   sensitivityBounds,
   supportFaults,
   type Units,
@@ -38,6 +40,7 @@ import {
   unitsOf,
   withEstimatedPropensities,
 } from "../ope/index.ts";
+import { chainPlaces } from "./chains.ts";
 import { type JudgedRow, type Measure, measuresIn, qualityOf, requireRows } from "./judged-row.ts";
 
 export interface EvaluationOptions
@@ -45,7 +48,7 @@ export interface EvaluationOptions
     PanelOptions,
     "rng" | "level" | "replicates" | "limits" | "judgeShare" | "estimatePropensities"
   > {
-  /** Where outcomes lie, stated before the data. Absent: as observed. */
+  /** Where outcomes lie, those of chains being returns, stated before the data. Absent: as observed. */
   readonly ranges?: Readonly<Partial<Record<"quality" | "cost", Range>>> | undefined;
   /** Judges whole chains: a value is the return of an episode, with a reward one decision later worth this much. Absent: each
    *  decision is judged by its own outcome. */
@@ -176,22 +179,24 @@ export class EvaluationData {
   #requireInside(measure: Measure): void {
     const range = this.#statedRange(measure);
     if (range === undefined || this.#isPriced(measure) || this.#insideRange.has(measure)) return;
-    for (const { id, measures } of this.rows) {
-      const value = measures[measure]!;
-      if (value >= range.low && value <= range.high) continue;
+    const log = this.log(measure);
+    const episodes = log.chain === undefined ? undefined : episodesOf(log);
+    for (const [i, value] of outcomesOf(log).entries()) {
+      if (isWithin(value, range)) continue;
+      const { id } = this.rows[episodes === undefined ? i : episodes.rows[episodes.start[i]!]!]!;
+      const what = `${measure} ${value}${episodes === undefined ? "" : " of its whole rollout"}`;
       throw new RollbookError(
         "range-broken",
         { decision: id, value, ...range },
-        `decision ${id}: ${measure} ${value} is outside the stated range ${range.low} … ${range.high}. State the true one with --${measure === "cost" ? "cost" : "quality"}-range.`,
+        `decision ${id}: ${what} is outside the stated range ${range.low} … ${range.high}. State the true one with --${measure === "cost" ? "cost" : "quality"}-range.`,
       );
     }
     this.#insideRange.add(measure);
   }
 
-  /** Of one decision. */
+  /** Of one decision, or where chains are judged of a return. */
   #statedRange(measure: Measure): Range | undefined {
-    const { ranges, discount } = this.options;
-    if (discount !== undefined) return undefined;
+    const { ranges } = this.options;
     return measure === qualityOf(this.measures)
       ? ranges?.quality
       : measure === "cost"
@@ -310,36 +315,25 @@ function chainsIn(
   rows: readonly JudgedRow[],
   discount: number,
 ): Required<Pick<LoggedDecisions, "episode" | "chain">> {
-  const chains = new Map<string, number[]>();
   const units = new Map<string, number>();
-  rows.forEach(({ id, chain = id, unit }, i) => {
-    const known = chains.get(chain);
-    if (known === undefined) chains.set(chain, [i]);
-    else known.push(i);
-    if (!units.has(unit)) units.set(unit, units.size);
-  });
+  for (const { unit } of rows) if (!units.has(unit)) units.set(unit, units.size);
   const [episode, step] = [new Int32Array(rows.length), new Int32Array(rows.length)];
-  [...chains.values()].forEach((places, e) => {
-    places
-      .sort((a, b) => compareNatural(rows[a]!.id, rows[b]!.id))
-      .forEach((row, t) => {
-        episode[row] = e;
-        step[row] = t;
-      });
+  chainPlaces(rows).forEach((places, e) => {
+    places.forEach((row, t) => {
+      episode[row] = e;
+      step[row] = t;
+    });
   });
   const unit = Int32Array.from(rows, (row) => units.get(row.unit)!);
   return { episode, chain: { step, discount, unit } };
 }
 
-/** Σ γᵗ·r per episode of the log, averaged by unit. */
+/** The return of each episode of the log, averaged by unit. */
 function loggedReturns(log: LoggedDecisions): Estimate {
   const episodes = episodesOf(log);
-  const gamma = discounts(episodes);
-  const returns = new Float64Array(episodes.count);
-  for (let e = 0; e < episodes.count; e++)
-    for (let at = episodes.start[e]!; at < episodes.start[e + 1]!; at++)
-      returns[e] = returns[e]! + gamma[at - episodes.start[e]!]! * log.reward[episodes.rows[at]!]!;
-  return meanOverUnits("mean", returns, episodes);
+  const { units, count } = episodes;
+  const exposure = { weights: new Float64Array(count).fill(1), units, width: outcomeWidth(log) };
+  return meanOverUnits("mean", returnsOf(log, episodes), { units, exposure });
 }
 
 function spread(

@@ -7,7 +7,7 @@ import type { JudgedRow } from "./judged-row.ts";
 
 export interface SessionDependence {
   readonly kind: "choices" | "rewards";
-  /** Decisions that follow another of their session. */
+  /** Decisions, or for returns chains, that follow another of their session. */
   readonly pairs: number;
   readonly z: number;
 }
@@ -18,17 +18,19 @@ const MOST_RATIO = 2;
 /** Between fewer sessions a difference may as well be drift. */
 const LEAST_SESSIONS = 10;
 
-/** `far`: z-scores beyond it are no chance. */
-export function sessionDependence(rows: readonly JudgedRow[], far: number): SessionDependence | undefined {
-  const pairs = pairsOf(rows);
-  if (pairs.length === 0) return undefined;
-  const choices = scoreOf(pairs.flatMap(([before, row]) => repetition(before, row)));
-  if (choices > far) return { kind: "choices", pairs: pairs.length, z: choices };
-  const residual = residuals(rows);
-  const apart = pairs.filter(([before, row]) => requestOf(before) !== requestOf(row));
-  const rewards = scoreOf(apart.map(([before, row]) => residual.get(before)! * residual.get(row)!));
-  if (rewards > far && varianceRatio(rows, residual) > MOST_RATIO)
-    return { kind: "rewards", pairs: apart.length, z: rewards };
+/** `far`: z-scores beyond it are no chance. `outcomes`: the rows, or where chains are judged a row with the return of each. */
+export function sessionDependence(
+  rows: readonly JudgedRow[],
+  { outcomes, far }: { outcomes: readonly JudgedRow[]; far: number },
+): SessionDependence | undefined {
+  const following = pairsOf(rows);
+  const choices = scoreOf(following.flatMap(([before, row]) => repetition(before, row)));
+  if (choices > far) return { kind: "choices", pairs: following.length, z: choices };
+  const pairs = pairsOf(outcomes).filter(([before, row]) => requestOf(before) !== requestOf(row));
+  const residual = residuals(outcomes);
+  const rewards = scoreOf(pairs.map(([before, row]) => residual.get(before)! * residual.get(row)!));
+  if (rewards > far && varianceRatio(outcomes, residual) > MOST_RATIO)
+    return { kind: "rewards", pairs: pairs.length, z: rewards };
   return undefined;
 }
 

@@ -7,6 +7,7 @@ import {
   episodesOf,
   episodeWeights,
   type LoggedDecisions,
+  outcomesOf,
   outcomeWidth,
   type Units,
   unitsOf,
@@ -30,7 +31,7 @@ export interface Diagnostics {
   /** Kish's size of the squared deviations w·(r − mean r) of units: how many outcomes carry the variance. Of a rare outcome
    *  about as many as occurred. Absent for chains. */
   readonly effectiveEvents?: number;
-  /** The reward of every row, where all are equal and no range was stated. */
+  /** The reward of every row, or for chains the return of every episode, where all are equal and no range was stated. */
   readonly constantReward?: number;
 }
 
@@ -59,7 +60,7 @@ export function diagnose(log: LoggedDecisions): Diagnostics {
     meanWeightZ: zScore(mean.value - 1, standardError(mean)),
     unsupported: unsupportedActions(log),
     ...(log.chain === undefined ? { effectiveEvents: effectiveEvents(log, weights, units) } : {}),
-    ...(outcomeWidth(log) > 0 ? {} : { constantReward: log.reward[0]! }),
+    ...(outcomeWidth(log) > 0 ? {} : { constantReward: outcomesOf(log)[0]! }),
   };
 }
 

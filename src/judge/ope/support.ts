@@ -111,7 +111,7 @@ function explainFault(fault: SupportFault, { names, judgeShare }: FaultContext =
     case "mean-weight":
       return `weights average ${fault.meanWeight.toFixed(4)} instead of 1 (z = ${fault.z.toFixed(1)}, at most ${fault.allowed}): the propensities are wrong or support is missing. Check that the logged probability is that of the final choice.`;
     case "constant-reward":
-      return `the outcome is ${fault.reward} in all ${fault.rows} rows: a log without variation cannot show how often another outcome occurs. Log more, or state the range of outcomes.`;
+      return `the outcome is always ${fault.reward} (${fault.rows} rows): a log without variation cannot show how often another outcome occurs. Log more, or state the range of outcomes.`;
     default:
       return fault satisfies never;
   }

@@ -4,6 +4,7 @@
  *  discounted return from a step on (see fitted-q.ts), where a bandit's predicts the reward. */
 import { discounts, episodesOf, type LoggedDecisions, runningWeights } from "../log/index.ts";
 import type { RewardPredictions } from "../models/index.ts";
+import { chainExposure } from "./chain-exposure.ts";
 import { type Estimate, meanOverUnits } from "./estimate.ts";
 
 export const CHAIN_DR = "chain DR";
@@ -26,5 +27,8 @@ export function chainDr(log: LoggedDecisions, q: RewardPredictions): Estimate {
     }
     returns[e] = value;
   }
-  return meanOverUnits(CHAIN_DR, returns, episodes);
+  return meanOverUnits(CHAIN_DR, returns, {
+    units: episodes.units,
+    exposure: chainExposure(log, episodes),
+  });
 }

@@ -15,13 +15,13 @@ export interface Estimate {
   readonly value: number;
   readonly units: number;
   readonly ratios: readonly Ratio[];
-  /** Absent where outcomes were known beforehand, and for chains. */
+  /** Absent where outcomes were known beforehand, and for estimates by a model alone. */
   readonly exposure?: Exposure;
 }
 
 /** What an outcome that the log has not shown yet could do to an estimate. */
 export interface Exposure {
-  /** The weight of each row's outcome. */
+  /** The weight of each row's outcome, or of each episode's return. */
   readonly weights: Float64Array;
   readonly units: Units;
   /** high − low of one outcome; 0 where all outcomes are equal and no range was stated. */
@@ -67,7 +67,7 @@ export function difference(a: Estimate, b: Estimate): Estimate {
   return estimateOf(`${a.name} − ${b.name}`, [...a.ratios, ...negated], exposureOf(a.exposure, b.exposure));
 }
 
-/** Where the two weigh a row alike, its outcome cannot move their difference. */
+/** Where the two weigh a row or an episode alike, its outcome cannot move their difference. */
 function exposureOf(a: Exposure | undefined, b: Exposure | undefined): Exposure | undefined {
   if (a === undefined || b === undefined) return undefined;
   return {

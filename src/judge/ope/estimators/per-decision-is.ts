@@ -1,6 +1,7 @@
 /** Per-decision importance sampling (Precup, Sutton and Singh, 2000):  V = mean over episodes of Σ_t γᵗ·ρ_t·r_t.
  *  The episodes of one unit count as one, by their mean. Unbiased; a reward is weighted only by the choices made before it. Variance grows exponentially with length. */
 import { discounts, episodesOf, type LoggedDecisions, runningWeights } from "../log/index.ts";
+import { chainExposure } from "./chain-exposure.ts";
 import { type Estimate, meanOverUnits } from "./estimate.ts";
 
 export function perDecisionIs(log: LoggedDecisions): Estimate {
@@ -15,5 +16,5 @@ export function perDecisionIs(log: LoggedDecisions): Estimate {
       value += gamma[at - first]! * running[at]! * log.reward[episodes.rows[at]!]!;
     returns[e] = value;
   }
-  return meanOverUnits("PDIS", returns, episodes);
+  return meanOverUnits("PDIS", returns, { units: episodes.units, exposure: chainExposure(log, episodes) });
 }

@@ -2,6 +2,7 @@
  *  Sums over the episodes e of one unit are means, so that every unit counts once. Consistent, slightly biased, far less variable than PDIS. An episode that has ended rests in an absorbing state:
  *  reward 0, its last weight stays in the denominator. */
 import { discounts, episodesOf, type LoggedDecisions, runningWeights } from "../log/index.ts";
+import { chainExposure } from "./chain-exposure.ts";
 import { type Estimate, estimateOf, perUnit, type Ratio } from "./estimate.ts";
 
 export function weightedPerDecisionIs(log: LoggedDecisions): Estimate {
@@ -20,5 +21,5 @@ export function weightedPerDecisionIs(log: LoggedDecisions): Estimate {
     }
     ratios.push({ top: perUnit(top, episodes.units), bottom: perUnit(bottom, episodes.units) });
   }
-  return estimateOf("WPDIS", ratios);
+  return estimateOf("WPDIS", ratios, chainExposure(log, episodes));
 }

@@ -58,6 +58,18 @@ export function discounts(episodes: Episodes): Float64Array {
   return powers;
 }
 
+/** Σ γᵗ·r_t of each episode, as logged. */
+export function returnsOf(log: LoggedDecisions, episodes: Episodes): Float64Array {
+  const gamma = discounts(episodes);
+  const returns = new Float64Array(episodes.count);
+  for (let e = 0; e < episodes.count; e++) {
+    const first = episodes.start[e]!;
+    for (let at = first; at < episodes.start[e + 1]!; at++)
+      returns[e] = returns[e]! + gamma[at - first]! * log.reward[episodes.rows[at]!]!;
+  }
+  return returns;
+}
+
 function chainOf({ episode, chain }: LoggedDecisions): { episode: Int32Array; chain: Chain } {
   if (chain !== undefined && episode !== undefined) return { episode, chain };
   throw new RollbookError(

@@ -8,8 +8,8 @@ export interface LoggedDecisions {
   readonly behaviour: Float64Array;
   /** π_e(a|x): the probability the policy under judgement gives the chosen action. */
   readonly target: Float64Array;
-  /** Where a reward can lie, stated before the data. Absent: as observed. */
-  readonly rewardRange?: { readonly low: number; readonly high: number };
+  /** Where a reward, or of chains the return of an episode, can lie, stated before the data. Absent: as observed. */
+  readonly rewardRange?: OutcomeRange;
   /** All candidates of a row: needed by the direct method, doubly robust estimates and the support check. */
   readonly candidates?: Candidates;
   readonly context?: Context;
@@ -17,6 +17,11 @@ export interface LoggedDecisions {
   readonly episode?: Int32Array;
   /** For chains of decisions; needs `episode`. */
   readonly chain?: Chain;
+}
+
+export interface OutcomeRange {
+  readonly low: number;
+  readonly high: number;
 }
 
 export interface Candidates {
@@ -56,15 +61,13 @@ const MATCH_TOLERANCE = 1e-9;
 /** Throws at the first row that no estimator may use. Rows are counted from 0. */
 export function checkDecisions(log: LoggedDecisions): void {
   checkLengths(log);
-  const { low, high } = log.rewardRange ?? { low: Number.NEGATIVE_INFINITY, high: Number.POSITIVE_INFINITY };
+  const range = log.chain === undefined ? log.rewardRange : undefined;
   for (let row = 0; row < log.reward.length; row++) {
     if (!Number.isFinite(log.reward[row]!)) {
       throw fault("bad-reward", row, log.reward[row]!, "reward", "is not a finite number", DROP_UNLABELLED);
     }
-    if (!(log.reward[row]! >= low && log.reward[row]! <= high)) {
-      const wrong = `is outside the stated range ${low} … ${high}`;
-      throw fault("range-broken", row, log.reward[row]!, "reward", wrong, "State the true range");
-    }
+    if (range !== undefined && !isWithin(log.reward[row]!, range))
+      throw rangeBroken(row, log.reward[row]!, "reward", range);
     checkPropensity(log.behaviour[row]!, row);
     if (!isProbability(log.target[row]!)) {
       const remedy = "Give the target policy's probability of the chosen action";
@@ -260,7 +263,7 @@ function checkChain(log: LoggedDecisions, chain: Chain): void {
   const start = startsOf(units);
   if (chain.unit !== undefined) checkUnits(chain.unit, units);
   // An episode of T rows holds the steps 0 … T−1: each row claims its place, and no place twice.
-  const taken = new Uint8Array(chain.step.length);
+  const placed = new Int32Array(chain.step.length).fill(-1);
   for (let row = 0; row < chain.step.length; row++) {
     const unit = units.of[row]!;
     const step = chain.step[row]!;
@@ -270,7 +273,7 @@ function checkChain(log: LoggedDecisions, chain: Chain): void {
         ? "is negative"
         : place >= start[unit + 1]!
           ? "leaves a hole"
-          : taken[place] === 1
+          : placed[place]! >= 0
             ? "occurs twice"
             : "";
     if (wrong !== "") {
@@ -278,8 +281,27 @@ function checkChain(log: LoggedDecisions, chain: Chain): void {
       const remedy = `Episode ${episode[row]} has ${length} rows: its steps are 0 … ${length - 1}, each once`;
       throw fault("bad-step", row, step, "step", wrong, remedy);
     }
-    taken[place] = 1;
+    placed[place] = row;
   }
+  if (log.rewardRange === undefined) return;
+  for (let unit = 0; unit < units.count; unit++) {
+    const rows = placed.subarray(start[unit], start[unit + 1]);
+    const value = rows.reduceRight((later, row) => log.reward[row]! + chain.discount * later, 0);
+    if (!isWithin(value, log.rewardRange)) throw rangeBroken(rows[0]!, value, "return", log.rewardRange);
+  }
+}
+
+/** Returns are sums: equal ones may differ in their last bits. */
+export const SUM_ROUNDING = 1e-12;
+
+export function isWithin(value: number, { low, high }: OutcomeRange): boolean {
+  const slack = SUM_ROUNDING * Math.max(Math.abs(low), Math.abs(high));
+  return value >= low - slack && value <= high + slack;
+}
+
+function rangeBroken(row: number, value: number, what: string, { low, high }: OutcomeRange): RollbookError {
+  const wrong = `is outside the stated range ${low} … ${high}`;
+  return fault("range-broken", row, value, what, wrong, "State the true range");
 }
 
 function checkUnits(unit: Int32Array, episodes: Units): void {

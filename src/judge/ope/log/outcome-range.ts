@@ -1,21 +1,22 @@
-/** Where one outcome can lie: as stated before the data, else as the log suggests.
+/** Where one outcome can lie: as stated before the data, else as the log suggests. The outcome of a chain is its return.
  *  An end that several rows share is taken as an end (a clip, a success). An end that one row alone reaches is moved out by
  *  twice its distance to the fifth-farthest row, because a tail that thins out like this one goes on. Two values are a
  *  range whatever their counts. An observed range is no promise: bounds that need one ask for it. */
-import type { LoggedDecisions } from "./logged-decisions.ts";
-
-interface OutcomeRange {
-  readonly low: number;
-  readonly high: number;
-}
+import { episodesOf, returnsOf } from "./chain.ts";
+import { type LoggedDecisions, type OutcomeRange, SUM_ROUNDING } from "./logged-decisions.ts";
 
 const NEAR_END = 5;
 const BEYOND = 2;
 
-/** high − low of a reward; 0 where all are equal and no range was stated. */
-export function outcomeWidth({ reward, rewardRange }: LoggedDecisions): number {
-  const { low, high } = rewardRange ?? observedRange(reward);
-  return high - low;
+/** The rewards, or for chains the returns of the episodes. */
+export function outcomesOf(log: LoggedDecisions): Float64Array {
+  return log.chain === undefined ? log.reward : returnsOf(log, episodesOf(log));
+}
+
+/** high − low of an outcome; 0 where all are equal and no range was stated. */
+export function outcomeWidth(log: LoggedDecisions): number {
+  const { low, high } = log.rewardRange ?? observedRange(outcomesOf(log));
+  return high - low <= SUM_ROUNDING * Math.max(Math.abs(low), Math.abs(high)) ? 0 : high - low;
 }
 
 function observedRange(values: Float64Array): OutcomeRange {
