@@ -9,7 +9,8 @@ export function chainDiscount(
   candidates: readonly LoadedPolicy[],
   stated: number | undefined,
 ): number | undefined {
-  if (stated === undefined && !hasChains(rows)) return undefined;
+  // Without chains a return is a reward: more bounds are offered for single decisions.
+  if (!hasChains(rows)) return undefined;
   const discount = stated ?? learnedDiscount(candidates) ?? DEFAULT_DISCOUNT;
   return discount === 0 ? undefined : discount;
 }
