@@ -12,7 +12,7 @@ import {
   toJudgedRows,
 } from "../../judge/index.ts";
 import type { Range } from "../../judge/ope/index.ts";
-import type { LoggedRow, SplitUnit } from "../../learn/index.ts";
+import { hasChains, type LoggedRow, type SplitUnit } from "../../learn/index.ts";
 import {
   type DecisionRequest,
   type DecisionSource,
@@ -28,10 +28,11 @@ interface TargetRequest extends DecisionRequest {
   readonly seed?: bigint | undefined;
 }
 
+/** `chained`: rollouts have several decisions, and each decision is judged by its own reward all the same. */
 export async function evaluateKnownTarget(
   source: DecisionSource,
   request: TargetRequest,
-): Promise<KnownTargetReport & { readonly unlabelled: number }> {
+): Promise<KnownTargetReport & { readonly unlabelled: number; readonly chained: boolean }> {
   const { rows } = await loadDecisions(source, { ...request, unlabelled: "keep" });
   const logged = requireDecisions(rows);
   const labelled = logged.filter(({ reward }) => reward !== null).sort((a, b) => a.atMs - b.atMs);
@@ -43,7 +44,7 @@ export async function evaluateKnownTarget(
     rng: rngFrom(request.seed ?? 0n),
     ranges: given({ quality: request.qualityRange }),
   });
-  return { ...report, unlabelled: logged.length - labelled.length };
+  return { ...report, unlabelled: logged.length - labelled.length, chained: hasChains(labelled) };
 }
 
 function fromColumn(rows: readonly LoggedRow[], name: string): TargetProbabilities {

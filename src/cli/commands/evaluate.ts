@@ -107,12 +107,23 @@ async function run(io: Io, flags: EvaluateFlags): Promise<void> {
   if (refusal !== undefined) throw refusal;
 }
 
+const BY_DECISION =
+  "rollouts have several decisions: values are rewards of single decisions, on the states that the log reached, not returns\n";
+
 async function runTarget(io: Io, flags: EvaluateFlags, target: string): Promise<void> {
-  const { unit, qualityRange, seed } = flags;
+  const { unit, qualityRange, seed, discount } = flags;
+  if (discount !== undefined)
+    throw wrongUsage(
+      "--target-probabilities judges each decision by its own reward: whole rollouts need --checkpoint. Leave --discount out",
+    );
   const report = await withDecisions(io, flags, (source) =>
     evaluateKnownTarget(source, { ...requestOf(flags), target, unit, qualityRange, seed }),
   );
-  io.out(flags.json ? jsonLine(targetJson(report)) : renderTarget(report, unit));
+  io.out(
+    flags.json
+      ? jsonLine(targetJson(report))
+      : `${report.chained ? BY_DECISION : ""}${renderTarget(report, unit)}`,
+  );
   const first = report.panels[report.measures[0]!];
   if (first?.kind === "refused")
     throw new RollbookError(
