@@ -53,7 +53,7 @@ export const routerSchema = z.strictObject({
   checkpoint: z
     .optional(path)
     .describe(
-      "A checkpoint's folder, or `released`: the one that the newest gate verdict of the book passes.",
+      "A checkpoint's folder, or `released`: the newest one that a gate verdict of the book passes for this router.",
     ),
   enabled: z.boolean().default(true).describe("False: the learned policy is not used."),
   allowUngated: z.boolean().default(false).describe("Serves a checkpoint that no gate verdict releases."),

@@ -21,6 +21,7 @@ import { constraintsOf, DEFAULT_EXPLORATION, type RouterConfig } from "./config.
 import {
   distrustOf,
   findReleasedRouter,
+  isPolicyTakenBack,
   type ReleaseHistory,
   releasedRevisionsOf,
   takenBack,
@@ -52,6 +53,8 @@ export interface Loaded {
   readonly previous: Served | undefined;
   /** Why the learned policy does not serve, where it was asked for. */
   readonly refused?: string;
+  /** Why the newest release does not serve, where an older one does. */
+  readonly passedOver?: string;
 }
 
 export async function loadServed(config: RouterConfig, place: LoadPlace): Promise<Loaded> {
@@ -70,9 +73,9 @@ export async function loadServed(config: RouterConfig, place: LoadPlace): Promis
   }
   try {
     const standing = await standingOf(config, place);
-    const served = await learned(context, standing);
+    const { served, passedOver } = await learned(context, standing);
     const previous = await previousOf(context, { standing, served });
-    return { served, previous };
+    return { served, previous, ...given({ passedOver }) };
   } catch (error) {
     if (place.asksOnly === true) throw error;
     const refused = reasonOf(error);
@@ -155,14 +158,26 @@ function modelAt({ checkpoint }: RouterConfig) {
   }
 }
 
-async function learned(context: LoadContext, standing: ReleaseHistory): Promise<Served> {
+/** Of the book, the newest release that fits the configuration: a newer one that does not fit takes no policy away. */
+async function learned(
+  context: LoadContext,
+  standing: ReleaseHistory,
+): Promise<Pick<Loaded, "served" | "passedOver">> {
   const { config, place } = context;
   if (config.checkpoint !== "released") {
     const checkpoint = readCheckpoint(config.checkpoint!, specOf(config));
-    return serveCheckpoint(checkpoint, config.checkpoint!, { ...context, standing });
+    return { served: serveCheckpoint(checkpoint, config.checkpoint!, { ...context, standing }) };
   }
-  const [first] = await releasedCheckpoints(context, standing);
-  if (first !== undefined) return serveCheckpoint(first.checkpoint, first.where, { ...context, standing });
+  const passed: { id: string; error: RollbookError }[] = [];
+  for await (const release of releasedCheckpoints(context, standing)) {
+    try {
+      return withPassed(serveRelease(release, { ...context, standing }), passed);
+    } catch (error) {
+      if (!(error instanceof RollbookError)) throw error;
+      passed.push({ id: release.checkpoint.revision.record.id, error });
+    }
+  }
+  if (passed[0] !== undefined) throw passed[0].error;
   if (place.releases === undefined)
     throw new RollbookError(
       "not-released",
@@ -170,6 +185,18 @@ async function learned(context: LoadContext, standing: ReleaseHistory): Promise<
       "checkpoint: released needs a book. Name a folder, or open the router on a book.",
     );
   throw noRelease(context, standing);
+}
+
+function withPassed(
+  served: Served,
+  [newest, ...others]: readonly { id: string; error: RollbookError }[],
+): Pick<Loaded, "served" | "passedOver"> {
+  if (newest === undefined) return { served };
+  const passedOver = reasonOf(newest.error);
+  const more =
+    others.length === 0 ? "" : ` Passed over for such reasons too: ${others.map(({ id }) => id).join(", ")}.`;
+  const why = `${served.why}. A newer release is passed over: ${passedOver}${more}`;
+  return { served: { ...served, why }, passedOver };
 }
 
 const NONE_YET = "none-released-yet";
@@ -247,10 +274,9 @@ async function previousOf(
   context: LoadContext,
   { standing, served }: { standing: ReleaseHistory; served: Served },
 ): Promise<Served> {
-  const before = await releasedCheckpoints(context, standing);
-  for (const { checkpoint, where } of before) {
+  for await (const release of releasedCheckpoints(context, standing)) {
     try {
-      const other = serveCheckpoint(checkpoint, where, { ...context, standing });
+      const other = serveRelease(release, { ...context, standing });
       if (other.digest !== served.digest) return other;
     } catch (error) {
       // An older release that no longer fits is passed over; the table is always there.
@@ -260,22 +286,38 @@ async function previousOf(
   return fallback(context, "the static table served before the first release");
 }
 
-/** Of the router's family, newest first, each once. */
-async function releasedCheckpoints({ config, place }: LoadContext, standing: ReleaseHistory) {
-  const found: { checkpoint: Checkpoint; where: string }[] = [];
-  for (const { revision } of releasedRevisionsOf(standing)) {
-    if (found.length === MOST_RELEASES) break;
-    const checkpoint = await place.releases?.checkpoint(revision, config.family);
-    if (checkpoint === undefined) continue;
-    const { spec } = specOf(config);
-    if (spec !== undefined) requireSpec(checkpoint.model, spec, revision.id);
-    found.push({ checkpoint, where: `revision ${revision.id} of the book` });
-  }
-  return found;
+interface Release {
+  readonly checkpoint: Checkpoint;
+  readonly where: string;
 }
 
-/** This one and the one before it, with one to spare. */
-const MOST_RELEASES = 3;
+function serveRelease(
+  { checkpoint, where }: Release,
+  context: LoadContext & { standing: ReleaseHistory },
+): Served {
+  const { spec } = specOf(context.config);
+  if (spec !== undefined) requireSpec(checkpoint.model, spec, checkpoint.revision.record.id);
+  return serveCheckpoint(checkpoint, where, context);
+}
+
+/** Of the router's family, newest first, each once. Behind the newest, a policy that was taken back is left out whatever
+ *  router was around it: its harm was seen, and only a newer verdict brings it back. */
+async function* releasedCheckpoints(
+  { config, place }: LoadContext,
+  standing: ReleaseHistory,
+): AsyncGenerator<Release> {
+  let found = 0;
+  for (const { revision } of releasedRevisionsOf(standing)) {
+    if (found > 0 && isPolicyTakenBack(revision.digest, standing)) continue;
+    const checkpoint = await place.releases?.checkpoint(revision, config.family);
+    if (checkpoint === undefined) continue;
+    yield { checkpoint, where: `revision ${revision.id} of the book` };
+    if (++found === MOST_RELEASES) return;
+  }
+}
+
+/** A look reads so many checkpoints at most; nearly always it needs two. */
+const MOST_RELEASES = 20;
 
 async function standingOf(
   { verdict }: Pick<RouterConfig, "verdict">,

@@ -37,6 +37,18 @@ export function releasedRevisionsOf(standing: ReleaseHistory): { revision: Revis
   });
 }
 
+/** Whether a router around this policy was taken back, and no verdict has passed the policy since. */
+export function isPolicyTakenBack(policy: Digest, standing: ReleaseHistory): boolean {
+  const passes = standing.verdicts.flatMap((verdict) => {
+    const judged = passedBy(verdict);
+    return judged?.revision.digest === policy
+      ? [{ router: judged.router.digest, atMs: verdict.record.atMs }]
+      : [];
+  });
+  const newestMs = Math.max(...passes.map(({ atMs }) => atMs));
+  return passes.some(({ router }) => (takenBack(router, standing) ?? Number.NEGATIVE_INFINITY) >= newestMs);
+}
+
 /** What the configuration leaves open is taken from the verdict: the judged router is the served one. */
 export function findReleasedRouter(
   checkpoint: Checkpoint,

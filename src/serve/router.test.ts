@@ -360,6 +360,30 @@ describe("a reload", () => {
     expect(router.status()).toMatchObject({ policy: keyOf(one), router: first });
   });
 
+  test("and a start pass over a newer release that the configuration does not fit, and say why", async () => {
+    const three = makePolicy("r3", { sure: 3 });
+    const verdicts = [released(one)];
+    const { releases, held } = bookOf({ verdicts, rollbacks: [] }, [one, two, three]);
+    const config = { checkpoint: "released", exploration: 0.1 };
+    const { router, lines } = await open(config, { releases });
+    const first = router.status().router;
+    held.standing = { verdicts: [released(two, { exploration: 0 }, 3000), ...verdicts], rollbacks: [] };
+    expect(await router.reload()).toBe("kept");
+    expect(lines.at(-1)).toMatch(/kept .* revision r2 is not released as configured: .*0\.1, judged 0/);
+    const started = await open(config, { releases });
+    expect(started.router.status()).toMatchObject({ serving: "policy", policy: keyOf(one), router: first });
+    expect(started.lines[0]).toMatch(
+      /revision r1, released by .*A newer release is passed over: revision r2 is not .*exploration 0\.1, judged 0/,
+    );
+    expect(started.router.active.previous!.model).toBeUndefined();
+    // A change elsewhere in the book is not told as another refusal.
+    held.standing = { ...held.standing, rollbacks: [{ from: keyOf(three), atMs: 3500 }] };
+    expect(await router.reload()).toBe("unchanged");
+    held.standing = { verdicts: [released(three, {}, 4000), ...held.standing.verdicts], rollbacks: [] };
+    expect(await router.reload()).toBe("swapped");
+    expect(router.status()).toMatchObject({ policy: keyOf(three), previous: first });
+  });
+
   test("of a table with a typo keeps the table that serves", async () => {
     const file = `${placePolicy(one)}.table.yaml`;
     const write = (choice: string) =>
@@ -414,6 +438,33 @@ describe("a rollback", () => {
     writeCheckpoint(folder, two);
     expect(await again.reload()).toBe("kept");
     expect(again.status()).toMatchObject({ policy: keyOf(one), counts: { rollbacks: 1 } });
+  });
+
+  test("holds where a newer release does not fit: falling back chooses no policy that was taken back", async () => {
+    const [one, two, three] = [
+      makePolicy("r1"),
+      makePolicy("r2", { sure: 3 }),
+      makePolicy("r3", { sure: 2 }),
+    ];
+    const [first, second] = [released(one), released(two, {}, 3000)];
+    const unfit = released(three, { exploration: 0 }, 5000);
+    const from = { digest: second.record.candidates[0]!.router.digest };
+    const rollbacks = [{ from, atMs: 4000 }];
+    const serves = async (standing: ReleaseHistory, config: RouterConfigInput = { exploration: 0.1 }) => {
+      const { releases } = bookOf(standing, [one, two, three]);
+      const { router } = await open({ checkpoint: "released", ...config }, { releases });
+      return router.status().policy;
+    };
+    expect(await serves({ verdicts: [unfit, second, first], rollbacks: [] })).toEqual(keyOf(two));
+    expect(await serves({ verdicts: [unfit, second, first], rollbacks })).toEqual(keyOf(one));
+    expect(await serves({ verdicts: [unfit, second], rollbacks })).toBeNull();
+    // Another router around the same policy, judged before the rollback, is no way back to it.
+    const around = released(two, { floor: 0.4 }, 3500);
+    expect(await serves({ verdicts: [around, second, first], rollbacks }, {})).toEqual(keyOf(two));
+    expect(await serves({ verdicts: [unfit, around, second, first], rollbacks })).toEqual(keyOf(one));
+    // A newer verdict is.
+    const again = released(two, {}, 4500);
+    expect(await serves({ verdicts: [unfit, again, second, first], rollbacks })).toEqual(keyOf(two));
   });
 
   test("holds a share of the rollouts with the previous router while the new one is watched", async () => {

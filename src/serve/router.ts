@@ -82,6 +82,7 @@ export class ServedRouter {
   #previous: Served | undefined;
   #shadow: Served | undefined;
   #signature: string;
+  #passedOver: string | undefined;
   #sinceMs: number;
   #reloading: Promise<Reloaded> | undefined;
   #timer: NodeJS.Timeout | undefined;
@@ -99,6 +100,7 @@ export class ServedRouter {
     this.#served = loaded.served;
     this.#previous = loaded.previous;
     this.#signature = signature;
+    this.#passedOver = loaded.passedOver;
     this.#sinceMs = place.clock.nowMs();
     this.#loadShadow();
     this.#log(`router: ${loaded.served.why}`);
@@ -191,10 +193,12 @@ export class ServedRouter {
     // What could not be loaded is tried again when it changes, not at every look.
     this.#signature = signature;
     this.#loadShadow();
-    const { served, previous, refused } = loaded;
+    const { served, previous, refused, passedOver } = loaded;
+    const isNews = passedOver !== undefined && passedOver !== this.#passedOver;
+    this.#passedOver = passedOver;
     if (refused !== undefined && this.#served.model !== undefined && !(await this.#isTakenBack()))
       return this.#keep(refused);
-    if (served.digest === this.#served.digest) return "unchanged";
+    if (served.digest === this.#served.digest) return isNews ? this.#keep(passedOver) : "unchanged";
     this.#swap(served, (await this.#isTakenBack()) ? previous : this.#served);
     this.#counts.reloads++;
     this.#log(`router: now ${served.why}`);

@@ -1,6 +1,7 @@
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it, onTestFinished } from "vitest";
+import { systemClock } from "../../src/base/clock.ts";
 import { openGateway } from "../../src/book/collect/index.ts";
 import type { Explanation } from "../../src/serve/index.ts";
 import { Cli, lines } from "../support/cli.ts";
@@ -121,8 +122,8 @@ describe("rollbook route ask", () => {
     expect((await ask(`${words} --allow-ungated`, other)).status).toMatchObject({ serving: "policy" });
   });
 
-  it("serves the release of a book whose rollouts it was trained from", async () => {
-    const cli = new Cli();
+  it("serves the newest release of a book that fits, of a policy trained from its rollouts", async () => {
+    const cli = new Cli({ clock: systemClock });
     await cli.ok("init");
     await cli.ok(`data import ${cli.file("log.jsonl", lines(...routingWorld(1500, 3)))}`);
     const policy = join(cli.folder, "policy");
@@ -134,6 +135,24 @@ describe("rollbook route ask", () => {
     );
     const [asked] = await cli.json(`route ask --config ${config} --prompt Prove`);
     expect(asked.status).toMatchObject({ serving: "policy", policy: { id: "bandit" } });
+
+    // Judged without --router: the gate says what that allows, and a router that explores keeps the release before it.
+    const newer = join(cli.folder, "newer");
+    await cli.ok(`train linucb --id newer --alpha 0.2 --out ${newer}`);
+    const gated = await cli.run(`gate --candidate ${newer} --epsilon-quality 0.1 --epsilon-cost 1`);
+    expect([gated.code, gated.err]).toEqual([
+      0,
+      expect.stringMatching(
+        /note: newer was judged with exploration 0, .*does not serve it. Give --router FILE/,
+      ),
+    ]);
+    const exploring = { ROLLBOOK_EXPLORATION: "0.02" };
+    const { out } = await cli.run(`route ask --json --config ${config} --prompt Prove`, "", exploring);
+    const { status } = JSON.parse(out);
+    expect(status).toMatchObject({ serving: "policy", policy: { id: "bandit" } });
+    expect(status.why).toMatch(/A newer release is passed over: revision newer .*0\.02, judged 0\./);
+    const [open] = await cli.json(`route ask --config ${config} --prompt Prove`);
+    expect(open.status).toMatchObject({ serving: "policy", policy: { id: "newer" } });
   });
 
   it("serves constraints only as they were judged", async () => {

@@ -64,7 +64,7 @@ export function policyReleasesOf(
   };
 }
 
-/** The policy that a router of this family takes from the book now, if there is one. */
+/** The newest released policy of a family, if there is one. A router whose configuration it does not fit serves an older one. */
 export async function newestRelease(book: OpenBook, family: string): Promise<RevisionKey | undefined> {
   const index = await book.index();
   const ofFamily = index.ofKind(PolicyRevision.kind).filter((each) => each.family === family);

@@ -119,6 +119,8 @@ async function run(io: Io, flags: GateFlags): Promise<void> {
     io.err(
       "note: there is no book, so the verdict is only printed. To keep it, add --book DIR or --out FILE\n",
     );
+  if (flags.router === undefined && (sealed || flags.out !== undefined))
+    for (const line of servedAsJudged(verdict.record, flags)) io.err(`note: ${line}\n`);
   io.out(
     flags.json
       ? jsonLine({ verdict: verdict.digest, sealed, ...verdict.record })
@@ -126,6 +128,16 @@ async function run(io: Io, flags: GateFlags): Promise<void> {
   );
   if (admitted !== undefined && !flags.json) io.err(renderAdmitted(admitted));
   if (verdict.record.outcome === "refuse") throw refusal(verdict.record);
+}
+
+/** What a passing verdict allows: a router that is configured otherwise does not serve the policy. */
+function servedAsJudged({ candidates, passed }: GateVerdict, { table }: GateFlags): string[] {
+  const judged = candidates.find(({ revision }) => revision.digest === passed?.digest);
+  if (judged === undefined) return [];
+  const { floor, exploration } = judged.router;
+  return [
+    `${judged.revision.id} was judged with exploration ${exploration}, floor ${floor}, ${table === undefined ? "the table of its training" : `the table ${table}`} and no constraints. A router that sets others does not serve it. Give --router FILE to judge what that file serves`,
+  ];
 }
 
 /** The verdict is sealed in the book where there is one, also for rows of a file or a replay store. */
