@@ -83,7 +83,7 @@ async function crashOne(options: {
   });
 }
 
-const RESUME = ["run", "resume", "--config", "loop.yaml"];
+const RESUME = ["run", "start", "--resume", "--config", "loop.yaml"];
 
 /** Resumes, and kills after so long. True if the run was done before. */
 async function killSoon(folder: string, afterMs: number): Promise<boolean> {

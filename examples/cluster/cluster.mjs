@@ -62,7 +62,7 @@ export function loop(place, { tasks, rollouts, samples, onLine }) {
     split: { unit: "decision", shares: [0.5, 0, 0.5] },
   };
   writeFileSync(config, JSON.stringify(settings)); // JSON is YAML
-  const words = ["run", "resume", "--config", config, "--json"];
+  const words = ["run", "start", "--resume", "--config", config, "--json"];
   return command(place, "loop", words, onLine);
 }
 

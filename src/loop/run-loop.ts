@@ -9,7 +9,7 @@ import { serveMetrics } from "../collect/index.ts";
 import type { Progress } from "../collect/rollout/index.ts";
 import type { LoopPolicy, WindowState } from "../contract/index.ts";
 import type { LoopConfig } from "./config.ts";
-import { holdRun, loopFolder, type Tell } from "./control.ts";
+import { holdRun, isRunning, loopFolder, type Tell } from "./control.ts";
 import { foldRun, LoopWindow, type RunState, servedAfter } from "./fold.ts";
 import { LoopMetrics } from "./loop-metrics.ts";
 import { requireBounds } from "./run-warnings.ts";
@@ -22,8 +22,8 @@ interface RunRequest {
   readonly config: LoopConfig;
   /** A directory, made if there is none. */
   readonly book: string;
-  /** `start` refuses a run that has begun; `resume` goes on wherever the run stands, also at its beginning. */
-  readonly how: "start" | "resume";
+  /** `start` refuses a run that has begun, `resume` one that has not; `start-or-resume` refuses neither. */
+  readonly how: "start" | "resume" | "start-or-resume";
   readonly identity?: (() => Identity) | undefined;
   readonly clock?: BookOnDisk["clock"] | undefined;
   readonly signal?: AbortSignal | undefined;
@@ -68,11 +68,14 @@ async function runWindows(request: RunRequest): Promise<RanLoop> {
   const { run } = request.config;
   const identity = request.identity?.() ?? identityOf();
   const book = await openBook(request.book, {
-    ...{ create: true, signer: () => identity.signer },
+    ...{ create: request.how !== "resume", signer: () => identity.signer },
     ...(request.clock === undefined ? {} : { clock: request.clock }),
   });
   try {
     const { root } = book;
+    // Before the folder of the run is made: a wrong name leaves nothing behind.
+    if (request.how === "resume" && !isRunning(root, run))
+      requireBegun(await readRun(book, run), request.book);
     return await holdRun({ root, run, signal: request.signal }, async (signal, tell) => {
       const state = await readRun(book, run);
       const config = { ...request.config, digest: checkBegun(state, request) };
@@ -127,9 +130,21 @@ async function openStages(context: RunContext): Promise<WindowStages> {
   }
 }
 
+/** A wrong name in the configuration must not become a new run. */
+function requireBegun({ run, windows }: RunState, book: string): void {
+  if (windows.length > 0) return;
+  throw new RollbookError(
+    "run-not-begun",
+    { run, book },
+    `${run} has not begun in ${book}. Begin it with \`rollbook run start\`, or correct run: and book: in the configuration.`,
+  );
+}
+
 /** The digest of the configuration that the run began with, and goes on with. */
-function checkBegun({ run, windows }: RunState, { how, config, book }: RunRequest): Digest {
+function checkBegun(state: RunState, { how, config, book }: RunRequest): Digest {
+  const { run, windows } = state;
   const [first] = windows;
+  if (how === "resume") requireBegun(state, book);
   if (how === "start" && first !== undefined)
     throw new RollbookError(
       "run-exists",

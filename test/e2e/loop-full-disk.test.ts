@@ -17,16 +17,16 @@ dd if=/dev/zero of="$DISK/filler" bs=4k 2>/dev/null
 truncate -s "-$ROOM" "$DISK/filler"
 run start
 rm "$DISK/filler"
-run resume
+run "$AGAIN"
 `;
 
 await describeNeeding(requirement, "a full disk under a training loop", () => {
   it.each([
-    ["0k", "before the book is made"],
-    ["1200k", "while it collects"],
+    ["0k", "before the book is made", "start", "no step was recorded. Repeat the command"],
+    ["1200k", "while it collects", "resume", "Continue it with `rollbook run resume"],
   ])(
-    "with %s left stops the run %s, and with room again resume finishes it",
-    (room) => {
+    "with %s left stops the run %s, and with room again %s finishes it",
+    (room, _, again, told) => {
       const folder = mkdtempSync(join(tmpdir(), "rollbook-loop-disk-"));
       onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
       const disk = mkdtempSync(join(tmpdir(), "rollbook-disk-"));
@@ -34,7 +34,7 @@ await describeNeeding(requirement, "a full disk under a training loop", () => {
       const env = {
         ...process.env,
         ...{ NODE: process.execPath, MAIN, DISK: disk, CONFIG: writeLoop(folder, { ...SMALL, windows: 1 }) },
-        ROOM: room,
+        ...{ ROOM: room, AGAIN: again },
         ROLLBOOK_HOME: join(folder, "home"),
       };
       const small = ["--dev-bind", "/", "/", "--size", String(DISK_BYTES), "--tmpfs", disk];
@@ -46,7 +46,7 @@ await describeNeeding(requirement, "a full disk under a training loop", () => {
         },
       );
       expect(stderr).toMatch(/ENOSPC|disk is full/);
-      expect(stderr).toContain("Continue it with `rollbook run resume");
+      expect(stderr).toContain(told);
       const [failed, resumed] = [stdout.indexOf("exit 1"), stdout.indexOf("exit 0")];
       expect([failed >= 0, resumed > failed, stdout]).toEqual([
         true,

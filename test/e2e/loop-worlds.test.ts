@@ -75,7 +75,7 @@ const AGENT = `export default async ({ question }, { baseUrl, apiKey }) => {
 `;
 
 describe("rollbook run with an agent of the user's", () => {
-  it("names the missing agent, resumes once it is there, and learns which model to ask", async () => {
+  it("names the missing agent, starts once it is there, and learns which model to ask", async () => {
     const upstream = await ScriptedUpstream.open();
     upstream.otherwise = (response, asked) => {
       const { model } = JSON.parse(asked.body) as { model: string };
@@ -106,8 +106,9 @@ describe("rollbook run with an agent of the user's", () => {
       });
       const missing = await cli.run(`run start --config ${config}`);
       expect([missing.code, missing.err]).toEqual([1, expect.stringContaining("agent.mjs cannot be read")]);
+      expect(missing.err).toContain("no step was recorded. Repeat the command once the cause is gone");
       writeFileSync(join(cli.folder, "agent.mjs"), AGENT);
-      const { windows } = await statusOf(cli, `resume --config ${config}`);
+      const { windows } = await statusOf(cli, `start --config ${config}`);
       expect(windows[0]).toMatchObject({ state: "released", serves: "loop-w1" });
       expect(windows[0]!.behaviourValue).toBeUndefined();
       expect(windows[1]!.rewardMean).toBeGreaterThan(windows[0]!.rewardMean!);

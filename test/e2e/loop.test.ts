@@ -36,9 +36,18 @@ describe("rollbook run on the simulator", () => {
     await cli.ok("verify");
   }, 240_000);
 
-  it("refuses to start twice, resumes what is done without a change, and refuses another configuration", async () => {
+  it("refuses to resume what never began and to start twice, resumes what is done without a change, and refuses another configuration", async () => {
     const { cli, config } = withLoop(SMALL);
+    const early = await cli.run(`run resume --config ${config}`);
+    expect([early.code, early.err]).toEqual([1, expect.stringContaining("[no-book]")]);
     await cli.ok(`run start --config ${config}`);
+    const typo = writeConfig(cli.folder, { ...SMALL, run: "lopo" }, "typo.yaml");
+    const never = await cli.run(`run resume --config ${typo}`);
+    expect([never.code, never.err]).toEqual([
+      1,
+      expect.stringMatching(/^error: lopo has not begun in .*`rollbook run start`.*\[run-not-begun\]\n$/),
+    ]);
+    expect(existsSync(join(cli.book, "loop", "lopo"))).toBe(false);
     const done = await statusOf(cli, `status --config ${config}`);
     expect(await cli.run(`run start --config ${config}`)).toMatchObject({
       code: 1,
@@ -75,7 +84,7 @@ describe("rollbook run on the simulator", () => {
     const stopped = await running;
     expect([stopped.code, stopped.err]).toEqual([1, expect.stringContaining("[run-stopped]")]);
     expect(await cli.ok(`run stop --config ${config}`)).toBe("loop: no process runs it\n");
-    expect((await statusOf(cli, `resume --config ${config}`)).digest).toBe(expected.digest);
+    expect((await statusOf(cli, `start --resume --config ${config}`)).digest).toBe(expected.digest);
   }, 60_000);
 
   it("makes another run compare with its release, or say that it does not", async () => {

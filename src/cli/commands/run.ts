@@ -25,13 +25,16 @@ interface LoopFlags extends BookFlags {
   config: string;
   follow?: string;
   metrics?: string;
+  resume?: true;
   timeout: number;
   json?: true;
 }
 
+type RunHow = Parameters<typeof runLoop>[0]["how"];
+
 /** Errors of a run that did not begin to work, and errors that say themselves how to go on. */
 const REFUSALS: readonly string[] = [
-  ...["run-exists", "run-busy", "loop-changed", "read-only"],
+  ...["run-exists", "run-not-begun", "no-book", "run-busy", "loop-changed", "read-only"],
   ...["window-failing", "window-empty", "too-few-tasks", "other-release", "no-bounds"],
 ];
 
@@ -49,16 +52,18 @@ policy, cuts a sealed batch, trains a policy on it, and judges the policy on row
 the window releases the new policy; else it keeps the old one. Every step is a sealed record of the book. After a kill
 at any moment, \`rollbook run resume\` continues the run. A synchronous run then ends with the same digests as one
 that was never killed.`,
-    examples: ["rollbook run start --config loop.yaml"],
+    examples: ["rollbook run start --config loop.yaml", "rollbook run start --config loop.yaml --resume"],
   })
     .requiredOption("--config <file>", CONFIG_HELP)
+    .option("--resume", "continue the run if it has begun, for a supervisor that repeats one command")
     .option("--follow <dir>", "collect with the same policies as the run of this name in another book")
     .option(...METRICS_OPTION)
-    .action((flags: LoopFlags) => work(io, flags, "start"));
+    .action((flags: LoopFlags) => work(io, flags, flags.resume === true ? "start-or-resume" : "start"));
   addCommand(group, "resume", {
     summary: "continue a run that was stopped, killed or failed",
-    description: `Continue a run from its last sealed record. A run that was killed before its first record starts from
-the beginning. The configuration must be the one that the run began with; only the directory of the book may differ.`,
+    description: `Continue a run from its last sealed record. A run without a record has not begun: it is refused, and
+\`rollbook run start\` begins it. The configuration must be the one that the run began with; only the directory of the
+book may differ.`,
     examples: ["rollbook run resume --config loop.yaml"],
   })
     .requiredOption("--config <file>", CONFIG_HELP)
@@ -95,15 +100,19 @@ collects, it starts no more rollouts and waits for those that run. \`rollbook ru
     .action((flags: LoopFlags) => stop(io, flags));
 }
 
-async function work(io: Io, flags: LoopFlags, how: "start" | "resume"): Promise<void> {
+async function work(io: Io, flags: LoopFlags, how: RunHow): Promise<void> {
   const { config, book } = settingsOf(io, flags);
   const { follow, metrics } = flags;
   const clear = io.live ? "\r\u001b[K" : "";
+  let begun = how === "resume";
   const ran = interruptible(async (signal) =>
     runLoop({
       ...{ config, book, how, signal, clock: io.clock, identity: () => identityFrom(io), follow, metrics },
       log: (line) => io.err(`${clear}${line}\n`),
-      onWindow: (window) => io.err(`${clear}${renderTransition(windowStatus(window), config.windows)}\n`),
+      onWindow(window) {
+        begun = true;
+        io.err(`${clear}${renderTransition(windowStatus(window), config.windows)}\n`);
+      },
       ...(io.live
         ? {
             onProgress: (window, progress) =>
@@ -115,17 +124,20 @@ async function work(io: Io, flags: LoopFlags, how: "start" | "resume"): Promise<
   const { state, done } = await ran.catch((error: unknown) => {
     if (!isRollbookError(error) || !REFUSALS.includes(error.code))
       io.err(
-        `${clear}the run is kept as it stands. Continue it with \`rollbook run resume --config ${flags.config}\` once the cause is gone\n`,
+        begun
+          ? `${clear}the run is kept as it stands. Continue it with \`rollbook run resume --config ${flags.config}\` once the cause is gone\n`
+          : `${clear}no step was recorded. Repeat the command once the cause is gone\n`,
       );
     throw error;
   });
   const facts = statusOf(state, { book, config });
   io.out(flags.json ? jsonLine(facts) : renderLoop(facts));
   if (done) return;
+  const again = facts.windows.length === 0 ? "start" : "resume";
   throw new RollbookError(
     "run-stopped",
     { run: config.run, ended: facts.ended, windows: config.windows },
-    `${config.run} was stopped after ${facts.ended} of ${config.windows} windows. Continue it with \`rollbook run resume --config ${flags.config}\`.`,
+    `${config.run} was stopped after ${facts.ended} of ${config.windows} windows. Continue it with \`rollbook run ${again} --config ${flags.config}\`.`,
   );
 }
 

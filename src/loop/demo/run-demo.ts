@@ -70,7 +70,7 @@ async function runWindows(
   const { windows } = config;
   let last = clock.nowMs();
   const { done } = await runLoop({
-    ...{ config, book: config.book!, how: "resume", identity: () => identity, clock, signal, log },
+    ...{ config, book: config.book!, how: "start-or-resume", identity: () => identity, clock, signal, log },
     onProgress: (window, progress) => onProgress?.(window, progress, windows),
     onWindow(window) {
       const now = clock.nowMs();
