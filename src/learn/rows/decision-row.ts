@@ -45,7 +45,7 @@ export interface LoggedRow extends DecisionRow {
   /** Whether the episode ends with it. */
   readonly terminal: boolean;
   readonly terms: RewardTerms;
-  /** US dollars that the call of this decision cost, as the gateway recorded it. */
+  /** US dollars that the rollout spent from this decision up to the next one, as the gateway recorded them. */
   readonly costUsd?: number;
   /** Where the reward comes from: `recorded`, `feedback:NAME`, or the version a file states. */
   readonly rewardFrom: string;
