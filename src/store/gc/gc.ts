@@ -108,7 +108,7 @@ export async function withSurvey<T>(
     if (survey.findings.length > 0 && options.despiteDamage !== true) throw refused(root, survey.findings);
     return await work(survey, { paths, place });
   } catch (error) {
-    // Why it failed tells more than that a bucket out of reach cannot be told of the end.
+    // The first error is the one to report: on a bucket that cannot be reached, ending fails too.
     await place?.end().catch(() => undefined);
     place = undefined;
     throw error;
