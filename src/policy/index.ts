@@ -53,6 +53,7 @@ export { hashText, mix } from "./scan-prompt.ts";
 export { parseStaticTable, type StaticTable } from "./static-table.ts";
 export {
   denseSizeOf,
+  distinctRows,
   embeddingAt,
   type FittedColumns,
   makeValueReader,

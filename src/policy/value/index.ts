@@ -1,3 +1,4 @@
+export { distinctRows } from "./distinct-rows.ts";
 export { type NeighbourRows, neighbourMeans } from "./neighbours.ts";
 export {
   denseSizeOf,

@@ -2,12 +2,9 @@
  *  In: rows with their outcomes, then vectors. Out: one value per candidate. Exact search through an inverted index; ties in
  *  distance go to the earlier row, so the answer is a function of the rows alone. */
 import type { SparseVector } from "../features.ts";
+import { distinctRows, type VectorRows } from "./distinct-rows.ts";
 
-export interface NeighbourRows {
-  /** Row r holds the entries start[r] … start[r+1]. */
-  readonly start: Int32Array;
-  readonly indices: Int32Array;
-  readonly values: Float64Array;
+export interface NeighbourRows extends VectorRows {
   /** Outcome e belongs to row `outcomeRow[e]` and candidate `arm[e]`; rows ascend. */
   readonly outcomeRow: Int32Array;
   readonly arm: Int32Array;
@@ -29,25 +26,26 @@ export type NeighbourMeans = (vector: SparseVector, out: Float64Array) => void;
 export function neighbourMeans(rows: NeighbourRows, options: NeighbourOptions): NeighbourMeans {
   const { arms, ks, prior } = options;
   const most = Math.max(...ks);
-  const count = rows.start.length - 1;
-  const postings = invert(rows, options.size);
-  const norms = squaredNorms(rows);
-  const products = new Float64Array(count);
+  const { kind, first } = distinctRows(rows);
+  const postings = invert(rows, first, options.size);
+  const norms = squaredNorms(rows, first);
+  const products = new Float64Array(first.length);
+  const outcomeKind = rows.outcomeRow.map((row) => kind[row]!);
   const best = Array.from({ length: arms }, () => new NearestFew(most));
   return (vector, out) => {
     products.fill(0);
     for (let e = 0; e < vector.count; e++) {
       const [column, value] = [vector.indices[e]!, vector.values[e]!];
       for (let p = postings.start[column]!; p < postings.start[column + 1]!; p++) {
-        const row = postings.rows[p]!;
-        products[row] = products[row]! + value * postings.values[p]!;
+        const own = postings.kinds[p]!;
+        products[own] = products[own]! + value * postings.values[p]!;
       }
     }
     for (const each of best) each.clear();
     for (let e = 0; e < rows.arm.length; e++) {
-      const row = rows.outcomeRow[e]!;
+      const own = outcomeKind[e]!;
       // ‖q‖² is the same for all rows and does not change their order.
-      best[rows.arm[e]!]!.offer(norms[row]! - 2 * products[row]!, e);
+      best[rows.arm[e]!]!.offer(norms[own]! - 2 * products[own]!, e);
     }
     for (let j = 0; j < ks.length; j++)
       for (let a = 0; a < arms; a++) {
@@ -91,25 +89,28 @@ class NearestFew {
   }
 }
 
-function invert({ start, indices, values }: NeighbourRows, size: number) {
+/** Of each column, the kinds of rows that have it. */
+function invert({ start, indices, values }: NeighbourRows, first: Int32Array, size: number) {
   const from = new Int32Array(size + 1);
-  for (let e = 0; e < indices.length; e++) from[indices[e]! + 1] = from[indices[e]! + 1]! + 1;
+  for (const r of first)
+    for (let e = start[r]!; e < start[r + 1]!; e++) from[indices[e]! + 1] = from[indices[e]! + 1]! + 1;
   for (let column = 0; column < size; column++) from[column + 1] = from[column + 1]! + from[column]!;
   const next = from.slice();
-  const rows = new Int32Array(indices.length);
-  const own = new Float64Array(indices.length);
-  for (let r = 0; r + 1 < start.length; r++)
+  const kinds = new Int32Array(from[size]!);
+  const own = new Float64Array(from[size]!);
+  first.forEach((r, kind) => {
     for (let e = start[r]!; e < start[r + 1]!; e++) {
       const place = next[indices[e]!]!;
       next[indices[e]!] = place + 1;
-      rows[place] = r;
+      kinds[place] = kind;
       own[place] = values[e]!;
     }
-  return { start: from, rows, values: own };
+  });
+  return { start: from, kinds, values: own };
 }
 
-function squaredNorms({ start, values }: NeighbourRows): Float64Array {
-  return Float64Array.from({ length: start.length - 1 }, (_, r) => {
+function squaredNorms({ start, values }: NeighbourRows, first: Int32Array): Float64Array {
+  return Float64Array.from(first, (r) => {
     let sum = 0;
     for (let e = start[r]!; e < start[r + 1]!; e++) sum += values[e]! * values[e]!;
     return sum;
