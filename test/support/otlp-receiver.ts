@@ -1,6 +1,6 @@
 /** A receiver of OTLP over HTTP on loopback, for one test. It takes JSON only, and checks the form of every span:
  *  ids, times, attribute values, as the OTLP specification writes them in JSON. */
-import { createServer, type IncomingHttpHeaders } from "node:http";
+import { createServer, type IncomingHttpHeaders, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { expect, onTestFinished } from "vitest";
 import { z } from "zod";
@@ -50,6 +50,8 @@ export class OtlpReceiver {
   reply = "{}";
   /** It takes requests and answers none. */
   hangs = false;
+  /** Its replies begin and do not end. */
+  endless = false;
   readonly #server = createServer((message, response) => {
     const chunks: Buffer[] = [];
     message.on("data", (chunk: Buffer) => chunks.push(chunk));
@@ -58,7 +60,8 @@ export class OtlpReceiver {
       this.received.push({ url: message.url!, headers: message.headers, body });
       if (this.hangs) return;
       response.writeHead(this.statuses.shift() ?? 200, { "content-type": "application/json" });
-      response.end(this.reply);
+      if (this.endless) pour(response);
+      else response.end(this.reply);
     });
   });
 
@@ -98,6 +101,16 @@ export class OtlpReceiver {
     this.#server.closeAllConnections();
     if (this.#server.listening) await new Promise((done) => this.#server.close(done));
   }
+}
+
+/** As fast as the client reads, until it hangs up. */
+function pour(response: ServerResponse): void {
+  const some = Buffer.alloc(1 << 16, " ");
+  const more = () => {
+    while (!response.destroyed && response.write(some));
+  };
+  response.on("drain", more);
+  more();
 }
 
 function plain(list: Attributes): Record<string, unknown> {

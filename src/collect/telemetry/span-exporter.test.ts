@@ -74,3 +74,31 @@ it("gives up a receiver that never answers when its time is over", async () => {
   expect(performance.now() - before).toBeLessThan(2000);
   expect(exporter.dropped).toBe(1);
 });
+
+it("tells once that a receiver refuses every batch, drops the spans, and holds none of them", async () => {
+  const receiver = await OtlpReceiver.open();
+  receiver.statuses.push(...new Array<number>(6).fill(500));
+  const { exporter, lines } = exporterTo(receiver.url, { batch: 2, queued: 8 });
+  for (let i = 0; i < 6; i++) {
+    exporter.add(span(i));
+    await vi.waitFor(() => expect(exporter.dropped).toBe(i + 1));
+  }
+  expect([exporter.queued, exporter.exported, lines.length]).toEqual([0, 0, 1]);
+  exporter.add(span(6));
+  await vi.waitFor(() => expect(exporter.exported).toBe(1));
+  receiver.statuses.push(500);
+  exporter.add(span(7));
+  await vi.waitFor(() => expect(exporter.dropped).toBe(7));
+  expect(lines).toEqual(new Array(2).fill(`OpenTelemetry: ${receiver.url} refused spans: status 500`));
+});
+
+it("reads the beginning of a reply that does not end, and goes on with the next batch", async () => {
+  const receiver = await OtlpReceiver.open();
+  receiver.endless = true;
+  const { exporter } = exporterTo(receiver.url, { timeoutMs: 60_000 });
+  exporter.add(span(0));
+  await vi.waitFor(() => expect(exporter.exported).toBe(1), { timeout: 10_000 });
+  receiver.endless = false;
+  exporter.add(span(1));
+  await vi.waitFor(() => expect(exporter.exported).toBe(2));
+});

@@ -28,6 +28,8 @@ export interface ExportLimits {
 const LIMITS: ExportLimits = { queued: 4096, batch: 256, delayMs: 1000, retryMs: 30_000, timeoutMs: 10_000 };
 /** What OTLP lets a client send again; everything else that fails would fail again. */
 const RETRIED: ReadonlySet<number> = new Set([429, 502, 503, 504]);
+/** More of a reply is not read. What a receiver says of a batch is a few hundred bytes. */
+const REPLY_BYTES = 64 * 1024;
 
 type SendResult = {
   readonly kind: "done" | "refused" | "later";
@@ -44,6 +46,8 @@ export class SpanExporter {
   #sending: Promise<void> | undefined;
   /** Requests in a row that have to be sent again. */
   #failures = 0;
+  /** Why the last batch was refused. Undefined: it was taken. */
+  #refusal: string | undefined;
   #isClosed = false;
   exported = 0;
   dropped = 0;
@@ -113,8 +117,11 @@ export class SpanExporter {
     const taken = Math.max(0, spans.length - rejected);
     this.exported += kind === "done" ? taken : 0;
     this.dropped += kind === "done" ? spans.length - taken : spans.length;
-    if (kind === "refused" || rejected > 0)
+    const refusal = kind === "refused" || rejected > 0 ? why : undefined;
+    // Told once: a receiver that refuses every batch would fill the log.
+    if (refusal !== undefined && refusal !== this.#refusal)
       this.#options.log(`OpenTelemetry: ${this.#place} refused spans: ${why}`);
+    this.#refusal = refusal;
   }
 
   async #post(body: string): Promise<SendResult> {
@@ -123,7 +130,7 @@ export class SpanExporter {
     try {
       // Headers may hold a key: they go to the configured address and to no other.
       const response = await fetch(url, { method: "POST", headers, body, signal, redirect: "error" });
-      const reply = await response.text();
+      const reply = await beginningOf(response);
       const why = `status ${response.status}`;
       if (response.ok) return { kind: "done", why, rejected: rejectedOf(reply) };
       return { kind: RETRIED.has(response.status) ? "later" : "refused", why, rejected: 0 };
@@ -138,6 +145,18 @@ export class SpanExporter {
   get #place(): string {
     return this.#options.url.origin;
   }
+}
+
+async function beginningOf({ body }: Response): Promise<string> {
+  const chunks: Uint8Array[] = [];
+  let bytes = 0;
+  // Leaving the loop early cancels the rest.
+  for await (const chunk of body ?? []) {
+    chunks.push(chunk);
+    bytes += chunk.length;
+    if (bytes >= REPLY_BYTES) break;
+  }
+  return Buffer.concat(chunks).toString();
 }
 
 /** What a receiver says it left out of a batch that it took. */
