@@ -50,8 +50,7 @@ export async function writeNewFile(
       { path: folder },
       `the folder ${folder} does not exist. Create it, or name another file.`,
     );
-  const temporary = `${path}.${process.pid}.partial`;
-  const fd = openSync(temporary, "wx");
+  const { temporary, fd } = openTemporary(path);
   try {
     try {
       const file = new NewFile(fd);
@@ -66,6 +65,19 @@ export async function writeNewFile(
     unlinkIfThere(temporary);
   }
   syncDirectory(folder);
+}
+
+/** A free name beside the file. A process that was killed left its own behind, and in a container the next one has the same
+ *  process id. */
+function openTemporary(path: string): { temporary: string; fd: number } {
+  for (let attempt = 0; ; attempt++) {
+    const temporary = `${path}.${process.pid}-${attempt}.partial`;
+    try {
+      return { temporary, fd: openSync(temporary, "wx") };
+    } catch (cause) {
+      if ((cause as NodeJS.ErrnoException).code !== "EEXIST") throw cause;
+    }
+  }
 }
 
 function requireFree(path: string): void {

@@ -177,6 +177,20 @@ describe("a file that is being written", () => {
     expect(readdirSync(folder).filter((name) => name.endsWith(".partial"))).toEqual([]);
   });
 
+  test("gets a name of its own beside the part that a killed process with the same id left", async () => {
+    const path = newPath();
+    const parts = () => readdirSync(folder).filter((name) => name.endsWith(".partial"));
+    let left = "";
+    await writeNewFile(path, () => {
+      left = join(folder, parts()[0]!);
+    });
+    rmSync(path);
+    writeFileSync(left, "half of a ro");
+    await writeNewFile(path, (file) => file.append(Buffer.from("whole")));
+    expect([readFileSync(path, "utf8"), readFileSync(left, "utf8")]).toEqual(["whole", "half of a ro"]);
+    rmSync(left);
+  });
+
   test("in a folder that does not exist is refused in words", async () => {
     await expect(writeNewFile(join(folder, "no", "file"), () => {})).rejects.toMatchObject({
       code: "no-file",
