@@ -325,40 +325,50 @@ export function describeQueue(name: string, open: OpenQueue): void {
 
     it("under any sequence of operations, items are neither lost nor ended twice, and a token never returns", async () => {
       await fc.assert(
-        fc.asyncProperty(fc.array(step, { maxLength: 40 }), (steps) => live(open, steps)),
-        {
-          numRuns: 40,
-        },
+        fc.asyncProperty(anySteps, async (steps) => {
+          const clock = manualClock(0);
+          await live([{ clock, queue: await open(clock) }], steps);
+        }),
+        { numRuns: 40 },
       );
     });
   });
 }
 
+/** A process that has the queue open, and its own clock. */
+export interface QueueMachine {
+  readonly queue: WorkQueue;
+  readonly clock: ReturnType<typeof manualClock>;
+}
+
+/** `at`: which machine. Time passes on all. */
 type Step =
-  | { do: "enqueue" | "claim" | "complete" | "fail" | "release" | "heartbeat"; pick: number }
+  | { do: "enqueue" | "claim" | "complete" | "fail" | "release" | "heartbeat"; pick: number; at: number }
   | { do: "advance"; byMs: number };
 
 const step: fc.Arbitrary<Step> = fc.oneof(
   fc.record({
     do: fc.constantFrom("enqueue", "claim", "complete", "fail", "release", "heartbeat"),
     pick: fc.nat(20),
+    at: fc.nat(5),
   }),
   fc.record({ do: fc.constant("advance" as const), byMs: fc.constantFrom(1, 9_999, TTL_MS, TTL_MS + 1) }),
 );
 
-/** Lives through the steps with every claim ever given at hand, and checks what must hold after each. */
-async function live(open: OpenQueue, steps: readonly Step[]): Promise<void> {
-  const clock = manualClock(0);
-  const queue = await open(clock);
+export const anySteps = fc.array(step, { maxLength: 40 });
+
+/** Lives through the steps with every claim ever given at hand, and checks what must hold after each. Closes the queue. */
+export async function live(machines: readonly QueueMachine[], steps: readonly Step[]): Promise<void> {
   const claims: Claim[] = [];
   const tokens = new Map<string, number>();
   const ids = new Set<string>();
   const ended = new Map<string, Digest>();
   for (const [i, each] of steps.entries()) {
     if (each.do === "advance") {
-      clock.advance(each.byMs);
+      for (const { clock } of machines) clock.advance(each.byMs);
       continue;
     }
+    const { queue } = machines[each.at % machines.length]!;
     const claim = claims[each.pick % Math.max(1, claims.length)];
     if (each.do === "enqueue") {
       ids.add(`i${each.pick}`);
@@ -389,8 +399,11 @@ async function live(open: OpenQueue, steps: readonly Step[]): Promise<void> {
     expect(counts.waiting + counts.claimed + counts.done + counts.dead).toBe(ids.size);
     expect(counts.done).toBe(ended.size);
   }
-  const ends = await queue.settled(0, 1000);
-  expect(new Set(ends.map((end) => end.item)).size).toBe(ends.length);
-  for (const end of ends) if (end.state === "done") expect(end.result).toBe(ended.get(end.item));
-  await queue.close();
+  for (const { queue } of machines) {
+    await queue.counts();
+    const ends = await queue.settled(0, 1000);
+    expect(new Set(ends.map((end) => end.item)).size).toBe(ends.length);
+    for (const end of ends) if (end.state === "done") expect(end.result).toBe(ended.get(end.item));
+    await queue.close();
+  }
 }

@@ -1,3 +1,4 @@
+import fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import * as natsServer from "../../../../scripts/setup/nats-server.mjs";
 import { claimInProcess } from "../../../../test/support/claim-in-process.ts";
@@ -8,7 +9,7 @@ import { rejectionOf } from "../../../../test/support/refusal-of.ts";
 import { manualClock, systemClock } from "../../../base/clock.ts";
 import { digestJson } from "../../../base/digest.ts";
 import { openNatsQueue } from "../open-nats-queue.ts";
-import { describeQueue } from "../queue.contract.ts";
+import { anySteps, describeQueue, live } from "../queue.contract.ts";
 import type { SettledItem, WorkQueue } from "../queue.ts";
 
 const ids = (count: number) => Array.from({ length: count }, (_, i) => ({ id: `i${i}`, payload: i }));
@@ -82,6 +83,21 @@ await describeNeeding(natsServer, "the queue on NATS", () => {
       expect(await two!.complete(fresh!, result("y"))).toEqual({ outcome: "done" });
       await one!.close();
       await two!.close();
+    });
+
+    it("whose clocks differ by hours neither lose an item nor end it twice", async () => {
+      const hour = 3_600_000;
+      await fc.assert(
+        fc.asyncProperty(anySteps, async (steps) => {
+          const url = freshUrl();
+          const machines = [0, -2 * hour, 5 * hour].map(async (skewMs) => {
+            const own = manualClock(10 * hour + skewMs);
+            return { clock: own, queue: await openNatsQueue(url, { clock: own }) };
+          });
+          await live(await Promise.all(machines), steps);
+        }),
+        { numRuns: 30 },
+      );
     });
 
     it("read ends in one order and miss none, while others end more", async () => {
