@@ -20,6 +20,8 @@ export const PINNED = [
   "duckdb==2.0.0",
   "polars==2.1.0",
   "datasets==5.2.0",
+  "kubernetes-validate==1.37.0",
+  "check-jsonschema==0.39.0",
   ...(serverPath("versitygw") === undefined && goProgram() === undefined ? MOTO : []),
 ];
 export const venvPython = fileURLToPath(new URL("../.cache/python/bin/python", import.meta.url));
@@ -49,6 +51,11 @@ export function hasPackageTools() {
 /** Whether this Python has what reads the files of trainers: pyarrow, DuckDB, polars and datasets. */
 export function hasReaders() {
   return versionsOf(python, ["pyarrow", "duckdb", "polars", "datasets"]) !== undefined;
+}
+
+/** Whether this Python validates Kubernetes objects and compose files; both packages bring the schemas along. */
+export function hasManifestValidators() {
+  return versionsOf(python, ["kubernetes-validate", "check-jsonschema"]) !== undefined;
 }
 
 /** Whether this Python has moto, a server that speaks S3. */

@@ -1,15 +1,18 @@
 import { spawnSync } from "node:child_process";
-import { readFileSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { describe, expect, it } from "vitest";
+import { afterAll, describe, expect, it } from "vitest";
 import { parse, parseAllDocuments } from "yaml";
-import { onPath } from "../scripts/on-path.mjs";
+import { python } from "../scripts/python.mjs";
+import * as validators from "../scripts/setup/python-manifests.mjs";
 import { buildProgram } from "../src/cli/program.ts";
 import { parseGatewayConfig } from "../src/collect/gateway/index.ts";
 import { parseNatsUrl } from "../src/collect/queue/index.ts";
 import { parseLoopConfig } from "../src/loop/index.ts";
 import { parseOnly } from "./support/command-tree.ts";
 import { composeFaults, kubernetesFaults, rollbookWords } from "./support/manifest-rules.ts";
+import { describeNeeding } from "./support/needs.ts";
 
 const FOLDER = "examples/cluster";
 const read = (name: string) => readFileSync(join(FOLDER, name), "utf8");
@@ -21,6 +24,12 @@ function readObjects(): Record<string, unknown>[] {
   expect(documents.flatMap(({ errors }) => errors)).toEqual([]);
   return documents.map((document) => document.toJS() as Record<string, unknown>);
 }
+
+/** Programs of Python: they have the schema of the Compose Specification, and those of Kubernetes 1.37, and ask no network. */
+const VALIDATORS = {
+  "compose.yaml": ["check_jsonschema", "--builtin-schema", "vendor.compose-spec"],
+  "kubernetes.yaml": ["kubernetes_validate", "--strict"],
+} as const;
 
 /** What the head of kubernetes.yaml tells a person to make. */
 const MADE = {
@@ -78,22 +87,24 @@ describe("the manifests of the example cluster", () => {
     for (const name of ["compose.yaml", "kubernetes.yaml"])
       expect(read(name)).toContain("Not tested on a real cluster.");
   });
+});
 
-  it("are accepted by docker compose and kubeconform, where these are installed", () => {
-    const env = { ...process.env, NATS_PASSWORD: "x", ROLLBOOK_TOKEN: "x", AWS_SECRET_ACCESS_KEY: "x" };
-    const tools = [
-      [
-        "docker",
-        ["compose", "version"],
-        ["compose", "-f", join(FOLDER, "compose.yaml"), "config", "--quiet"],
-      ],
-      ["kubeconform", ["-v"], ["-strict", join(FOLDER, "kubernetes.yaml")]],
-    ] as const;
-    for (const [tool, probe, words] of tools) {
-      if (!onPath(tool) || spawnSync(tool, probe).status !== 0) continue;
-      const { status, stderr, stdout } = spawnSync(tool, words, { env, encoding: "utf8" });
-      expect([tool, status, stderr + stdout]).toEqual([tool, 0, expect.anything()]);
-    }
+await describeNeeding(validators, "the schemas of compose files and of Kubernetes", () => {
+  const folder = mkdtempSync(join(tmpdir(), "rollbook-manifests-"));
+  afterAll(() => rmSync(folder, { recursive: true, force: true }));
+  const validate = (name: keyof typeof VALIDATORS, text = read(name)) => {
+    const file = join(folder, name);
+    writeFileSync(file, text);
+    return spawnSync(python, ["-m", ...VALIDATORS[name], file], { encoding: "utf8" });
+  };
+
+  it.each([
+    ["compose.yaml", "depends_on", "depend_on"],
+    ["kubernetes.yaml", "serviceName", "serviceNam"],
+  ] as const)("accept %s, and not with a misspelt %s", (name, from, to) => {
+    expect(validate(name)).toMatchObject({ status: 0 });
+    const { status, stdout, stderr } = validate(name, read(name).replaceAll(from, to));
+    expect([status, stdout + stderr]).toEqual([1, expect.stringContaining(`'${to}' was unexpected`)]);
   });
 });
 
