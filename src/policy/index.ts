@@ -26,7 +26,13 @@ export {
   type PromptVectors,
   vectorFor,
 } from "./decision.ts";
-export { type CandidateScore, explainPolicy, type FeaturePart, withUsualRequest } from "./explain/index.ts";
+export {
+  type CandidateScore,
+  crowdedBuckets,
+  explainPolicy,
+  type FeaturePart,
+  withUsualRequest,
+} from "./explain/index.ts";
 export {
   type AnyFeatureSpec,
   DEFAULT_FEATURES,

@@ -82,6 +82,27 @@ export function scanPrompt(text: string, hashes: Int32Array, { unicode = false }
   return counts;
 }
 
+/** The words of a prompt as `scanPrompt` parts them. */
+export function splitWords(text: string, { unicode = false } = {}): string[] {
+  const words: string[] = [];
+  let word = "";
+  const close = () => {
+    if (word !== "") words.push(word);
+    word = "";
+  };
+  for (let i = 0; i < text.length; i++) {
+    const given = text.charCodeAt(i);
+    const unit = unicode && given >= 128 ? foldForeign(given) : given;
+    const isLetter = unit >= 128 || (unit > 0 && CLASSES[unit]! <= DIGIT);
+    const alone = unit >= 0x2e80 ? isHan(unit) : unicode && isSpaceless(unit);
+    if (!isLetter || alone) close();
+    if (isLetter) word += text[i];
+    if (alone) close();
+  }
+  close();
+  return words;
+}
+
 /** Spreads the bits of a word hash, or of a pair, over all 32 (the finaliser of MurmurHash3). */
 export function mix(hash: number): number {
   let h = hash ^ (hash >>> 16);

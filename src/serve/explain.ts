@@ -3,6 +3,7 @@
 import { figure } from "../base/index.ts";
 import {
   type CandidateScore,
+  crowdedBuckets,
   type Decision,
   type DecisionCandidate,
   type DecisionContext,
@@ -38,8 +39,9 @@ export interface Explanation {
   readonly masked: readonly { readonly id: string; readonly reasons: readonly string[] }[];
   /** How the policy scores each candidate that could be chosen, best first. */
   readonly scores: readonly CandidateScore[];
-  /** What speaks for the choice against the next best candidate, strongest first: parts of its score less theirs. Where the
-   *  checkpoint knows an average request, they are what sets this one apart from it. */
+  /** What sets the choice apart from the next best candidate, strongest first: parts of its score less theirs. A positive part
+   *  speaks for the choice, a negative one against it. Where the checkpoint knows an average request, they are what sets this
+   *  one apart from it. */
   readonly features: readonly FeaturePart[];
   readonly lines: readonly string[];
 }
@@ -50,8 +52,11 @@ function lacksEmbedding(model: PolicyModel, context: DecisionContext): boolean {
   return read !== undefined && vectorFor(context, read) === undefined && context.prompt !== "";
 }
 
-/** Features that are told; the JSON has them all. */
+/** Features that are told for the choice, and against it; the JSON has them all. */
 const TOLD = 5;
+
+/** Parts below this share of the strongest are not told. */
+const NEGLIGIBLE = 0.02;
 
 export function explainDecision(request: ExplainRequest): Explanation {
   const { decision, candidates, model, context } = request;
@@ -89,7 +94,7 @@ function linesOf(facts: Facts, request: ExplainRequest): string[] {
       ? [`The draw took it for exploration: ${figure(router!.exploration)} of choices are spread evenly.`]
       : []),
     ...scores.map(scoreLine),
-    ...featureLines(facts),
+    ...featureLines(facts, request),
     ...(decision.shadow === undefined
       ? []
       : [
@@ -141,25 +146,46 @@ function scoreLine({ id, known, score, mean, bonus, tried }: CandidateScore): st
 }
 
 /** What sets this request apart from an average one, and what the policy says of that one. */
-function featureLines({ chosen, features, scores }: Facts): string[] {
-  const usual = scores.flatMap(({ id, usual: score }) =>
+function featureLines(facts: Facts, { model }: ExplainRequest): string[] {
+  const usual = facts.scores.flatMap(({ id, usual: score }) =>
     score === undefined ? [] : [`${id} ${figure(score)}`],
   );
-  if (features.length === 0 && usual.length === 0) return [];
-  const other = scores.find(({ id }) => id !== chosen);
-  const told = features
-    .slice(0, TOLD)
-    .map(({ feature, part }) => `${feature} (${part < 0 ? "" : "+"}${figure(part)})`);
-  const what = `What mattered most${other === undefined ? "" : ` for ${chosen} against ${other.id}`}`;
-  if (usual.length === 0)
-    return [
-      `${what}: ${told.join(", ")}. The checkpoint does not say what an average request is, so parts that every request has are among them. Train again to see what sets this one apart.`,
-    ];
+  if (facts.features.length === 0 && usual.length === 0) return [];
+  const told = sidesOf(facts, usual.length === 0 ? "" : ", compared with an average request");
+  const buckets = crowdedBuckets(model!);
   return [
-    `In an average request of the training: ${usual.join(", ")}.`,
-    features.length === 0
-      ? "Nothing that the policy reads sets this request apart from an average one."
-      : `${what}, compared with an average request: ${told.join(", ")}.`,
+    ...(usual.length === 0 ? [] : [`In an average request of the training: ${usual.join(", ")}.`]),
+    ...told,
+    ...(usual.length > 0
+      ? []
+      : [
+          "The checkpoint does not say what an average request is, so parts that every request has are among them. Train again to see what sets this one apart.",
+        ]),
+    ...(buckets === undefined || !told.some((line) => line.includes("hash bucket"))
+      ? []
+      : [
+          `The policy reads words through ${buckets} hash buckets. Words of other requests share them, so the part of a bucket is not of the words named alone.`,
+        ]),
+  ];
+}
+
+/** What speaks for the choice, and what against it. */
+function sidesOf({ chosen, features, scores }: Facts, compared: string): string[] {
+  if (features.length === 0)
+    return ["Nothing that the policy reads sets this request apart from an average one."];
+  const other = scores.find(({ id }) => id !== chosen);
+  const least = NEGLIGIBLE * Math.abs(features[0]!.part);
+  const side = (sign: 1 | -1) =>
+    features
+      .filter(({ part }) => sign * part >= least)
+      .slice(0, TOLD)
+      .map(({ feature, part }) => `${feature} (${part < 0 ? "" : "+"}${Number(part.toPrecision(2))})`)
+      .join(", ");
+  const rather = other === undefined ? chosen : `${chosen} rather than ${other.id}`;
+  const [pro, contra] = [side(1), side(-1)];
+  return [
+    ...(pro === "" ? [] : [`For ${rather}${compared}: ${pro}.`]),
+    ...(contra === "" ? [] : [`Against ${pro === "" ? rather + compared : chosen}: ${contra}.`]),
   ];
 }
 

@@ -491,7 +491,7 @@ test("an explanation names the reason, the confidence and the words that mattere
   expect(lines[1]).toMatch(
     /The learned policy decided with confidence 0\.9\d+, at or above its floor of 0\.6/,
   );
-  expect(features[0]!.feature).toBe("“prove”");
+  expect(features[0]!.feature).toBe("the hash bucket of “prove”");
   const { lines: other } = router.explain(ask(router, "r.0"));
   expect(other[1]).toMatch(
     /The static table decided: the policy answered with confidence 0\.5\d+, below its floor/,

@@ -71,7 +71,8 @@ describe("rollbook route ask", () => {
     expect((await cli.run([...alone, "--prompt", "again"])).err).toContain("the prompt is given twice");
     expect((await cli.run(alone.slice(0, -1))).code).toBe(2);
     expect(text).toMatch(/The learned policy decided/);
-    expect(text).toMatch(/What mattered most for strong against cheap, compared with an average request: /);
+    expect(text).toMatch(/For strong rather than cheap, compared with an average request: /);
+    expect(text).toMatch(/The policy reads words through 16 hash buckets\./);
   });
 
   it.each(["auto", "ridge", "logistic", "bc", "linucb", "thompson --form linear"])(
@@ -96,6 +97,14 @@ describe("rollbook route ask", () => {
         expect(features.map(({ feature }) => feature)).not.toContain("bias of the prompt");
         expect(told.join("\n")).toMatch(/In an average request of the training: /);
       }
+      // No part stands on the side that it does not speak for.
+      for (const { lines: told } of [hard, easy]) {
+        const side = (head: RegExp) => told.find((line) => head.test(line)) ?? "";
+        expect(side(/^For /)).not.toMatch(/\(-/);
+        expect(side(/^Against /)).not.toMatch(/\(\+/);
+      }
+      if (!/linucb|thompson/.test(kind))
+        expect(hard.lines.find((line) => line.startsWith("For strong"))).toMatch(/“(the|group|about|Prove)”/);
       // The same average, and features that differ.
       const usualOf = ({ scores }: Explanation) => new Map(scores.map(({ id, usual }) => [id, usual]));
       for (const [id, usual] of usualOf(hard)) expect(usualOf(easy).get(id)).toBeCloseTo(usual!, 9);

@@ -1,5 +1,6 @@
 import { describe, expect, test } from "vitest";
 import {
+  crowdedBuckets,
   type DecisionPolicy,
   explainPolicy,
   type FeatureSpec,
@@ -42,10 +43,11 @@ describe("the parts of a linear policy", () => {
     const [small, large] = explainPolicy(linear(), context, candidates);
     expect(small!.score! - large!.score!).toBeCloseTo(logOdds(answerOf(linear())), 9);
     const names = large!.parts.map(({ feature }) => feature);
-    for (const name of ["“theorem”", "“Prove the”", "“定”", "field tools", "price of the candidate"])
+    // A pair of words counts half for each of them.
+    for (const name of ["“theorem”", "“Prove”", "“定”", "field tools", "price of the candidate"])
       expect(names).toContain(name);
     // Two pairs of this prompt share a bucket: the weight is of both.
-    expect(names).toContain("“the theorem” or “theorem 定”");
+    expect(names).toContain("the hash bucket of “the theorem”, “theorem 定”");
     expect(names).not.toContain("a word past the limit");
     expect(Math.abs(large!.parts[0]!.part)).toBeGreaterThanOrEqual(Math.abs(large!.parts[1]!.part));
   });
@@ -69,11 +71,34 @@ describe("the parts of a linear policy", () => {
       "price of the candidate",
     ])
       expect(names).not.toContain(name);
-    for (const name of ["“theorem”", "words that it does not have"]) expect(names).toContain(name);
+    for (const name of ["“theorem”", "common words that it lacks"]) expect(names).toContain(name);
     // By hand: the mean score of the requests that the average is of.
     const mean = others.reduce((sum, each) => sum + explainPolicy(model, each, candidates)[0]!.score!, 0) / 3;
     expect(small!.usual).toBeCloseTo(mean, 9);
     expect(answerOf(model)(context, candidates)).toEqual(answerOf(linear())(context, candidates));
+  });
+
+  test("name no word alone where a few buckets hold all words", () => {
+    const few = linear();
+    const size16 = 15 + 2 + 16;
+    const weights = Float64Array.from({ length: 2 * size16 }, (_, i) => ((i * 37) % 19) / 10 - 0.95);
+    const others = ["Say hello to all of them.", "Prove it in three lines of text.", "Add 2 and 2."];
+    const model = withUsualRequest(
+      {
+        ...{ ...few, spec: { ...spec, wordBuckets: 16 } },
+        tensors: { ...few.tensors, weights: tensor([2, size16], weights) },
+      },
+      others.map((prompt) => ({ prompt, fields: { tools: 2 } })),
+    );
+    expect(crowdedBuckets(model)).toBe(16);
+    expect(crowdedBuckets(withUsualRequest(few, [context]))).toBeUndefined();
+    const [small] = explainPolicy(model, context, candidates);
+    const buckets = small!.parts.map(({ feature }) => feature).filter((name) => name.includes("“"));
+    expect(buckets.length).toBeGreaterThan(1);
+    for (const name of buckets) expect(name).toMatch(/^the hash bucket of “/);
+    // Words of this request alone.
+    const named = buckets.flatMap((name) => name.match(/[^“” ,]+(?=[^“]*”)/g) ?? []);
+    for (const word of named) expect(context.prompt).toContain(word);
   });
 
   test("are empty for a candidate that it has never seen", () => {

@@ -2,41 +2,27 @@
  *  In: a model, a question. Out: numbers with the names a person knows them by. Parts say what sets this question apart from
  *  an average one, where the checkpoint knows that: what is the same in every request explains none. Does not choose:
  *  `decide()` does. */
-import { exp, log } from "../../base/index.ts";
+import { log } from "../../base/index.ts";
 import { linearBeliefs, tallies } from "../bandit-policy.ts";
 import type { PolicyModel } from "../checkpoint.ts";
 import type { DecisionCandidate, DecisionContext } from "../decision.ts";
-import { makeFeatureReader, type SparseVector } from "../features.ts";
+import { layOut } from "../feature-spec.ts";
+import { makeFeatureReader } from "../features.ts";
 import { linearParts } from "../linear-policy.ts";
 import { meanOutput, mlpOutputs } from "../mlp-policy.ts";
 import { armIndex, firstSpecOf, tensorOf } from "../model-parts.ts";
-import { openValueModel } from "../value/index.ts";
-import { firstNames, type NameFeature, valueNames } from "./feature-names.ts";
+import { valueScores } from "./explain-value.ts";
+import { firstNames } from "./feature-names.ts";
+import {
+  byWeight,
+  type CandidateScore,
+  departuresOf,
+  partsOf,
+  sum,
+  unknown,
+  usualOf,
+} from "./score-parts.ts";
 import { usualRequest } from "./usual-request.ts";
-
-export interface FeaturePart {
-  readonly feature: string;
-  /** What it adds to the score of an average request: weight times the difference in value. */
-  readonly part: number;
-}
-
-export interface CandidateScore {
-  readonly id: string;
-  /** False: the policy has never seen it. */
-  readonly known: boolean;
-  /** Undefined for a candidate it does not know, and for one that a bandit has not tried. */
-  readonly score?: number;
-  /** Of a bandit: the estimated reward, and what uncertainty adds to it (for Thompson sampling its spread). */
-  readonly mean?: number;
-  readonly bonus?: number;
-  /** Of a bandit that counts: decisions behind the mean. */
-  readonly tried?: number;
-  /** Its score in an average request, or the mean of a bandit there. Absent: the checkpoint does not know one, and parts count
-   *  from 0. */
-  readonly usual?: number;
-  /** Of a linear policy. With `usual` they add up to the score, or to the mean of a bandit. */
-  readonly parts: readonly FeaturePart[];
-}
 
 export function explainPolicy(
   model: PolicyModel,
@@ -62,6 +48,24 @@ export function explainPolicy(
   }
 }
 
+/** From this share of used buckets on, one used bucket in ten or more holds several words. */
+const CROWDED = 0.2;
+
+/** Without a count of the used buckets, a few thousand words crowd as many buckets. */
+const FEW_BUCKETS = 4096;
+
+/** The number of hash buckets that words share, where they are so few that a part cannot be told of one word; else undefined. */
+export function crowdedBuckets(model: PolicyModel): number | undefined {
+  if (model.spec.schema !== "rollbook.feature-spec.v1" || model.spec.wordBuckets === 0) return undefined;
+  const buckets = model.spec.wordBuckets;
+  const { denseSize, size } = layOut(model.spec);
+  const used = usualRequest(model, size)
+    ?.subarray(denseSize)
+    .reduce((count, mean) => count + (mean === 0 ? 0 : 1), 0);
+  const isCrowded = used === undefined ? buckets < FEW_BUCKETS : used > CROWDED * buckets;
+  return isCrowded ? buckets : undefined;
+}
+
 /** Values or logits; a network has no parts that add up. */
 function outputScores(
   model: PolicyModel,
@@ -85,7 +89,8 @@ function linearScores(
 ): CandidateScore[] {
   const { spec, reader, weights, shared, known, sharpness } = linearParts(model);
   const means = usualRequest(model, reader.size);
-  const departures = departuresOf(reader.context(context), { means, nameOf: firstNames(reader, context) });
+  const nameOf = firstNames(reader, { context, isCrowded: crowdedBuckets(model) !== undefined });
+  const departures = departuresOf(reader.context(context), { means, nameOf });
   return candidates.map((candidate) => {
     const arm = known.get(candidate.id);
     if (arm === undefined) return unknown(candidate.id);
@@ -107,88 +112,6 @@ function linearScores(
   });
 }
 
-/** Without an average request the parts are the learners. */
-function valueScores(
-  model: PolicyModel,
-  context: DecisionContext,
-  candidates: readonly DecisionCandidate[],
-): CandidateScore[] {
-  const known = armIndex(model.arms);
-  const { reader, parts: partsFor } = openValueModel(model);
-  const { linear, logistic, neighbours, cost } = partsFor(context);
-  const means = usualRequest(model, reader.size);
-  const relative = means === undefined ? undefined : valueDepartures(model, context, means);
-  return candidates.map(({ id }) => {
-    const arm = known.get(id);
-    if (arm === undefined) return unknown(id);
-    const all = {
-      linear: linear[arm]!,
-      logistic: logistic[arm]!,
-      neighbours: neighbours[arm]!,
-      cost: cost[arm]!,
-    };
-    const score = all.linear + all.logistic + all.neighbours - all.cost;
-    if (relative !== undefined) return { id, known: true, score, ...relative(arm, all) };
-    const parts = [
-      { feature: "linear model", part: all.linear },
-      { feature: "logistic model", part: all.logistic },
-      { feature: "similar questions", part: all.neighbours },
-      { feature: "cost", part: 0 - all.cost },
-    ];
-    return { id, known: true, score, parts: byWeight(parts) };
-  });
-}
-
-interface ArmParts {
-  readonly linear: number;
-  readonly logistic: number;
-  readonly neighbours: number;
-  readonly cost: number;
-}
-
-/** The parts of an arm by feature. The logistic part is not linear: its departure is shared among the features in proportion to
- *  what they add to its logit. Similar questions depart from the mean of all, costs from those of an average request. */
-function valueDepartures(model: PolicyModel, context: DecisionContext, means: Float64Array) {
-  const { reader } = openValueModel(model);
-  const arms = model.arms.length;
-  const nameOf = valueNames(reader.spec, model.tensors.columns?.data as Uint32Array, context);
-  const departures = departuresOf(reader.context(context), { means, nameOf });
-  const part = (name: string) => {
-    if (model.tensors[`${name}_weights`] === undefined) return undefined;
-    const weights = tensorOf(model, `${name}_weights`, [reader.size, arms]);
-    return { weights, bias: tensorOf(model, `${name}_bias`, [arms]) };
-  };
-  const [linear, logistic, cost] = [part("linear"), part("logistic"), part("cost")];
-  const { low = 0, high = 1, logistic_share = 0, neighbour_share = 0, cost_weight = 0 } = model.settings;
-  const near = neighbour_share === 0 ? undefined : tensorOf(model, "means", [arms]);
-  const squashed = (logit: number) => logistic_share * (low + (high - low) / (1 + exp(-logit)));
-  return (arm: number, now: ArmParts): { usual: number; parts: FeaturePart[] } => {
-    const weightIn = (of: typeof linear) => (index: number) => of?.weights[index * arms + arm] ?? 0;
-    const usualIn = (of: typeof linear) =>
-      of === undefined ? 0 : of.bias[arm]! + usualOf(means, weightIn(of)).usual!;
-    const logit = { usual: usualIn(logistic), moved: sum(partsOf(departures, weightIn(logistic))) };
-    const usual = {
-      linear: usualIn(linear),
-      logistic: logistic === undefined ? 0 : squashed(logit.usual),
-      neighbours: neighbour_share * (near?.[arm] ?? 0),
-      cost: cost_weight * usualIn(cost),
-    };
-    const slope = logit.moved === 0 ? 0 : (now.logistic - usual.logistic) / logit.moved;
-    const features = partsOf(
-      departures,
-      (index) => weightIn(linear)(index) + slope * weightIn(logistic)(index),
-    );
-    const others = [
-      { feature: "similar questions", part: now.neighbours - usual.neighbours },
-      { feature: "predicted cost", part: usual.cost - now.cost },
-    ];
-    return {
-      usual: usual.linear + usual.logistic + usual.neighbours - usual.cost,
-      parts: byWeight([...features, ...others]),
-    };
-  };
-}
-
 function beliefScores(
   model: PolicyModel,
   context: DecisionContext,
@@ -200,7 +123,8 @@ function beliefScores(
   const beliefs = linearBeliefs(model)(context);
   const width = model.kind === "linucb" ? (model.settings.alpha ?? 1) : (model.settings.spread ?? 1);
   const means = usualRequest(model, reader.size);
-  const departures = departuresOf(reader.context(context), { means, nameOf: firstNames(reader, context) });
+  const nameOf = firstNames(reader, { context, isCrowded: crowdedBuckets(model) !== undefined });
+  const departures = departuresOf(reader.context(context), { means, nameOf });
   return candidates.map((candidate) => {
     const arm = known.get(candidate.id);
     const mean = beliefs.mean(candidate);
@@ -234,58 +158,4 @@ function tallyScores(model: PolicyModel, candidates: readonly DecisionCandidate[
 function betaSpread(won: number, tried: number): number {
   const [a, b] = [1 + won, 1 + tried - won];
   return Math.sqrt((a * b) / ((a + b) * (a + b) * (a + b + 1)));
-}
-
-/** How far a place of the vector is from that of an average request; from 0 where that is not known. */
-interface Departure {
-  readonly name: string;
-  readonly index: number;
-  readonly value: number;
-}
-
-function departuresOf(
-  { indices, values, count }: SparseVector,
-  { means, nameOf }: { means: Float64Array | undefined; nameOf: NameFeature },
-): Departure[] {
-  const places = new Map<number, number>();
-  means?.forEach((mean, index) => {
-    if (mean !== 0) places.set(index, -mean);
-  });
-  for (let e = 0; e < count; e++) places.set(indices[e]!, (places.get(indices[e]!) ?? 0) + values[e]!);
-  return [...places].map(([index, value]) => ({ name: nameOf(index), index, value }));
-}
-
-/** One part a name: places that share one add up. */
-function partsOf(departures: readonly Departure[], weightOf: (index: number) => number): FeaturePart[] {
-  const parts = new Map<string, number>();
-  for (const { name, index, value } of departures)
-    parts.set(name, (parts.get(name) ?? 0) + weightOf(index) * value);
-  return [...parts].map(([feature, part]) => ({ feature, part }));
-}
-
-/** The score of an average request; absent where none is known. */
-function usualOf(means: Float64Array | undefined, weightOf: (index: number) => number): { usual?: number } {
-  if (means === undefined) return {};
-  let usual = 0;
-  means.forEach((mean, index) => {
-    usual += weightOf(index) * mean;
-  });
-  return { usual };
-}
-
-function unknown(id: string): CandidateScore {
-  return { id, known: false, parts: [] };
-}
-
-/** What is nearer to 0 is rounding: a constant less its mean. */
-const ROUNDING = 1e-12;
-
-function byWeight(parts: readonly FeaturePart[]): FeaturePart[] {
-  return parts
-    .filter(({ part }) => Math.abs(part) > ROUNDING)
-    .sort((a, b) => Math.abs(b.part) - Math.abs(a.part));
-}
-
-function sum(parts: readonly FeaturePart[]): number {
-  return parts.reduce((total, { part }) => total + part, 0);
 }

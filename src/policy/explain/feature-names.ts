@@ -1,76 +1,109 @@
 /** The names a person knows features by. Hashed words are named by the words of the prompt that fall into their bucket.
- *  In: how a model reads a question, a question. Out: a name for every place of its vector. */
+ *  In: how a model reads a question, a question. Out: names for every place of its vector. */
 import type { DecisionContext } from "../decision.ts";
 import { type FeatureLayout, PROMPT_FEATURES, type ValueSpec } from "../feature-spec.ts";
-import { hashText, mix, scanPrompt } from "../scan-prompt.ts";
+import { hashText, mix, scanPrompt, splitWords } from "../scan-prompt.ts";
 import { denseSizeOf, embeddingAt, PROMPT_MEASURES } from "../value/index.ts";
 
-export type NameFeature = (index: number) => string;
+/** A place with several names counts for each of them in equal shares. */
+export type NameFeature = (index: number) => readonly string[];
 
 /** Of a word that training saw and this question lacks: its bucket does not tell it. */
-const ABSENT = "words that it does not have";
+const ABSENT = ["common words that it lacks"];
 
-export function firstNames(layout: FeatureLayout, context: DecisionContext): NameFeature {
+/** Chars, words and lines rise and fall together: one part. */
+const LENGTHS: readonly string[] = ["chars", "words", "lines"];
+
+function measureName(index: number): string[] {
+  const name = PROMPT_FEATURES[index]!;
+  return [LENGTHS.includes(name) ? "length of the prompt" : `${name} of the prompt`];
+}
+
+/** `isCrowded`: most buckets hold several words, so no part is of one word alone. */
+export function firstNames(
+  layout: FeatureLayout,
+  { context, isCrowded }: { context: DecisionContext; isCrowded: boolean },
+): NameFeature {
   const { spec, fieldAt, denseSize } = layout;
-  const words = wordNames(spec.wordBuckets, context.prompt);
+  const words = wordNames(context.prompt, { buckets: spec.wordBuckets, isCrowded });
   return (index) => {
-    if (index < PROMPT_FEATURES.length) return `${PROMPT_FEATURES[index]} of the prompt`;
+    if (index < PROMPT_FEATURES.length) return measureName(index);
     if (index >= denseSize) return words.get(index - denseSize) ?? ABSENT;
     const field = fieldAt.findLastIndex((at) => at <= index);
     const { name, kind } = spec.fields[field]!;
-    return kind === "number" && index === fieldAt[field]! + 1 ? `field ${name} is given` : `field ${name}`;
+    return [kind === "number" && index === fieldAt[field]! + 1 ? `field ${name} is given` : `field ${name}`];
   };
 }
 
 /** `ids`: the hashed ids that are columns. */
 export function valueNames(spec: ValueSpec, ids: Uint32Array, context: DecisionContext): NameFeature {
-  const terms = wordNames(spec.wordBuckets, context.prompt);
+  const unicode = spec.letters === "unicode";
+  const terms = wordNames(context.prompt, { buckets: spec.wordBuckets, isCrowded: false, unicode });
   for (const { name, kind } of spec.fields) {
     const value = context.fields[name];
     if (kind !== "category" || value === undefined) continue;
     const hash = hashText(String(value)) ^ hashText(`field ${name}`);
-    terms.set(mix(hash) & (spec.wordBuckets - 1), `field ${name} is ${value}`);
+    terms.set(mix(hash) & (spec.wordBuckets - 1), [`field ${name} is ${value}`]);
   }
   const numbers = spec.fields.filter(({ kind }) => kind === "number");
   const [vector, dense] = [embeddingAt(spec), denseSizeOf(spec)];
   return (index) => {
-    if (index < PROMPT_MEASURES) return `${PROMPT_FEATURES[index + 1]} of the prompt`;
+    if (index < PROMPT_MEASURES) return measureName(index + 1);
     if (index >= dense) return terms.get(ids[index - dense]!) ?? ABSENT;
-    if (index >= vector) return "the meaning of the prompt";
+    if (index >= vector) return ["the meaning of the prompt"];
     const { name } = numbers[(index - PROMPT_MEASURES) >> 1]!;
-    return (index - PROMPT_MEASURES) % 2 === 0 ? `field ${name}` : `field ${name} is given`;
+    return [(index - PROMPT_MEASURES) % 2 === 0 ? `field ${name}` : `field ${name} is given`];
   };
 }
 
-/** The words and pairs of the prompt by bucket, hashed as the reader hashes them. */
-function wordNames(buckets: number, prompt: string): Map<number, string> {
-  const names = new Map<number, string>();
-  const mask = buckets - 1;
-  const add = (hash: number, name: string) => {
-    const bucket = mix(hash) & mask;
-    const before = names.get(bucket);
-    if (before === undefined) names.set(bucket, name);
-    else if (!before.includes(name)) names.set(bucket, `${before} or ${name}`);
+export function isWord(name: string): boolean {
+  return name.startsWith("“");
+}
+
+/** Words that the name of a bucket lists. */
+const LISTED = 3;
+
+/** The names of each bucket that the prompt reaches, hashed as the reader hashes it. A pair of words counts half for each of
+ *  them. A bucket of several terms has a name of its own: its part is of all of them. */
+function wordNames(
+  prompt: string,
+  { buckets, isCrowded, unicode = false }: { buckets: number; isCrowded: boolean; unicode?: boolean },
+): Map<number, readonly string[]> {
+  const terms = new Map<number, Map<number, readonly string[]>>();
+  const add = (hash: number, words: readonly string[]) => {
+    const bucket = mix(hash) & (buckets - 1);
+    const known = terms.get(bucket) ?? new Map<number, readonly string[]>();
+    terms.set(bucket, known.set(hash, words));
   };
+  // The first spelling stands for all that hash alike.
+  const spelled = new Map<number, string>();
   let last: { word: string; hash: number } | undefined;
-  for (const word of splitWords(prompt)) {
-    const hash = hashWord(word);
-    add(hash, `“${word}”`);
-    if (last !== undefined) add(Math.imul(last.hash, 31) ^ hash ^ 0x5bd1e995, `“${last.word} ${word}”`);
+  for (const text of splitWords(prompt, { unicode })) {
+    const hash = hashWord(text, unicode);
+    const word = spelled.get(hash) ?? `“${text}”`;
+    spelled.set(hash, word);
+    add(hash, [word]);
+    if (last !== undefined) add(Math.imul(last.hash, 31) ^ hash ^ 0x5bd1e995, [last.word, word]);
     last = { word, hash };
   }
-  return names;
-}
-
-function hashWord(word: string): number {
-  const hashes = new Int32Array(2);
-  scanPrompt(word, hashes);
-  return hashes[0]!;
-}
-
-/** As `scanPrompt` parts them: runs of letters and digits, each Han, kana or hangul character alone. */
-function splitWords(prompt: string): string[] {
-  return (
-    prompt.match(/[\u2e80-\u9fff\uac00-\ud7af]|[A-Za-z0-9\u0080-\u2e7f\ua000-\uabff\ud7b0-\uffff]+/g) ?? []
+  return new Map(
+    [...terms].map(([bucket, each]) => {
+      const [first = []] = each.values();
+      return [bucket, each.size === 1 && !isCrowded ? first : [bucketName([...each.values()])]];
+    }),
   );
+}
+
+/** By its words; by its pairs where it has no word. */
+function bucketName(terms: readonly (readonly string[])[]): string {
+  const words = terms.filter(({ length }) => length === 1);
+  const all = (words.length > 0 ? words : terms).map((each) => each.join(" ").replaceAll("” “", " "));
+  const more = all.length - LISTED;
+  return `the hash bucket of ${all.slice(0, LISTED).join(", ")}${more > 0 ? ` and ${more} more` : ""}`;
+}
+
+function hashWord(word: string, unicode: boolean): number {
+  const hashes = new Int32Array(2);
+  scanPrompt(word, hashes, { unicode });
+  return hashes[0]!;
 }

@@ -1,2 +1,3 @@
 export * from "./explain-policy.ts";
+export type { CandidateScore, FeaturePart } from "./score-parts.ts";
 export * from "./usual-request.ts";

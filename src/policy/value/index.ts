@@ -8,4 +8,4 @@ export {
   PROMPT_MEASURES,
   TermReader,
 } from "./value-features.ts";
-export { openValueModel, valuePolicy } from "./value-policy.ts";
+export { openValueModel, type ValueModel, valuePolicy } from "./value-policy.ts";

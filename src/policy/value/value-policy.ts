@@ -20,11 +20,13 @@ interface ValueParts {
   readonly cost: Float64Array;
 }
 
-interface ValueModel {
+export interface ValueModel {
   readonly reader: ValueReader;
   /** One number per arm; scratch space, valid until the next call. */
   predict(context: DecisionContext): Float64Array;
   parts(context: DecisionContext): ValueParts;
+  /** The part of the neighbours alone, for a vector of the reader. */
+  neighbours(vector: SparseVector): Float64Array;
 }
 
 export function valuePolicy(model: PolicyModel): DecisionPolicy["answer"] {
@@ -65,6 +67,11 @@ export function openValueModel(model: PolicyModel): ValueModel {
   return {
     reader,
     parts: fill,
+    neighbours(vector) {
+      const means = new Float64Array(arms);
+      near?.(vector, means);
+      return means.map((mean) => neighbour_share * mean);
+    },
     predict(context) {
       fill(context);
       for (let a = 0; a < arms; a++)
