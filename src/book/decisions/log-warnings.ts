@@ -1,6 +1,7 @@
 /** Whether a log can teach and judge anything: warnings in words. It counts units, not rows: a task that was asked a
  *  thousand times is one piece of evidence about tasks. Pure. */
 import { plural } from "../../base/index.ts";
+import type { SplitUnit } from "../../contract/index.ts";
 import { CERTAIN_LOG, ENOUGH_UNITS, smallLogRemedy } from "../../judge/ope/index.ts";
 
 /** Of a log of enough units, those that the default split trains from. */
@@ -13,9 +14,11 @@ interface LogSize {
   /** Of the choices; null where none was logged. */
   readonly leastPropensity: number | null;
   readonly purpose: "dataset" | "train";
+  /** What a unit is (default: a task). */
+  readonly unit?: SplitUnit | undefined;
 }
 
-export function logWarnings({ units, candidates, leastPropensity, purpose }: LogSize): string[] {
+export function logWarnings({ units, candidates, leastPropensity, purpose, unit }: LogSize): string[] {
   const needed = purpose === "train" ? TRAIN_SHARE * ENOUGH_UNITS : ENOUGH_UNITS;
   const aim = purpose === "train" ? " to learn from" : "";
   return [
@@ -25,6 +28,6 @@ export function logWarnings({ units, candidates, leastPropensity, purpose }: Log
         ]
       : []),
     ...(candidates >= 2 && leastPropensity === 1 ? [CERTAIN_LOG] : []),
-    ...(units < needed ? [`${plural(units, "unit")}${aim}: a small log. ${smallLogRemedy()}`] : []),
+    ...(units < needed ? [`${plural(units, "unit")}${aim}: a small log. ${smallLogRemedy({ unit })}`] : []),
   ];
 }

@@ -41,6 +41,7 @@ export async function evaluateKnownTarget(
     : fromColumn(labelled, request.target);
   const report = evaluateTarget(toJudgedRows(labelled, request.unit ?? "task").rows, {
     target,
+    unit: request.unit,
     rng: rngFrom(request.seed ?? 0n),
     ranges: given({ quality: request.qualityRange }),
   });

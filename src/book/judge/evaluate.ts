@@ -107,6 +107,7 @@ export async function evaluateCheckpoint(
     single: setup.single,
     rng: rngFrom(request.seed ?? 0n),
     judgeShare: judged.judgeShare,
+    unit: judged.rule.unit,
     ranges: given({ quality: request.qualityRange }),
     estimatePropensities,
     discount,

@@ -159,6 +159,7 @@ export async function trainPolicy(source: DecisionSource, request: TrainRequest)
   const units = new Set(seen).size;
   const warnings = logWarnings({
     ...{ units, candidates: model.arms.length, leastPropensity: leastTaught, purpose: "train" },
+    unit: rule.unit,
   });
   const leastPropensity = calibration.reduce((least, row) => Math.min(least, row.propensity ?? 1), 1);
   return { ...facts, units, warnings, checkpoint, model, sealed, leastPropensity };

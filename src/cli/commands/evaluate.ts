@@ -102,7 +102,7 @@ async function run(io: Io, flags: EvaluateFlags): Promise<void> {
   // A refusal says it, too.
   if (evaluation.units < FEW_UNITS && refusal === undefined)
     io.err(
-      `warning: ${plural(evaluation.units, "unit")} judge, and intervals over so few are rough. ${smallLogRemedy()}.\n`,
+      `warning: ${plural(evaluation.units, "unit")} judge, and intervals over so few are rough. ${smallLogRemedy({ unit: found.judged.rule.unit })}.\n`,
     );
   if (refusal !== undefined) throw refusal;
 }

@@ -46,7 +46,7 @@ import { type JudgedRow, type Measure, measuresIn, qualityOf, requireRows } from
 export interface EvaluationOptions
   extends Pick<
     PanelOptions,
-    "rng" | "level" | "replicates" | "limits" | "judgeShare" | "estimatePropensities"
+    "rng" | "level" | "replicates" | "limits" | "judgeShare" | "unit" | "estimatePropensities"
   > {
   /** Where outcomes lie, those of chains being returns, stated before the data. Absent: as observed. */
   readonly ranges?: Readonly<Partial<Record<"quality" | "cost", Range>>> | undefined;
@@ -216,9 +216,13 @@ export class EvaluationData {
 
   #faults(log: LoggedDecisions) {
     const diagnostics = diagnose(log);
-    const { limits, judgeShare } = this.options;
+    const { limits, judgeShare, unit } = this.options;
     const faults = supportFaults(diagnostics, limits);
-    return { diagnostics, faults, reasons: explainFaults(faults, { names: this.candidates, judgeShare }) };
+    return {
+      diagnostics,
+      faults,
+      reasons: explainFaults(faults, { names: this.candidates, judgeShare, unit }),
+    };
   }
 
   #logOf(target: Float64Array, measure: Measure): LoggedDecisions {

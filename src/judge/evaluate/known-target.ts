@@ -65,14 +65,14 @@ function ofCandidates(data: EvaluationData, { values }: TargetProbabilities) {
 }
 
 function ofChosen(data: EvaluationData, { values }: TargetProbabilities) {
-  const { rng, level, replicates, limits, judgeShare } = data.options;
+  const { rng, level, replicates, limits, judgeShare, unit } = data.options;
   const logOf = (measure: Measure): LoggedDecisions => {
     const { candidates: _, context: __, ...log } = data.log(measure);
     return { ...log, target: Float64Array.from(values, ([p]) => p!) };
   };
   return (measure: Measure) => ({
     panel: judgePolicy(logOf(measure), {
-      ...{ rng: rng.split("panel"), judgeShare },
+      ...{ rng: rng.split("panel"), judgeShare, unit },
       ...given({ level, replicates, limits }),
     }),
     estimate: () => snips(logOf(measure)),

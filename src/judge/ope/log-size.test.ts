@@ -3,16 +3,17 @@ import { judgeShareOf, smallLogRemedy } from "./log-size.ts";
 import { explainFaults, type SupportFault } from "./support.ts";
 
 test("the figure of a small log is 1000, and grows only where the log shows that this is too few", () => {
-  for (const judging of [null, 12, 399]) expect(smallLogRemedy(judging)).toMatch(/^Log about 1000 different/);
+  for (const judging of [null, 12, 399])
+    expect(smallLogRemedy({ judging })).toMatch(/^Log about 1000 different/);
   // 2 610 units to judge by are two fifths of the log: 6 525, to two digits.
-  expect(smallLogRemedy(2610)).toMatch(/^Log about 6600 different/);
+  expect(smallLogRemedy({ judging: 2610 })).toMatch(/^Log about 6600 different/);
 });
 
 test("a log whose floor is calibrated needs twice as many tasks: a fifth of it judges", () => {
   const shares = [0.6, 0.2, 0.2] as const;
   const [plain, calibrated] = [false, true].map((isCalibrated) => judgeShareOf(shares, { isCalibrated }));
   expect([plain, calibrated]).toEqual([0.4, 0.2]);
-  expect(smallLogRemedy(2610, calibrated)).toMatch(/^Log about 14000 different/);
+  expect(smallLogRemedy({ judging: 2610, judgeShare: calibrated })).toMatch(/^Log about 14000 different/);
   // Of 1000 units 200 judge, and 300 are needed: more of the same is no longer within the 1000.
   const fault: SupportFault = {
     ...{ kind: "thin-support", effectiveSize: 25, units: 150, needed: 50, enough: 300 },
@@ -24,8 +25,23 @@ test("a log whose floor is calibrated needs twice as many tasks: a fifth of it j
 });
 
 test("a log that nothing is trained from needs as many tasks as judge", () => {
-  expect(smallLogRemedy(null, 1)).toBe("Log about 200 different tasks; rows of one task count once");
-  expect(smallLogRemedy(2610, 1)).toMatch(/^Log about 2700 different tasks; /);
+  expect(smallLogRemedy({ judgeShare: 1 })).toBe(
+    "Log about 200 different tasks; rows of one task count once",
+  );
+  expect(smallLogRemedy({ judging: 2610, judgeShare: 1 })).toMatch(/^Log about 2700 different tasks; /);
+});
+
+test("the advice names the unit that is counted", () => {
+  expect(smallLogRemedy({ unit: "decision" })).toBe(
+    "Log about 1000 decisions in all, to train a router and judge it; those of one rollout count once",
+  );
+  expect(smallLogRemedy({ unit: "session", judgeShare: 1 })).toBe(
+    "Log about 200 different sessions; rows of one session count once",
+  );
+  const fault: SupportFault = {
+    ...{ kind: "thin-support", effectiveSize: 25, units: 30, needed: 50, enough: 60 },
+  };
+  expect(explainFaults([fault], { unit: "decision" })[0]).toMatch(/Log about 1000 decisions in all/);
 });
 
 test("a split without a judge part says nothing of the log that judges", () => {

@@ -1,4 +1,5 @@
 /** How large a log must be: the one figure that every warning and refusal of a small log names. */
+import type { SplitUnit } from "../../contract/index.ts";
 
 /** Units of the whole log, all parts of its split. With fewer a learned router can hardly be judged. Split 60/20/20 with a floor
  *  calibrated, a fifth of them judge. Where a quarter of those speak of the policy, the effective sample size is the 50 that an
@@ -25,16 +26,33 @@ export function enoughToJudge(judgeShare = JUDGE_SHARE): number {
   return judgeShare * ENOUGH_UNITS;
 }
 
-/** The next step for a log that is too small, without a full stop. A `judgeShare` of 1: nothing is trained from it. `judging`: units to judge by that would do, where the log shows
- *  how many. */
-export function smallLogRemedy(judging: number | null = null, judgeShare = JUDGE_SHARE): string {
+interface SmallLog {
+  /** Units to judge by that would do, where the log shows how many. */
+  readonly judging?: number | null;
+  /** 1: nothing is trained from the log. */
+  readonly judgeShare?: number | undefined;
+  /** What a unit is (default: a task). */
+  readonly unit?: SplitUnit | undefined;
+}
+
+/** The next step for a log that is too small, without a full stop. */
+export function smallLogRemedy({ judging = null, judgeShare = JUDGE_SHARE, unit }: SmallLog = {}): string {
   const units = Math.max(
     judgeShare === 1 ? FEWEST_TO_JUDGE : ENOUGH_UNITS,
     judging === null ? 0 : roundUp(judging / judgeShare),
   );
-  if (judgeShare === 1) return `Log about ${units} different tasks; rows of one task count once`;
-  return `Log about ${units} different tasks in all, to train a router and judge it; rows of one task count once`;
+  const [counted, once] = UNITS[unit ?? "task"];
+  return judgeShare === 1
+    ? `Log about ${units} ${counted}; ${once}`
+    : `Log about ${units} ${counted} in all, to train a router and judge it; ${once}`;
 }
+
+/** What counts, and what counts once. The unit of decisions is the rollout that they belong to. */
+const UNITS: Readonly<Record<SplitUnit, readonly [string, string]>> = {
+  task: ["different tasks", "rows of one task count once"],
+  session: ["different sessions", "rows of one session count once"],
+  decision: ["decisions", "those of one rollout count once"],
+};
 
 /** To two digits: what a log shows is no more exact than that. */
 function roundUp(value: number): number {

@@ -1,6 +1,7 @@
 /** Judges one target policy on one log: diagnostics, then a refusal or all estimators side by side.
  *  In: decisions, an Rng, options. Out: a panel. Pure; does not read, print or decide. */
 import type { Rng } from "../../base/index.ts";
+import type { SplitUnit } from "../../contract/index.ts";
 import { type Diagnostics, diagnose } from "./diagnostics.ts";
 import {
   difference,
@@ -42,6 +43,8 @@ export interface PanelOptions {
   readonly limits?: SupportLimits;
   /** The share of the log that these decisions are; a refusal of a small log says how large the whole log must be. */
   readonly judgeShare?: number | undefined;
+  /** What a unit is (default: a task); a refusal of a small log names it. */
+  readonly unit?: SplitUnit | undefined;
   /** Predictions of a model that has not seen these rows; otherwise a ridge model is cross-fitted. */
   readonly predictions?: RewardPredictions;
   /** For logs without propensities: estimate them, and certify nothing. Otherwise such logs are an error. */

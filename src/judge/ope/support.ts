@@ -1,6 +1,7 @@
 /** Decides whether a log supports an estimate. In: diagnostics, limits. Out: every fault, and its explanation with a
  *  remedy; no fault means that an estimate may be made. */
 import { plural } from "../../base/index.ts";
+import type { SplitUnit } from "../../contract/index.ts";
 import type { Diagnostics } from "./diagnostics.ts";
 import { enoughToJudge, smallLogRemedy } from "./log-size.ts";
 
@@ -96,14 +97,16 @@ interface FaultContext {
   readonly names?: readonly string[];
   /** The share of the log that judges (default: that of the default split without a calibrated floor). */
   readonly judgeShare?: number | undefined;
+  /** What a unit is (default: a task). */
+  readonly unit?: SplitUnit | undefined;
 }
 
-function explainFault(fault: SupportFault, { names, judgeShare }: FaultContext = {}): string {
+function explainFault(fault: SupportFault, { names, judgeShare, unit }: FaultContext = {}): string {
   switch (fault.kind) {
     case "thin-support":
       return isSmallLog(fault, judgeShare)
-        ? `the log is too small: ${plural(fault.units, "unit")} left to judge by. ${smallLogRemedy(judgeShare === 1 ? fault.enough : null, judgeShare)}.`
-        : `effective sample size ${fault.effectiveSize.toFixed(1)} of ${fault.units} units, ${fault.needed} needed: the target rarely does what was logged. ${smallLogRemedy(fault.enough, judgeShare)}. Or explore more, or judge a policy closer to the logging one.`;
+        ? `the log is too small: ${plural(fault.units, "unit")} left to judge by. ${smallLogRemedy({ judging: judgeShare === 1 ? fault.enough : null, judgeShare, unit })}.`
+        : `effective sample size ${fault.effectiveSize.toFixed(1)} of ${fault.units} units, ${fault.needed} needed: the target rarely does what was logged. ${smallLogRemedy({ judging: fault.enough, judgeShare, unit })}. Or explore more, or judge a policy closer to the logging one.`;
     case "dominant-weight":
       return `one unit holds ${percent(fault.share)} of all weight (the largest weight of a row is ${fault.largestWeight.toPrecision(4)}), at most ${percent(fault.allowed)} allowed: the estimate would be that unit's reward. Raise the propensity floor of the logging policy.`;
     case "unsupported-actions":

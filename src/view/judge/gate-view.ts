@@ -48,7 +48,7 @@ export function refusalText({ candidates, data, split }: GateVerdict): string {
   const told = [...sharedBy].map(([reason, ids]) => `${ids.join(", ")}: ${reason.replace(/\.$/, "")}`);
   const units = Math.min(...candidates.map(({ checks }) => unitsToProve(checks, data.units)));
   const share = judgeShareOf(split.shares, { isCalibrated: data.leftOut.calibration > 0 });
-  const unproven = `The difference is within its margin, but ${plural(data.units, "unit")} are too few to prove it. ${smallLogRemedy(units, share)}, or allow a larger margin.`;
+  const unproven = `The difference is within its margin, but ${plural(data.units, "unit")} are too few to prove it. ${smallLogRemedy({ judging: units, judgeShare: share, unit: split.unit })}, or allow a larger margin.`;
   return `${told.join("; ")}.${units > MOST_UNITS ? "" : ` ${unproven}`}`;
 }
 
