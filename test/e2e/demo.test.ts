@@ -3,10 +3,11 @@ import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { demo } from "../../bench/support/demo-runs.ts";
 import { systemClock } from "../../src/base/clock.ts";
+import { playTour } from "../../src/cli/commands/demo/tour.ts";
 import { BOOK_SCENES, runTour } from "../../src/loop/tour/index.ts";
-import { short } from "../../src/view/format.ts";
 import type { DemoSummary } from "../../src/view/runs/demo-summary.ts";
 import { Cli } from "../support/cli.ts";
+import { demoBook } from "../support/demo-book.ts";
 import { DEMO_OUTPUT, pathTypes } from "../support/demo-output.ts";
 
 const SIZE = "--windows 1 --rollouts 40";
@@ -84,35 +85,33 @@ describe("rollbook demo", () => {
 });
 
 describe("rollbook demo --tour", () => {
-  it("shows every scene, twice with the same digests, and leaves a book that verifies", async () => {
+  it("shows every scene, and leaves a book that verifies", async () => {
     const cli = new Cli();
-    const scenes = await cli.json("demo --tour");
-    const scene = (name: string) => scenes.find((each) => each.scene === name);
-    expect(scene("tamper")).toMatchObject({ found: true });
-    expect(scene("another order")).toMatchObject({ same: true });
-    expect(scene("agents act in the sandbox")).toMatchObject({ rollouts: 12, foretold: 12 });
-
     const { code, out } = await cli.run(["demo", "--tour", "--book", cli.book]);
     expect(code).toBe(0);
-    expect([...out.matchAll(/^\d+\. (.*)$/gm)].map(([, title]) => title)).toEqual(
-      scenes.map(({ scene: title }) => title),
-    );
-    expect([...out.matchAll(/^ {3}✓ (.*)$/gm)].map(([, proved]) => proved)).toEqual(
-      scenes.map(({ proved }) => proved),
-    );
+    expect([...out.matchAll(/^\d+\. (.*)$/gm)]).toHaveLength(13);
+    expect([...out.matchAll(/^ {3}✓ /gm)]).toHaveLength(13);
     expect(out).not.toContain("✗");
-    const { batches } = scene("learn");
-    for (const digest of [...scene("batches").batches, ...batches, scene("judge and gate").verdict])
-      expect(out).toContain(short(digest));
-    const { rollouts } = scene("rollouts");
-    const kept = (await cli.json("artifact ls")).map(({ content }) => content);
-    expect(kept.sort()).toEqual(rollouts.sort());
     expect(await cli.ok("verify")).toContain("self-consistent: yes");
     expect(await cli.run(["demo", "--tour", "--book", cli.book])).toMatchObject({
       code: 1,
       err: expect.stringContaining("book-exists"),
     });
   }, 180_000);
+
+  it("writes the same digests to its book each time, and prints them as JSON", async () => {
+    const cli = await demoBook();
+    const printed: string[] = [];
+    const io = { out: (data: unknown) => printed.push(String(data)), err: () => {} };
+    await playTour(io, { seed: 1n, json: true, scenes: BOOK_SCENES });
+    const scenes = printed.map((line) => JSON.parse(line));
+    const scene = (name: string) => scenes.find((each) => each.scene === name);
+    expect(scene("tamper")).toMatchObject({ found: true });
+    expect(scene("another order")).toMatchObject({ same: true });
+    const kept = (await cli.json("artifact ls")).map(({ content }) => content);
+    expect(kept.sort()).toEqual(scene("rollouts").rollouts.sort());
+    for (const digest of scene("batches").batches) await cli.ok(`batch show ${digest}`);
+  });
 
   it("has other rollouts under another seed", async () => {
     const cli = new Cli();

@@ -2,7 +2,7 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { RollbookError } from "../../../base/index.ts";
+import { given, RollbookError } from "../../../base/index.ts";
 import { isBook } from "../../../book/open/index.ts";
 import { runTour } from "../../../loop/index.ts";
 import { jsonLine } from "../../../view/format.ts";
@@ -12,9 +12,13 @@ interface TourFlags {
   book?: string;
   seed: bigint;
   json?: true;
+  /** All of them unless stated. */
+  scenes?: TourScenes;
 }
 
-export async function playTour(io: Io, flags: TourFlags): Promise<void> {
+type TourScenes = Parameters<typeof runTour>[0]["scenes"];
+
+export async function playTour(io: Pick<Io, "out" | "err">, flags: TourFlags): Promise<void> {
   if (flags.book !== undefined && isBook(flags.book)) {
     throw new RollbookError(
       "book-exists",
@@ -32,7 +36,7 @@ export async function playTour(io: Io, flags: TourFlags): Promise<void> {
     const publicKey = await runTour({
       root: flags.book ?? join(scratch, "book"),
       scratch,
-      seed: flags.seed,
+      ...{ seed: flags.seed, ...given({ scenes: flags.scenes }) },
       onScene({ number, title, lines, proved, data }) {
         if (proved.startsWith("NOTHING")) failed.push(title);
         if (flags.json) io.out(jsonLine({ scene: title, proved, ...data }));

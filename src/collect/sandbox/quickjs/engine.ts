@@ -30,9 +30,11 @@ const GRACE_MS = 100;
 
 const require = createRequire(import.meta.url);
 
+let compiled: Promise<WasmModule> | undefined;
+
 export async function openQuickjs(): Promise<SandboxEngine> {
-  const bytes = readFileSync(require.resolve("@jitl/quickjs-wasmfile-release-sync/wasm"));
-  const wasmModule = await wasm.compile(bytes);
+  compiled ??= wasm.compile(readFileSync(require.resolve("@jitl/quickjs-wasmfile-release-sync/wasm")));
+  const wasmModule = await compiled;
   return {
     name: "quickjs",
     runs: new Set(["javascript"]),
