@@ -306,6 +306,26 @@ router: { exploration: 0, table: ${table} }
     expect(torn.err).toContain("the bytes hash to");
   });
 
+  it("asks for a whole chat request, from a file or from standard input", async () => {
+    const { cli, checkpoint } = await trained();
+    const messages = [
+      { role: "system", content: "Be brief." },
+      { role: "user", content: "Say hello to item 5" },
+      { role: "assistant", content: "Hello." },
+      { role: "user", content: "Prove theorem 5 about the group" },
+    ];
+    const file = cli.file("request.json", JSON.stringify({ model: "auto", messages, tools: [] }));
+    const ask = (request: string, stdin = "") =>
+      cli.run(`route ask --json --checkpoint ${checkpoint} --request ${request}`, stdin);
+    const { out } = await ask(file);
+    expect(JSON.parse(out).explanation).toMatchObject({ chosen: "strong", reason: "policy" });
+    // A bare list is that of the messages.
+    expect(JSON.parse((await ask("-", JSON.stringify(messages))).out).explanation.chosen).toBe("strong");
+    const bad = await ask("-", '{"prompt":"hello"}');
+    expect([bad.code, bad.err]).toEqual([1, expect.stringContaining("has no list of messages")]);
+    expect((await ask(`${file} hello`)).code).toBe(2);
+  });
+
   it("needs candidates", async () => {
     const cli = new Cli();
     const { code, err } = await cli.run("route ask --prompt hello");

@@ -14,8 +14,8 @@ import { embedderOf } from "./embedder-of.ts";
 import { policyReleasesOf, type Trusts, trustsOf } from "./policy-releases.ts";
 
 interface AskRequest {
-  /** The one message of the user. The router sees what the gateway shows it of such a chat request. */
-  readonly prompt: string;
+  /** The one message of the user, or the body of a chat request. The router sees what the gateway shows it of the request. */
+  readonly prompt: string | object;
   /** More facts of the request; they stand above those of the gateway. */
   readonly fields?: DecisionContext["fields"] | undefined;
   /** Ids (default: all that are known). */
@@ -71,7 +71,13 @@ export async function askRouter(config: RouterConfig, request: AskRequest): Prom
   // Loaded here, as it brings the HTTP client of the gateway.
   const { contextOfPrompt } = await import("../../collect/gateway/index.ts");
   const own = contextOfPrompt(prompt, alias);
-  const vectors = await embedderOf(config, router, { clock, env: request.env })?.(prompt);
+  if (own === undefined)
+    throw new RollbookError(
+      "bad-request",
+      {},
+      'the request has no list of messages. Give a chat request, such as {"messages":[{"role":"user","content":"hello"}]}.',
+    );
+  const vectors = await embedderOf(config, router, { clock, env: request.env })?.(own.prompt);
   const context = { ...own, fields: { ...own.fields, ...fields }, vectors };
   const answer = router.choose({ alias, context, candidates, call });
   const { counts: __, sinceMs: ___, ...status } = router.status();

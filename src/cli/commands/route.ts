@@ -1,7 +1,8 @@
 /** `rollbook route`: what a router would choose, and why a recorded call went where it went. */
 import { type Command, InvalidArgumentError } from "commander";
+import { isObject, parseJson } from "../../base/index.ts";
 import { wrongUsage } from "../../book/decisions/index.ts";
-import { isBook, keyringOf, trustedKeys } from "../../book/open/index.ts";
+import { isBook, keyringOf, readText, trustedKeys } from "../../book/open/index.ts";
 import { askRouter, explainCall, readRouterFile } from "../../book/serve/index.ts";
 import type { PublicKey } from "../../contract/index.ts";
 import { checkRouterConfig } from "../../serve/index.ts";
@@ -16,6 +17,7 @@ interface AskFlags extends BookFlags {
   config?: string;
   checkpoint?: string;
   prompt?: string;
+  request?: string;
   field?: Record<string, string | number | boolean>;
   candidate?: string[];
   call?: string;
@@ -34,14 +36,15 @@ export function addRoute(program: Command, io: Io): void {
   addCommand(route, "ask", {
     summary: "print what the router would choose for a prompt, and why; nothing is called or recorded",
     description: `Ask the configured router for one decision, as the gateway would for a chat request with this one
-message. Nothing is called or recorded. The configuration is the gateway's file, or another with a \`router:\`
-section. The variables ROLLBOOK_POLICY, ROLLBOOK_CHECKPOINT, ROLLBOOK_TABLE, ROLLBOOK_FLOOR and ROLLBOOK_EXPLORATION
-override it. A checkpoint that ROLLBOOK_CHECKPOINT names is used only with ROLLBOOK_POLICY=1. A learned policy of the
-configuration decides only if a gate verdict of the book releases it. The policy that --checkpoint names always
-decides; the answer says if no verdict releases it.`,
+message, or for the whole request that --request gives. Nothing is called or recorded. The configuration is the
+gateway's file, or another with a \`router:\` section. The variables ROLLBOOK_POLICY, ROLLBOOK_CHECKPOINT,
+ROLLBOOK_TABLE, ROLLBOOK_FLOOR and ROLLBOOK_EXPLORATION override it. A checkpoint that ROLLBOOK_CHECKPOINT names is
+used only with ROLLBOOK_POLICY=1. A learned policy of the configuration decides only if a gate verdict of the book
+releases it. The policy that --checkpoint names always decides; the answer says if no verdict releases it.`,
     examples: [
       "rollbook route ask --checkpoint policies/learned 'Prove that 2 is prime.'",
       "rollbook route ask --config gateway.yaml 'Prove that 2 is prime.'",
+      "rollbook route ask --config gateway.yaml --request request.json",
       "rollbook route ask --config router.yaml --prompt hello --field tools=2 --candidate small large --json",
     ],
   })
@@ -52,6 +55,7 @@ decides; the answer says if no verdict releases it.`,
     .option("--checkpoint <dir>", "the policy, as `train` wrote it (default: that of the configuration)")
     .argument("[prompt]", "the user's last message, unless --prompt gives it")
     .option("--prompt <text>", "the user's last message")
+    .option("--request <file>", "a chat request as JSON, with its messages and tools; - reads standard input")
     .option(
       "--field <name=value>",
       "a field of the request, such as tools=2, that overrides the gateway's; may be repeated",
@@ -63,7 +67,9 @@ decides; the answer says if no verdict releases it.`,
     )
     .option("--call <id>", "call id; with the configured seed it fixes the random draw")
     .option("--allow-ungated", "also use a configured checkpoint that no gate verdict releases")
-    .action((words: string | undefined, flags: AskFlags) => ask(io, promptFrom(words, flags), flags));
+    .action(async (words: string | undefined, flags: AskFlags) =>
+      ask(io, await askedOf(io, words, flags), flags),
+    );
   addCommand(route, "explain", {
     summary: "explain why a recorded call went to its model",
     description: `Explain why a recorded call went to its model: what decided, with which probability, which
@@ -78,15 +84,33 @@ is shown as a second decision.`,
     });
 }
 
-function promptFrom(words: string | undefined, { prompt }: AskFlags): string {
+/** The prompt, or the body of a request. */
+async function askedOf(io: Io, words: string | undefined, flags: AskFlags): Promise<string | object> {
+  const { prompt, request } = flags;
   if (words !== undefined && prompt !== undefined)
     throw wrongUsage("the prompt is given twice, alone and with --prompt. Remove one");
   const text = words ?? prompt;
-  if (text === undefined) throw wrongUsage("there is no prompt. Give the user's last message, in quotes");
+  if (request !== undefined) {
+    if (text !== undefined) throw wrongUsage("--request gives the messages. Remove the prompt");
+    const where = request === "-" ? "standard input" : request;
+    const body = parseJson(request === "-" ? await textOf(io.stdin) : readText(request, "a request"), where);
+    // A bare list is that of the messages.
+    return Array.isArray(body) ? { messages: body } : isObject(body) ? body : [];
+  }
+  if (text === undefined)
+    throw wrongUsage(
+      "there is no prompt. Give the user's last message, in quotes, or a request with --request",
+    );
   return text;
 }
 
-async function ask(io: Io, prompt: string, flags: AskFlags): Promise<void> {
+async function textOf(stream: Io["stdin"]): Promise<string> {
+  const chunks: Uint8Array[] = [];
+  for await (const chunk of stream) chunks.push(chunk);
+  return Buffer.concat(chunks).toString("utf8");
+}
+
+async function ask(io: Io, prompt: string | object, flags: AskFlags): Promise<void> {
   const { config, candidates: known } = await configOf(io, flags);
   const { field: fields, candidate: candidates, call } = flags;
   const trusted = trustedKeys(keyringOf(io), () => {});

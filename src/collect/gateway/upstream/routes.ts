@@ -199,10 +199,15 @@ export function firstInList(rng: Rng): Choose {
   };
 }
 
-/** What a router sees of a chat request that holds one message of the user and nothing else. */
-export function contextOfPrompt(prompt: string, model: string): DecisionContext {
-  const body = { model, messages: [{ role: "user", content: prompt }] };
-  return contextOf(openAiChat.readRequest(body)!, Buffer.byteLength(JSON.stringify(body)));
+/** What a router sees of a chat request: of one message of the user and nothing else, or of a whole body. Undefined: the body
+ *  is no chat request. */
+export function contextOfPrompt(prompt: string, model: string): DecisionContext;
+export function contextOfPrompt(asked: string | object, model: string): DecisionContext | undefined;
+export function contextOfPrompt(asked: string | object, model: string): DecisionContext | undefined {
+  const body =
+    typeof asked === "string" ? { model, messages: [{ role: "user", content: asked }] } : { ...asked, model };
+  const facts = openAiChat.readRequest(body);
+  return facts === undefined ? undefined : contextOf(facts, Buffer.byteLength(JSON.stringify(body)));
 }
 
 /** Bytes of JSON to a token, for a request that has not been counted. */
