@@ -1,17 +1,17 @@
-/** Two small run packs, signed: of a suite with two arms, and of a loop of two windows. */
+/** Small run packs, signed: of a suite with two arms, of an ablation of it, and of a loop of two windows. */
 import { generateKeyPairSync } from "node:crypto";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Digest } from "../../src/base/index.ts";
 import { writeTasks } from "../../src/collect/sim/prove/task-files.ts";
 import { signerFromPem } from "../../src/contract/index.ts";
-import { parseSuite, runSuite } from "../../src/loop/bench/index.ts";
+import { ablate, parseSuite, runSuite } from "../../src/loop/bench/index.ts";
 import { parseLoopConfig, runLoop } from "../../src/loop/index.ts";
-import { sealBenchPack, sealLoopPack } from "../../src/loop/pack/index.ts";
+import { sealAblationPack, sealBenchPack, sealLoopPack } from "../../src/loop/pack/index.ts";
 import { makeDirectory } from "../../src/store/index.ts";
 import { handTasks } from "../../test/support/sim-tasks.ts";
 
-const SUITE = `suite: small
+export const SUITE = `suite: small
 tasks: { folder: tasks }
 train: { decisions: 60 }
 repetitions: 2
@@ -37,6 +37,17 @@ export async function benchPack(folder: string): Promise<string> {
   const pack = join(folder, "pack");
   await runSuite(suite, { folder: pack, source: SUITE });
   sealBenchPack(pack, suite, { signer: newSigner() });
+  return pack;
+}
+
+export async function ablationPack(folder: string): Promise<string> {
+  makeDirectory(folder);
+  writeTasks(join(folder, "tasks"), handTasks(8));
+  const suite = parseSuite(SUITE, "suite.yaml", folder);
+  const pack = join(folder, "pack");
+  const varied = { decisions: [30, 60], floors: [0, 0.5], costWeights: [1, 0], latencyWeights: [1] };
+  await ablate(suite, varied, { folder: pack, source: SUITE });
+  sealAblationPack(pack, suite, { varied, signer: newSigner() });
   return pack;
 }
 

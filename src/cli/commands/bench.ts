@@ -13,7 +13,7 @@ import {
   type Suite,
   shippedSuites,
 } from "../../loop/bench/index.ts";
-import { sealBenchPack } from "../../loop/pack/index.ts";
+import { sealAblationPack, sealBenchPack } from "../../loop/pack/index.ts";
 import { jsonLine } from "../../view/format.ts";
 import { renderAblation, renderBench, renderChanges } from "../../view/judge/bench-view.ts";
 import { addCommand, addGroup } from "../command.ts";
@@ -75,7 +75,13 @@ after a change of a learner.`,
     .action((before: string, after: string, flags: { json?: true }) => compare(io, before, after, flags));
   addCommand(group, "ablate", {
     summary: "run a suite with other reward weights, confidence floors and dataset sizes, in one table",
-    examples: ["rollbook bench ablate --suite smoke --decisions 100,400 --floors 0 --cost-weights 1"],
+    description: `Run a suite with other reward weights, confidence floors and dataset sizes, and print one table. All runs share
+the tasks of the suite. A pack of it holds what every arm answered on the held-out tasks: \`pack verify\` computes the
+table again from that, and \`pack rerun\` trains again.`,
+    examples: [
+      "rollbook bench ablate --suite smoke --decisions 100,400 --floors 0 --cost-weights 1",
+      "rollbook bench ablate --suite smoke --decisions 100,400 --run-pack-dir ablation-pack",
+    ],
     book: false,
   })
     .requiredOption(...SUITE)
@@ -83,25 +89,45 @@ after a change of a learner.`,
     .option("--floors <list>", "confidence floors of the learned arms", numbers, [0, 0.5])
     .option("--cost-weights <list>", "factors on the weight of cost in the reward", numbers, [1, 0])
     .option("--latency-weights <list>", "factors on the weight of latency in the reward", numbers, [1])
-    .option("--out <file>", "write the rows as JSON; never overwritten")
+    .option("--out <file>", "write the result as JSON; never overwritten")
+    .option("--run-pack-dir <dir>", "seal a run pack of the result and its inputs in this new directory")
     .action((flags: AblateFlags) => vary(io, flags));
 }
 
 async function run(io: Io, flags: BenchFlags): Promise<void> {
   const { suite, source } = suiteFrom(flags.suite);
-  refuseExistingFile(flags.out);
-  const { runPackDir } = flags;
-  if (runPackDir !== undefined && existsSync(runPackDir)) throw exists(runPackDir);
-  const folder = runPackDir ?? mkdtempSync(join(tmpdir(), "rollbook-bench-"));
+  await inRunFolder(io, flags, async ({ folder, log, seal }) => {
+    const result = await runSuite(suite, { folder, source, log });
+    if (seal !== undefined) sealBenchPack(folder, suite, seal);
+    return flags.json ? jsonLine(result) : renderBench(result);
+  });
+}
+
+interface RunFolder {
+  readonly folder: string;
+  readonly log: (line: string) => void;
+  /** Undefined where no pack was asked for. */
+  readonly seal: { readonly signer: ReturnType<typeof signerOf>; readonly clock: Io["clock"] } | undefined;
+}
+
+/** A new folder for a run: the pack's, or one that is removed afterwards. */
+async function inRunFolder(
+  io: Io,
+  { out, runPackDir }: BenchFlags,
+  use: (made: RunFolder) => Promise<string>,
+): Promise<void> {
+  refuseExistingFile(out);
+  refuseExistingFile(runPackDir);
+  const temporary = runPackDir === undefined ? mkdtempSync(join(tmpdir(), "rollbook-bench-")) : undefined;
+  const folder = runPackDir ?? temporary!;
   try {
     const log = (line: string) => io.err(`${line}\n`);
-    const result = await runSuite(suite, { folder, source, log });
-    if (flags.out !== undefined)
-      writeFileSync(flags.out, readFileSync(join(folder, RESULT_FILE)), { flag: "wx" });
-    if (runPackDir !== undefined) sealBenchPack(folder, suite, { signer: signerOf(io), clock: io.clock });
-    io.out(flags.json ? jsonLine(result) : renderBench(result));
+    const seal = runPackDir === undefined ? undefined : { signer: signerOf(io), clock: io.clock };
+    const shown = await use({ folder, log, seal });
+    if (out !== undefined) writeFileSync(out, readFileSync(join(folder, RESULT_FILE)), { flag: "wx" });
+    io.out(shown);
   } finally {
-    if (runPackDir === undefined) rmSync(folder, { recursive: true, force: true });
+    if (temporary !== undefined) rmSync(temporary, { recursive: true, force: true });
   }
 }
 
@@ -123,15 +149,13 @@ function compare(io: Io, before: string, after: string, flags: { json?: true }):
 
 async function vary(io: Io, flags: AblateFlags): Promise<void> {
   const { suite, source } = suiteFrom(flags.suite);
-  refuseExistingFile(flags.out);
-  const folder = mkdtempSync(join(tmpdir(), "rollbook-ablate-"));
-  try {
-    const rows = await ablate(suite, flags, { folder, source, log: (line) => io.err(`${line}\n`) });
-    if (flags.out !== undefined) writeFileSync(flags.out, jsonLine(rows), { flag: "wx" });
-    io.out(flags.json ? jsonLine(rows) : renderAblation(rows));
-  } finally {
-    rmSync(folder, { recursive: true, force: true });
-  }
+  const { decisions, floors, costWeights, latencyWeights } = flags;
+  const varied = { decisions, floors, costWeights, latencyWeights };
+  await inRunFolder(io, flags, async ({ folder, log, seal }) => {
+    const result = await ablate(suite, varied, { folder, source, log });
+    if (seal !== undefined) sealAblationPack(folder, suite, { ...seal, varied });
+    return flags.json ? jsonLine(result) : renderAblation(result);
+  });
 }
 
 function suiteFrom(named: string): { suite: Suite; source: string } {

@@ -17,8 +17,8 @@ export const RunPack = defineRecord({
   kind: "rollbook.run-pack.v1",
   summary: "A folder with a result and all of its inputs: files by digest, command, code, Node and machine.",
   shape: {
-    /** What was run: a benchmark suite, or a training loop. `digest` is of its configuration. */
-    run: z.strictObject({ kind: z.enum(["bench", "loop"]), name: id, digest }),
+    /** What was run: a benchmark suite, an ablation of one, or a training loop. `digest` is of its configuration. */
+    run: z.strictObject({ kind: z.enum(["bench", "loop", "ablation"]), name: id, digest }),
     /** The command line that repeats it, without the program. */
     command: z.array(text()).min(1),
     code: z.strictObject({

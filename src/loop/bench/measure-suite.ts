@@ -25,9 +25,72 @@ import { draw, parseStaticTable, type Router } from "../../policy/index.ts";
 import { type Suite, TABLE_ARM } from "./suite.ts";
 import { checkpointFolder, logFile, type SuiteWorlds, worldsOf } from "./suite-folder.ts";
 
-interface Repetition {
+/** An arm as it is measured: a trained policy behind a confidence floor. Several may share one policy. */
+export interface MeasuredArm extends Pick<ArmResult, "name" | "learner" | "floor"> {
+  /** The arm of the suite whose checkpoint it takes. */
+  readonly trained: string;
+}
+
+/** What the arms answer on the held-out tasks after one training log; the fitted table first. */
+export interface AskedRepetition {
   readonly log: Digest;
-  readonly arms: readonly PlayedArm[];
+  readonly arms: readonly AskedArm[];
+}
+
+interface AskedArm {
+  readonly checkpoint: Digest;
+  /** Of every held-out task: the probability of each candidate. */
+  readonly choices: readonly (readonly number[])[];
+}
+
+export async function measureSuite(suite: Suite, folder: string): Promise<BenchResult> {
+  const worlds = worldsOf(suite, folder);
+  const arms = suite.arms.map(({ name, learner, floor }) => ({
+    ...{ name, learner: learner.kind, floor, trained: name },
+  }));
+  const asked: AskedRepetition[] = [];
+  for (let index = 0; index < suite.repetitions; index++)
+    asked.push(
+      await askArms(arms, worlds.heldOut, {
+        data: join(folder, logFile(index)),
+        checkpointOf: (name) => join(folder, checkpointFolder(name, index)),
+      }),
+    );
+  return resultOf(suite, { worlds, arms, asked });
+}
+
+/** Asks the table that a log gives, and the policies that were trained on it. */
+export async function askArms(
+  arms: readonly MeasuredArm[],
+  heldOut: SimWorld,
+  { data, checkpointOf }: { data: string; checkpointOf: (trained: string) => string },
+): Promise<AskedRepetition> {
+  const rows: LoggedRow[] = [];
+  for await (const row of readDecisions(data)) rows.push(row);
+  const table = tableRouter(rows);
+  const policies = new Map(
+    [...new Set(arms.map(({ trained }) => trained))].map((name) => [name, loadPolicy(checkpointOf(name))]),
+  );
+  const learned = arms.map(({ trained, floor }) => {
+    const policy = policies.get(trained)!;
+    const router = routerOf(setupOf(policy, { floor, exploration: 0 }));
+    return { checkpoint: policy.checkpoint.revision.digest, choices: choicesOf(heldOut, router) };
+  });
+  return {
+    log: (await datasetOf({ data }, {})).digest,
+    arms: [{ checkpoint: table.table.digest, choices: choicesOf(heldOut, table) }, ...learned],
+  };
+}
+
+function choicesOf(world: SimWorld, router: Router): number[][] {
+  const policy = policyOfRouter(router);
+  return world.contexts.map((context) => [...policy(context, world.candidates)]);
+}
+
+/** The static table that the same rows give. */
+function tableRouter(rows: readonly LoggedRow[]): Router {
+  const { source } = fitStaticTable({ rows });
+  return { table: parseStaticTable(JSON.stringify(source), "the fitted table"), floor: 0, exploration: 0 };
 }
 
 interface PlayedArm {
@@ -37,49 +100,14 @@ interface PlayedArm {
   readonly exact: readonly ArmMeans[];
 }
 
-export async function measureSuite(suite: Suite, folder: string): Promise<BenchResult> {
-  const worlds = worldsOf(suite, folder);
-  const repetitions: Repetition[] = [];
-  for (let index = 0; index < suite.repetitions; index++)
-    repetitions.push(await repetitionOf(suite, { folder, heldOut: worlds.heldOut, index }));
-  return summarise(suite, worlds, repetitions);
-}
-
-async function repetitionOf(
-  suite: Suite,
-  { folder, heldOut, index }: { folder: string; heldOut: SimWorld; index: number },
-): Promise<Repetition> {
-  const data = join(folder, logFile(index));
-  const rows: LoggedRow[] = [];
-  for await (const row of readDecisions(data)) rows.push(row);
-  const rng = () => rngFrom(BigInt(suite.seed)).split(`play ${index}`);
-  const table = tableRouter(rows);
-  const learned = suite.arms.map(({ name, floor }) => {
-    const policy = loadPolicy(join(folder, checkpointFolder(name, index)));
-    const router = routerOf(setupOf(policy, { floor, exploration: 0 }));
-    return { checkpoint: policy.checkpoint.revision.digest, ...play(heldOut, router, rng()) };
-  });
-  return {
-    log: (await datasetOf({ data }, {})).digest,
-    arms: [{ checkpoint: table.table.digest, ...play(heldOut, table, rng()) }, ...learned],
-  };
-}
-
-/** The static table that the same rows give. */
-function tableRouter(rows: readonly LoggedRow[]): Router {
-  const { source } = fitStaticTable({ rows });
-  return { table: parseStaticTable(JSON.stringify(source), "the fitted table"), floor: 0, exploration: 0 };
-}
-
 /** Every arm meets the same seed on a task: with the same choice it has the same outcome. */
-function play(world: SimWorld, router: Router, rng: Rng): Pick<PlayedArm, "played" | "exact"> {
-  const policy = policyOfRouter(router);
+function play(world: SimWorld, { checkpoint, choices }: AskedArm, rng: Rng): PlayedArm {
   const played: ArmMeans[] = [];
   const exact: ArmMeans[] = [];
   world.tasks.forEach(({ task }, index) => {
     const own = rng.split(task.digest);
     const seed = own.u32();
-    const probabilities = policy(world.contexts[index]!, world.candidates);
+    const probabilities = choices[index]!;
     played.push(add(NOTHING, world.outcomes(index, draw(probabilities, own)).outcome(seed), 1));
     exact.push(
       probabilities.reduce(
@@ -88,7 +116,7 @@ function play(world: SimWorld, router: Router, rng: Rng): Pick<PlayedArm, "playe
       ),
     );
   });
-  return { played, exact };
+  return { checkpoint, played, exact };
 }
 
 const NOTHING: ArmMeans = { reward: 0, quality: 0, costUsd: 0, latencyMs: 0 };
@@ -106,13 +134,23 @@ export function behaviourOf({ train }: Suite, { models }: SimWorld): Router {
   return behaviourRouter(train.behaviour, { models: models.map(({ name }) => name), epsilon: train.epsilon });
 }
 
-function summarise(suite: Suite, worlds: SuiteWorlds, repetitions: readonly Repetition[]): BenchResult {
+/** The figures that follow from the answers of the arms. */
+export function resultOf(
+  suite: Suite,
+  {
+    worlds,
+    arms,
+    asked,
+  }: { worlds: SuiteWorlds; arms: readonly MeasuredArm[]; asked: readonly AskedRepetition[] },
+): BenchResult {
   const { train, heldOut, all } = worlds;
   const { best, bestSingle, uniform } = knownValues(heldOut);
   const behaviour = policyValue(heldOut, policyOfRouter(behaviourOf(suite, heldOut)));
+  const rng = (index: number) => rngFrom(BigInt(suite.seed)).split(`play ${index}`);
+  const repetitions = asked.map((each, index) => each.arms.map((arm) => play(heldOut, arm, rng(index))));
   const named = [
     { name: TABLE_ARM, learner: "table", floor: 0 },
-    ...suite.arms.map(({ name, learner, floor }) => ({ name, learner: learner.kind, floor })),
+    ...arms.map(({ name, learner, floor }) => ({ name, learner, floor })),
   ];
   return {
     schema: "rollbook.bench-result.v1",
@@ -122,7 +160,7 @@ function summarise(suite: Suite, worlds: SuiteWorlds, repetitions: readonly Repe
     decisions: suite.train.decisions,
     repetitions: suite.repetitions,
     seed: suite.seed,
-    logs: repetitions.map(({ log }) => log),
+    logs: asked.map(({ log }) => log),
     known: { best, bestSingle: bestSingle.value, uniform, behaviour },
     arms: named.map((arm, a) => armResult(suite, repetitions, { arm, a, best, single: bestSingle.value })),
   };
@@ -130,7 +168,7 @@ function summarise(suite: Suite, worlds: SuiteWorlds, repetitions: readonly Repe
 
 function armResult(
   { level }: Suite,
-  repetitions: readonly Repetition[],
+  repetitions: readonly (readonly PlayedArm[])[],
   {
     arm,
     a,
@@ -138,9 +176,9 @@ function armResult(
     single,
   }: { arm: Pick<ArmResult, "name" | "learner" | "floor">; a: number; best: number; single: number },
 ): ArmResult {
-  const own = repetitions.map(({ arms }) => arms[a]!);
+  const own = repetitions.map((arms) => arms[a]!);
   const minusTable = (of: (arm: PlayedArm, task: number) => number) =>
-    repetitions.map(({ arms }) => arms[a]!.exact.map((_, task) => of(arms[a]!, task) - of(arms[0]!, task)));
+    repetitions.map((arms) => arms[a]!.exact.map((_, task) => of(arms[a]!, task) - of(arms[0]!, task)));
   const exact = meanOf(own.flatMap((each) => each.exact));
   const rewards = minusTable((each, task) => each.exact[task]!.reward);
   return {

@@ -6,10 +6,10 @@ import { join } from "node:path";
 import { canonicalize, manualClock, rngFrom } from "../../base/index.ts";
 import { generateTaskFolder } from "../../book/sim/index.ts";
 import { trainPolicy } from "../../book/train/index.ts";
-import { DIFFICULTIES, type Difficulty } from "../../collect/sim/index.ts";
+import { DIFFICULTIES, type Difficulty, type SimWorld } from "../../collect/sim/index.ts";
 import { toRoutingRow } from "../../convert/index.ts";
 import type { BenchResult } from "../../judge/bench/index.ts";
-import { DEFAULT_SPLIT, TRAIN_ON_ALL } from "../../learn/index.ts";
+import { DEFAULT_SPLIT, type LoggedRow, TRAIN_ON_ALL } from "../../learn/index.ts";
 import { makeDirectory } from "../../store/index.ts";
 import { learnerOf } from "../learner.ts";
 import { drawLog } from "./draw-log.ts";
@@ -28,7 +28,7 @@ import {
 /** Held-out tasks are apart already: a log is learned from whole. */
 const TAKE_ALL = { ...DEFAULT_SPLIT, shares: TRAIN_ON_ALL };
 
-interface RunSuiteOptions {
+export interface RunSuiteOptions {
   /** Created if it is missing; must not hold a run yet. */
   readonly folder: string;
   /** The suite as it was written. */
@@ -39,18 +39,27 @@ interface RunSuiteOptions {
 }
 
 export async function runSuite(suite: Suite, options: RunSuiteOptions): Promise<BenchResult> {
-  const { folder, source, log = () => {} } = options;
-  makeDirectory(folder);
-  writeFileSync(join(folder, SUITE_FILE), source, { flag: "wx" });
-  if (suite.models !== undefined) copyFileSync(suite.models, join(folder, MODELS_FILE));
-  await bringTasks(suite, options);
+  const { folder, log = () => {} } = options;
+  await beginSuiteFolder(suite, options);
+  const { train } = worldsOf(suite, folder);
   for (let index = 0; index < suite.repetitions; index++) {
-    await trainArms(suite, folder, index);
+    const data = join(folder, logFile(index));
+    writeLog(data, drawTrainingLog(suite, train, index));
+    await trainArms(suite, { data, index, outOf: (name) => join(folder, checkpointFolder(name, index)) });
     log(`repetition ${index + 1} of ${suite.repetitions}: every arm is trained`);
   }
   const result = await measureSuite(suite, folder);
   writeFileSync(join(folder, RESULT_FILE), `${canonicalize(result)}\n`, { flag: "wx" });
   return result;
+}
+
+/** The inputs of a suite: its source, models and tasks. */
+export async function beginSuiteFolder(suite: Suite, options: RunSuiteOptions): Promise<void> {
+  const { folder, source } = options;
+  makeDirectory(folder);
+  writeFileSync(join(folder, SUITE_FILE), source, { flag: "wx" });
+  if (suite.models !== undefined) copyFileSync(suite.models, join(folder, MODELS_FILE));
+  await bringTasks(suite, options);
 }
 
 async function bringTasks({ tasks }: Suite, { folder, workers = 2, log }: RunSuiteOptions): Promise<void> {
@@ -69,21 +78,30 @@ async function bringTasks({ tasks }: Suite, { folder, workers = 2, log }: RunSui
   log?.(`${count} tasks drawn and proved`);
 }
 
-async function trainArms(suite: Suite, folder: string, index: number): Promise<void> {
-  const { train } = worldsOf(suite, folder);
-  const rows = drawLog(train, {
+/** The decisions that the arms of a repetition learn from. A shorter log of the same suite begins with the same rows. */
+export function drawTrainingLog(suite: Suite, train: SimWorld, index: number): LoggedRow[] {
+  return drawLog(train, {
     behaviour: behaviourOf(suite, train),
     decisions: suite.train.decisions,
     rng: rngFrom(BigInt(suite.seed)).split(`log ${index}`),
   });
-  const data = join(folder, logFile(index));
+}
+
+export function writeLog(data: string, rows: readonly LoggedRow[]): void {
   writeFileSync(data, rows.map((row) => `${JSON.stringify(toRoutingRow(row))}\n`).join(""), { flag: "wx" });
+}
+
+/** `outOf`: the checkpoint's folder of each arm. */
+export async function trainArms(
+  suite: Suite,
+  { data, index, outOf }: { data: string; index: number; outOf: (arm: string) => string },
+): Promise<void> {
   for (const { name, learner } of suite.arms)
     await trainPolicy(
       { data },
       {
         ...{ learner: learnerOf(learner), id: `${suite.suite}-${name}-${index}`, split: TAKE_ALL },
-        ...{ seed: BigInt(suite.seed + index), out: join(folder, checkpointFolder(name, index)) },
+        ...{ seed: BigInt(suite.seed + index), out: outOf(name) },
         // A result names its checkpoints by digest, so nothing in them may depend on when they were made.
         clock: manualClock(0),
         // Nobody asks them why, and packs of earlier versions must give their digests again.

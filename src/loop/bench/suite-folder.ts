@@ -16,6 +16,8 @@ export const SUITE_FILE = "suite.yaml";
 export const RESULT_FILE = "results.json";
 export const MODELS_FILE = "models.yaml";
 export const TASKS_FOLDER = "tasks";
+/** What the arms answered in each cell of an ablation. */
+export const CELLS_FOLDER = "cells";
 
 export const logFile = (repetition: number) => `log-${repetition}.jsonl`;
 export const checkpointFolder = (arm: string, repetition: number) => `checkpoints/${arm}-${repetition}`;

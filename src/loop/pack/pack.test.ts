@@ -1,31 +1,38 @@
-import { copyFileSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { copyFileSync, cpSync, existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { benchPack, loopPack } from "../../../bench/support/small-packs.ts";
+import { ablationPack, benchPack, loopPack, SUITE } from "../../../bench/support/small-packs.ts";
 import type { Digest } from "../../base/index.ts";
 import { packPaths, readPack, readTar, writeTar } from "../../keep/pack/index.ts";
 import { readLastHead } from "../../store/index.ts";
+import { ablate, parseSuite } from "../bench/index.ts";
 import { brokenLinks, rerunPack, verifyPack } from "./index.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "rollbook-pack-test-"));
-const packs = { bench: "", loop: "" };
+const packs = { bench: "", loop: "", ablation: "" };
 beforeAll(async () => {
   packs.bench = await benchPack(join(folder, "bench"));
   packs.loop = await loopPack(join(folder, "loop"));
+  packs.ablation = await ablationPack(join(folder, "ablation"));
 });
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
 const rerun = (pack: string) => rerunPack(pack, { work: mkdtempSync(join(folder, "rerun-")), log: () => {} });
 
-describe.each(["bench", "loop"] as const)("a pack of a %s", (kind) => {
+const REACHED = {
+  bench: ["log 1", "checkpoint ucb"],
+  loop: ["window 2", "batch", "12 rollouts"],
+  ablation: ["cell cost-1-latency-1-decisions-30", "cell cost-0-latency-1-decisions-60"],
+};
+
+describe.each(["bench", "loop", "ablation"] as const)("a pack of a %s", (kind) => {
   it("verifies, and its chain reaches down to what was trained on", async () => {
     const { chain, signers } = await verifyPack(packs[kind]);
     expect(brokenLinks(chain)).toEqual([]);
     expect(signers).toHaveLength(1);
     const text = JSON.stringify(chain);
-    for (const what of kind === "bench" ? ["log 1", "checkpoint ucb"] : ["window 2", "batch", "12 rollouts"])
-      expect(text).toContain(what);
+    for (const what of REACHED[kind]) expect(text).toContain(what);
   });
 
   it("gives the same results when it is run again", async () => {
@@ -65,6 +72,43 @@ it("a result that was edited and listed again is not what the checkpoints give",
   const broken = brokenLinks((await verifyPack(pack)).chain);
   expect(broken.map(({ path }) => path)).toEqual(["pack small → files", "pack small → results"]);
   expect(broken[1]!.broken).toContain("figures are not those");
+});
+
+it.each([
+  ["answers of an arm", "choices", /figures are not those that the tasks and the answers/],
+  ["the digest of a log", "log", /^log 0 is sha256:0+, and sha256/],
+])("an ablation whose cell has %s changed does not verify", async (_, key, message) => {
+  const pack = mkdtempSync(join(folder, "cell-"));
+  cpSync(packs.ablation, pack, { recursive: true });
+  const file = join(pack, "cells/cost-1-latency-1-decisions-60.json");
+  const [first, ...rest] = JSON.parse(readFileSync(file, "utf8"));
+  if (key === "log") first.log = `sha256:${"0".repeat(64)}`;
+  else first.arms[1].choices[0] = [...first.arms[1].choices[0]].reverse();
+  writeFileSync(file, `${JSON.stringify([first, ...rest])}\n`);
+  const broken = brokenLinks((await verifyPack(pack)).chain);
+  expect(broken[0]!.path).toBe("pack small → files");
+  expect(broken.at(-1)!.broken).toMatch(message);
+});
+
+it("in an ablation a floor trains nothing: both arms name one checkpoint, and floor 1 plays the table", async () => {
+  const own = join(folder, "floors");
+  const suite = parseSuite(SUITE, "suite.yaml", join(folder, "ablation"));
+  const varied = { decisions: [40], floors: [0, 1], costWeights: [1], latencyWeights: [1] };
+  const { rows } = await ablate(suite, varied, { folder: own, source: SUITE });
+  const arm = (name: string) => rows.find((row) => row.arm.name === name)!.arm;
+  expect(arm("ucb-floor-1").checkpoints).toEqual(arm("ucb-floor-0").checkpoints);
+  expect(arm("ucb-floor-1").exact).toEqual(arm("table").exact);
+});
+
+it("an ablation refuses lists that it cannot run", async () => {
+  const suite = parseSuite(SUITE, "suite.yaml", join(folder, "ablation"));
+  const good = { decisions: [40], floors: [0], costWeights: [1], latencyWeights: [1] };
+  const run = (bad: object) =>
+    ablate(suite, { ...good, ...bad }, { folder: join(folder, "refused"), source: SUITE });
+  await expect(run({ decisions: [5] })).rejects.toThrow(/whole numbers of 10 or more/);
+  await expect(run({ floors: [1.5] })).rejects.toThrow(/between 0 and 1/);
+  await expect(run({ costWeights: [1, 1] })).rejects.toThrow(/costWeights lists a value twice/);
+  expect(existsSync(join(folder, "refused"))).toBe(false);
 });
 
 it("a rerun of other inputs says which figures differ", async () => {

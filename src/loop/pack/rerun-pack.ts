@@ -12,10 +12,19 @@ import {
   RollbookError,
 } from "../../base/index.ts";
 import type { RunPack } from "../../contract/index.ts";
+import { parseAblation } from "../../judge/bench/index.ts";
 import { readPack } from "../../keep/pack/index.ts";
 import { makeDirectory } from "../../store/index.ts";
 import type { LoopStatus } from "../../view/runs/loop-view.ts";
-import { MODELS_FILE, parseSuite, RESULT_FILE, runSuite, SUITE_FILE } from "../bench/index.ts";
+import {
+  ablate,
+  MODELS_FILE,
+  parseSuite,
+  RESULT_FILE,
+  runSuite,
+  SUITE_FILE,
+  type Suite,
+} from "../bench/index.ts";
 import { parseLoopConfig } from "../config.ts";
 import { runLoop } from "../run-loop.ts";
 import { statusOf } from "../status.ts";
@@ -35,21 +44,45 @@ export async function rerunPack(
   { work, log }: { work: string; log: (line: string) => void },
 ): Promise<Rerun> {
   const { record } = readPack(folder);
-  const again = await (record.run.kind === "bench"
-    ? rerunBench(folder, work, log)
-    : rerunLoop(folder, { work, log, digest: record.run.digest }));
-  const file = record.run.kind === "bench" ? RESULT_FILE : LOOP_RESULT;
+  const again = await runAgain(folder, record, { work, log });
+  const file = record.run.kind === "loop" ? LOOP_RESULT : RESULT_FILE;
   const before = parseJson(readFileSync(join(folder, file), "utf8"));
   return { record, elsewhere: elsewhere(record), differences: differing(before, again, "").slice(0, 20) };
 }
 
-async function rerunBench(folder: string, work: string, log: (line: string) => void): Promise<Json> {
+function runAgain(
+  folder: string,
+  { run }: RunPack,
+  { work, log }: { work: string; log: (line: string) => void },
+): Promise<Json> {
+  switch (run.kind) {
+    case "bench":
+      return rerunSuite(folder, (suite, source) =>
+        runSuite(suite, { folder: join(work, "run"), source, log }),
+      );
+    case "ablation": {
+      const { varied } = parseAblation(readFileSync(join(folder, RESULT_FILE), "utf8"), RESULT_FILE);
+      return rerunSuite(folder, (suite, source) =>
+        ablate(suite, varied, { folder: join(work, "run"), source, log }),
+      );
+    }
+    case "loop":
+      return rerunLoop(folder, { work, log, digest: run.digest });
+    default:
+      return run.kind satisfies never;
+  }
+}
+
+/** The suite of a pack, with the inputs that lie in the pack. */
+async function rerunSuite(
+  folder: string,
+  run: (suite: Suite, source: string) => Promise<object>,
+): Promise<Json> {
   const source = readFileSync(join(folder, SUITE_FILE), "utf8");
   const suite = parseSuite(source, SUITE_FILE, folder);
   const own = suite.models === undefined ? suite : { ...suite, models: join(folder, MODELS_FILE) };
   const tasks = "folder" in own.tasks ? { folder: join(folder, "tasks") } : own.tasks;
-  const result = await runSuite({ ...own, tasks }, { folder: join(work, "run"), source, log });
-  return parseJson(canonicalize(result));
+  return parseJson(canonicalize(await run({ ...own, tasks }, source)));
 }
 
 async function rerunLoop(

@@ -5,6 +5,7 @@ import { dirname, isAbsolute, join, relative, sep } from "node:path";
 import { type Clock, canonicalize, parseId, RollbookError, systemClock } from "../../base/index.ts";
 import { readText, useBook } from "../../book/open/index.ts";
 import type { RunPack, Sealed, Signer } from "../../contract/index.ts";
+import type { Ablation } from "../../judge/bench/index.ts";
 import { sealPackFolder } from "../../keep/pack/index.ts";
 import { makeDirectory } from "../../store/index.ts";
 import type { Suite } from "../bench/index.ts";
@@ -26,6 +27,22 @@ export function sealBenchPack(folder: string, suite: Suite, options: SealOptions
   return sealWith(folder, options, {
     run: { kind: "bench", name: parseId(suite.suite), digest: suite.digest },
     command: ["bench", "run", "--suite", "suite.yaml"],
+  });
+}
+
+export function sealAblationPack(
+  folder: string,
+  suite: Suite,
+  { varied, ...options }: SealOptions & { varied: Ablation },
+): Sealed<RunPack> {
+  const { decisions, floors, costWeights, latencyWeights } = varied;
+  return sealWith(folder, options, {
+    run: { kind: "ablation", name: parseId(suite.suite), digest: suite.digest },
+    command: [
+      ...["bench", "ablate", "--suite", "suite.yaml", "--decisions", decisions.join(",")],
+      ...["--floors", floors.join(","), "--cost-weights", costWeights.join(",")],
+      ...["--latency-weights", latencyWeights.join(",")],
+    ],
   });
 }
 

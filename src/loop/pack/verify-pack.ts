@@ -8,17 +8,20 @@ import { datasetOf } from "../../book/decisions/index.ts";
 import { verifyBook } from "../../book/maintain/index.ts";
 import { useBook } from "../../book/open/index.ts";
 import { checkAttestation, type RunPack } from "../../contract/index.ts";
-import { parseResult } from "../../judge/bench/index.ts";
+import { parseAblation, parseResult } from "../../judge/bench/index.ts";
 import { faultsOf, readPack, readSignatures } from "../../keep/pack/index.ts";
 import { readCheckpoint } from "../../policy/index.ts";
 import {
+  cellsOf,
   checkpointFolder,
   logFile,
+  measureAblation,
   measureSuite,
   parseSuite,
   RESULT_FILE,
   SUITE_FILE,
   type Suite,
+  writeLog,
 } from "../bench/index.ts";
 import { parseLoopConfig } from "../config.ts";
 import type { LoopWindow } from "../fold.ts";
@@ -52,7 +55,7 @@ export async function verifyPack(folder: string): Promise<VerifiedPack> {
         requireFiles(folder, record);
         return {};
       }),
-      await (record.run.kind === "bench" ? benchLinks(folder, record) : loopLinks(folder, record)),
+      await LINKS[record.run.kind](folder, record),
     ],
   };
   return { digest, record, signers, chain };
@@ -80,6 +83,12 @@ const WORDS = {
   changed: "changed",
   "not-a-file": "not a plain file",
 } as const;
+
+const LINKS: Readonly<Record<RunPack["run"]["kind"], typeof benchLinks>> = {
+  bench: benchLinks,
+  ablation: ablationLinks,
+  loop: loopLinks,
+};
 
 /** results → suite, tasks, logs, checkpoints; and the figures again. */
 function benchLinks(folder: string, { run }: RunPack): Promise<PackLink> {
@@ -130,6 +139,41 @@ function repetitionLink(
     );
     return { digest, below };
   });
+}
+
+/** results → suite, tasks, cells → logs, which are drawn again; and the figures again from the answers in the cells. That
+ *  training gives these answers is shown by `rerun` alone. */
+function ablationLinks(folder: string, { run }: RunPack): Promise<PackLink> {
+  return link("results", async () => {
+    const text = readFileSync(join(folder, RESULT_FILE), "utf8");
+    const { varied, suite: stated } = parseAblation(text, RESULT_FILE);
+    const suite = parseSuite(readFileSync(join(folder, SUITE_FILE), "utf8"), SUITE_FILE, folder);
+    same("the suite of the pack", run.digest, suite.digest);
+    same("the suite of the results", stated.digest, suite.digest);
+    const below = [];
+    for (const { name, asked, logOf } of cellsOf(suite, varied, folder))
+      below.push(
+        await link(`cell ${name}`, async () => {
+          for (const [index, { log }] of asked.entries())
+            same(`log ${index}`, log, await digestOfLog(logOf(index)));
+          return {};
+        }),
+      );
+    if (`${canonicalize(measureAblation(suite, varied, folder))}\n` !== text)
+      throw broken("its figures are not those that the tasks and the answers in the pack give");
+    return { digest: suite.digest, below };
+  });
+}
+
+async function digestOfLog(rows: Parameters<typeof writeLog>[1]): Promise<Digest> {
+  const work = mkdtempSync(join(tmpdir(), "rollbook-log-"));
+  try {
+    const data = join(work, "log.jsonl");
+    writeLog(data, rows);
+    return (await datasetOf({ data }, {})).digest;
+  } finally {
+    rmSync(work, { recursive: true, force: true });
+  }
 }
 
 /** results → run → windows, and the book: every verdict, revision, batch, rollout, call and task in it. */

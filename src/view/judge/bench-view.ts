@@ -1,5 +1,11 @@
 /** Results of benchmark suites as people read them. */
-import type { ArmChange, ArmResult, BenchResult, PairedDifference } from "../../judge/bench/index.ts";
+import type {
+  AblationResult,
+  ArmChange,
+  ArmResult,
+  BenchResult,
+  PairedDifference,
+} from "../../judge/bench/index.ts";
 import { plural, table, thousands } from "../format.ts";
 
 export function renderBench(result: BenchResult): string {
@@ -33,17 +39,7 @@ export function renderChanges(changes: readonly ArmChange[]): string {
   ]);
 }
 
-/** A row of an ablation, without where it was run. */
-interface AblatedArm {
-  readonly decisions: number;
-  readonly costWeight: number;
-  readonly latencyWeight: number;
-  readonly best: number;
-  readonly bestSingle: number;
-  readonly arm: Pick<ArmResult, "name" | "floor" | "exact" | "gapClosed" | "versus">;
-}
-
-export function renderAblation(rows: readonly AblatedArm[]): string {
+export function renderAblation({ rows }: AblationResult): string {
   return table(rows, [
     { title: "COST ×", align: "right", cell: ({ costWeight }) => String(costWeight) },
     { title: "LATENCY ×", align: "right", cell: ({ latencyWeight }) => String(latencyWeight) },
