@@ -1,31 +1,44 @@
-/** Writes docs/report/ from the results of a run pack: tables and SVG figures into report.md, and report.html from it.
- *  `npm run report`: from docs/report/results.json. `-- --pack DIR`: verifies the pack first and takes its results.
+/** Writes docs/report/ from the results of two run packs: tables and SVG figures into report.md, and report.html from it.
+ *  `npm run report`: from docs/report/results.json, and ablation.json if there is one. `-- --pack DIR` and `-- --ablation DIR`: verify the pack
+ *  of a suite, of an ablation, and take its results.
  *  `-- --check`: writes nothing, fails if a file would change. `-- --pdf FILE`: prints report.html with chromium. */
 import { spawnSync } from "node:child_process";
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import { parseArgs } from "node:util";
-import { parseResult } from "../src/judge/bench/index.ts";
+import { parseAblation, parseResult } from "../src/judge/bench/index.ts";
 import { brokenLinks, verifyPack, withPackFolder } from "../src/loop/pack/index.ts";
 import { svgFile } from "../src/view/charts/index.ts";
+import { ablationText } from "./report/ablation-report.ts";
 import { benchBlocks, benchFigures } from "./report/bench-report.ts";
 import { fillBlocks, pageOfMarkdown } from "./report/markdown.ts";
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
 const folder = join(root, "docs/report");
 const { values } = parseArgs({
-  options: { pack: { type: "string" }, check: { type: "boolean" }, pdf: { type: "string" } },
+  options: {
+    pack: { type: "string" },
+    ablation: { type: "string" },
+    check: { type: "boolean" },
+    pdf: { type: "string" },
+  },
 });
 
 const text = values.pack === undefined ? read("results.json") : await verifiedResults(values.pack);
 const result = parseResult(text, values.pack ?? "docs/report/results.json");
+const ablated =
+  values.ablation === undefined ? readIfThere("ablation.json") : await verifiedResults(values.ablation);
 const figures = benchFigures(result);
-const markdown = fillBlocks(read("report.md"), benchBlocks(result));
+const markdown = fillBlocks(read("report.md"), {
+  ...benchBlocks(result),
+  ...(ablated === undefined ? {} : { ablation: ablationText(parseAblation(ablated, "the ablation")) }),
+});
 const html = pageOfMarkdown(markdown, new Map(figures.map(({ file, chart }) => [file, chart])));
 
 const changed = [
   ["results.json", text],
+  ...(ablated === undefined ? [] : [["ablation.json", ablated] as const]),
   ["report.md", markdown],
   ["report.html", html],
   ...figures.map(({ file, chart }) => [file, svgFile(chart)] as const),
@@ -44,6 +57,10 @@ if (values.pdf !== undefined) printPdf(values.pdf);
 
 function read(name: string): string {
   return readFileSync(join(folder, name), "utf8");
+}
+
+function readIfThere(name: string): string | undefined {
+  return existsSync(join(folder, name)) ? read(name) : undefined;
 }
 
 async function verifiedResults(path: string): Promise<string> {

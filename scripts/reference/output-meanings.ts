@@ -297,11 +297,10 @@ export const MEANINGS: Readonly<Record<string, string>> = {
   known:
     "exact values on the held-out tasks: best policy, best single model, uniform choice, behaviour policy",
   "bench run arms": "the arms, the baseline first: figures with intervals against the baseline",
-  costWeight: "factor on the weight of cost in the reward",
-  latencyWeight: "factor on the weight of latency in the reward",
-  best: "exact value of the best policy",
-  bestSingle: "exact value of the best single model",
-  arm: "figures of one arm",
+  "bench ablate tasks": "number of tasks to train from and of held-out tasks",
+  varied: "the lists of values that were varied",
+  "bench ablate rows":
+    "one row for each reward, dataset size, arm and floor: factors on the reward weights, exact values of the best policy and of the best single model, and figures of the arm",
   "pack rerun record": "the record of the pack",
   elsewhere: "how code and Node differ from those that sealed the pack",
   differences: "figures that differ, at most 20; empty if the run repeats",

@@ -2,7 +2,7 @@
 import { plural, short, thousands } from "../../src/base/index.ts";
 import type { ArmResult, BenchResult, PairedDifference } from "../../src/judge/bench/index.ts";
 import { frontierChart, intervalChart, type MarkupElement, numberText } from "../../src/view/charts/index.ts";
-import { markdownTable } from "./markdown.ts";
+import { markdownTable, percentText } from "./markdown.ts";
 
 interface ReportFigure {
   /** Below the report's folder. */
@@ -81,10 +81,10 @@ function answerText(result: BenchResult): string {
   const cost = costVersus.high <= 0 ? "lower" : costVersus.low > 0 ? "higher" : "about equal";
   return [
     `${finding}. \`${top.name}\` differs from the fitted table by ${intervalText(versus)} in expected reward`,
-    `(${percent(versus.level)} interval), at ${cost} cost.`,
+    `(${percentText(versus.level)} interval), at ${cost} cost.`,
     `Its own interval lies above 0 in ${above} of ${plural(byRepetition.length, "training log")}.`,
-    `It closes ${percent(gapClosed)} of the gap from the best single model to the known optimum; the table closes`,
-    `${percent(result.arms[0]!.gapClosed)}.`,
+    `It closes ${percentText(gapClosed)} of the gap from the best single model to the known optimum; the table closes`,
+    `${percentText(result.arms[0]!.gapClosed)}.`,
   ].join("\n");
 }
 
@@ -110,7 +110,7 @@ function armsText({ arms }: BenchResult): string {
   const table = markdownTable(
     ["arm", "value", "gap closed", "minus table", "quality", "cost, USD", "latency, ms"],
     arms.map(({ name, exact, gapClosed, versus }, i) => [
-      ...[`\`${name}\``, number(exact.reward), percent(gapClosed), i === 0 ? "" : intervalText(versus)],
+      ...[`\`${name}\``, number(exact.reward), percentText(gapClosed), i === 0 ? "" : intervalText(versus)],
       ...[exact.quality.toFixed(3), exact.costUsd.toFixed(5), thousands(Math.round(exact.latencyMs))],
     ]),
   );
@@ -162,8 +162,4 @@ function signed(value: number): string {
 
 function number(value: number): string {
   return numberText(value, 4);
-}
-
-function percent(share: number): string {
-  return `${numberText(100 * share, 1).replace(/\.0$/, "")} %`;
 }

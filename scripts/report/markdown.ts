@@ -1,6 +1,6 @@
 /** The Markdown of our own documents: generated blocks between marks, aligned tables, and a page of HTML from it.
  *  It knows headings, paragraphs, lists, tables, code blocks, figures and inline marks; everything else is text. */
-import { element, type Markup, type MarkupElement } from "../../src/view/charts/index.ts";
+import { element, type Markup, type MarkupElement, numberText } from "../../src/view/charts/index.ts";
 import { pageOf } from "../../src/view/report/page.ts";
 
 /** Replaces what stands between `<!-- generated: NAME -->` and `<!-- end -->`. Every mark needs a block. */
@@ -21,6 +21,10 @@ export function markdownTable(header: readonly string[], rows: readonly (readonl
   const line = (cells: readonly string[]) =>
     `| ${cells.map((cell, c) => cell.padEnd(widths[c]!)).join(" | ")} |`;
   return [line(header), line(widths.map((width) => "-".repeat(width))), ...rows.map(line)].join("\n");
+}
+
+export function percentText(share: number): string {
+  return `${numberText(100 * share, 1).replace(/\.0$/, "")} %`;
 }
 
 /** One page with the charts inside; `figures` by the path that the source names. */
