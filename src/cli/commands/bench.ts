@@ -103,7 +103,7 @@ async function run(io: Io, flags: BenchFlags): Promise<void> {
   });
 }
 
-interface RunFolder {
+interface BenchFolder {
   readonly folder: string;
   readonly log: (line: string) => void;
   /** Undefined where no pack was asked for. */
@@ -114,7 +114,7 @@ interface RunFolder {
 async function inRunFolder(
   io: Io,
   { out, runPackDir }: BenchFlags,
-  use: (made: RunFolder) => Promise<string>,
+  use: (made: BenchFolder) => Promise<string>,
 ): Promise<void> {
   refuseExistingFile(out);
   refuseExistingFile(runPackDir);
