@@ -54,7 +54,7 @@ const suiteSchema = z.strictObject({
     })
     .prefault({}),
   /** Learned arms. The static table fitted on the same log is always an arm, and the baseline. */
-  arms: z.array(arm).min(1).max(64),
+  arms: z.array(arm).min(1, "the list is empty. Name at least one learner").max(64),
   /** Training logs; each is drawn with another seed. */
   repetitions: z
     .number()
@@ -104,5 +104,6 @@ export function suiteOf(config: SuiteConfig, where: string, folder: string): Sui
 }
 
 function bad(where: string, problem: string): RollbookError {
-  return new RollbookError("bad-suite", { where, problem }, `${where}: ${problem}. See docs/prove.md.`);
+  const end = /[.?]$/.test(problem) ? "" : ".";
+  return new RollbookError("bad-suite", { where, problem }, `${where}: ${problem}${end} See docs/prove.md.`);
 }
