@@ -36,33 +36,47 @@ export function threefry2x32(
   key: readonly [number, number],
   counter: readonly [number, number],
 ): [number, number] {
-  const k = [key[0] | 0, key[1] | 0, (0x1bd11bda ^ key[0] ^ key[1]) | 0] as const;
-  let x = (counter[0] + k[0]) | 0;
-  let y = (counter[1] + k[1]) | 0;
-  for (let round = 0; round < 20; round++) {
-    const r = ROTATIONS[round & 7]!;
-    x = (x + y) | 0;
-    y = ((y << r) | (y >>> (32 - r))) ^ x;
-    if ((round & 3) === 3) {
-      const injection = (round + 1) >> 2;
-      x = (x + k[(injection % 3) as 0 | 1 | 2]) | 0;
-      y = (y + k[((injection + 1) % 3) as 0 | 1 | 2] + injection) | 0;
-    }
-  }
-  return [x >>> 0, y >>> 0];
+  block(key[0], key[1], counter[0], counter[1]);
+  return [OUT[0]!, OUT[1]!];
 }
 
-const ROTATIONS = [13, 15, 26, 6, 17, 29, 16, 24] as const;
+/** What `block` gives: no list is made for it, because routers draw at every request. */
+const OUT = new Uint32Array(2);
+
+function block(key0: number, key1: number, counter0: number, counter1: number): void {
+  const k0 = key0 | 0;
+  const k1 = key1 | 0;
+  const k2 = 0x1bd11bda ^ k0 ^ k1;
+  let x = (counter0 + k0) | 0;
+  let y = (counter1 + k1) | 0;
+  for (let group = 0; group < 5; group++) {
+    const from = (group & 1) * 4;
+    for (let r = from; r < from + 4; r++) {
+      x = (x + y) | 0;
+      const rotation = ROTATIONS[r]!;
+      y = ((y << rotation) | (y >>> (32 - rotation))) ^ x;
+    }
+    const turn = (group + 1) % 3;
+    x = (x + (turn === 0 ? k0 : turn === 1 ? k1 : k2)) | 0;
+    y = (y + (turn === 0 ? k1 : turn === 1 ? k2 : k0) + group + 1) | 0;
+  }
+  OUT[0] = x;
+  OUT[1] = y;
+}
+
+const ROTATIONS = Uint8Array.of(13, 15, 26, 6, 17, 29, 16, 24);
 /** Splits use counters with the top bit set; draws never do. The two can therefore never coincide. */
 const SPLIT_BIT = 0x80000000;
 
 class Threefry implements Rng {
-  readonly #key: readonly [number, number];
+  readonly #low: number;
+  readonly #high: number;
   #block = 0;
   #spare = -1;
 
   constructor(low: number, high: number) {
-    this.#key = [low, high];
+    this.#low = low;
+    this.#high = high;
   }
 
   u32(): number {
@@ -71,10 +85,10 @@ class Threefry implements Rng {
       this.#spare = -1;
       return word;
     }
-    const [first, second] = threefry2x32(this.#key, [this.#block >>> 0, Math.floor(this.#block / 2 ** 32)]);
+    block(this.#low, this.#high, this.#block >>> 0, Math.floor(this.#block / 2 ** 32));
     this.#block++;
-    this.#spare = second;
-    return first;
+    this.#spare = OUT[1]!;
+    return OUT[0]!;
   }
 
   u64(): bigint {
@@ -112,16 +126,13 @@ class Threefry implements Rng {
     if (typeof key === "number") {
       if (!Number.isSafeInteger(key) || key < 0)
         throw new RollbookError("bad-split", { key }, `split key ${key} is not a whole number ≥ 0.`);
-      const [low, high] = threefry2x32(this.#key, [key >>> 0, (Math.floor(key / 2 ** 32) | SPLIT_BIT) >>> 0]);
-      return new Threefry(low, high);
+      block(this.#low, this.#high, key >>> 0, (Math.floor(key / 2 ** 32) | SPLIT_BIT) >>> 0);
+      return new Threefry(OUT[0]!, OUT[1]!);
     }
     // Names enter through a second level, so that no name meets a number.
     const word = hash("sha256", key, "binary");
-    const [low, high] = threefry2x32(this.#key, [
-      wordAt(word, 0),
-      (wordAt(word, 4) | SPLIT_BIT | 0x40000000) >>> 0,
-    ]);
-    return new Threefry(low, high);
+    block(this.#low, this.#high, wordAt(word, 0), (wordAt(word, 4) | SPLIT_BIT | 0x40000000) >>> 0);
+    return new Threefry(OUT[0]!, OUT[1]!);
   }
 }
 

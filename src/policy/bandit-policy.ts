@@ -6,8 +6,8 @@
  *  runs while a request waits. Does not learn: learn/train does. */
 import { drawBeta, drawNormal, log, type Rng, rngFrom } from "../base/index.ts";
 import type { PolicyModel } from "./checkpoint.ts";
-import type { DecisionCandidate, DecisionPolicy, PolicyAnswer } from "./decision.ts";
-import { makeFeatureReader } from "./features.ts";
+import type { DecisionCandidate, DecisionContext, DecisionPolicy, PolicyAnswer } from "./decision.ts";
+import { type FeatureReader, makeFeatureReader, type SparseVector } from "./features.ts";
 import { armIndex, evenAnswer, firstSpecOf, tensorOf } from "./model-parts.ts";
 
 type Answer = DecisionPolicy["answer"];
@@ -28,13 +28,16 @@ export function ucb1Policy(model: PolicyModel): Answer {
 
 /** θ̂ᵀx + α√(xᵀA⁻¹x), one model per candidate (Li et al., 2010); an unseen one has A = λI and θ̂ = 0. */
 export function linUcbPolicy(model: PolicyModel): Answer {
-  const predict = linearBeliefs(model);
+  const beliefs = new LinearBeliefs(model);
   const alpha = model.settings.alpha ?? 1;
+  // Without a width the means decide: the variance takes most of the time.
+  const worth =
+    alpha === 0
+      ? (one: DecisionCandidate) => beliefs.mean(one)
+      : (one: DecisionCandidate) => beliefs.mean(one) + alpha * Math.sqrt(beliefs.variance(one));
   return (context, candidates) => {
-    const { mean, variance } = predict(context);
-    // Without a width the means decide: the variance takes most of the time.
-    if (alpha === 0) return shareBest(model, candidates, mean);
-    return shareBest(model, candidates, (one) => mean(one) + alpha * Math.sqrt(variance(one)));
+    beliefs.read(context);
+    return shareBest(model, candidates, worth);
   };
 }
 
@@ -61,13 +64,13 @@ export function thompsonBetaPolicy(model: PolicyModel): Answer {
 
 /** θ ~ N(A⁻¹b, v²A⁻¹) per candidate (Agrawal and Goyal, 2013); only the score's law is needed, which is normal. */
 export function thompsonLinearPolicy(model: PolicyModel): Answer {
-  const predict = linearBeliefs(model);
+  const beliefs = new LinearBeliefs(model);
   const spread = model.settings.spread ?? 1;
   const normals = normalTable(model);
   return (context, candidates) => {
-    const { mean, variance } = predict(context);
-    const means = candidates.map(mean);
-    const deviations = candidates.map((one) => spread * Math.sqrt(variance(one)));
+    beliefs.read(context);
+    const means = candidates.map((one) => beliefs.mean(one));
+    const deviations = candidates.map((one) => spread * Math.sqrt(beliefs.variance(one)));
     const table = normals(candidates.length);
     return monteCarlo(
       model,
@@ -136,18 +139,24 @@ function shareBest(
   worth: (candidate: DecisionCandidate) => number,
 ): PolicyAnswer {
   const values = new Array<number>(candidates.length);
-  let [top, next, best] = [Number.NEGATIVE_INFINITY, Number.NEGATIVE_INFINITY, 0];
+  let top = Number.NEGATIVE_INFINITY;
+  let next = Number.NEGATIVE_INFINITY;
+  let best = 0;
   for (let c = 0; c < candidates.length; c++) {
     const value = candidates[c]!.selectable ? worth(candidates[c]!) : Number.NEGATIVE_INFINITY;
     values[c] = value;
     // A broken checkpoint has no best: the caller refuses what is not a distribution.
     if (Number.isNaN(value)) return { probabilities: values.fill(Number.NaN), confidence: 0 };
-    if (value > top) [top, next, best] = [value, top, 1];
-    else if (value === top) best++;
+    if (value > top) {
+      next = top;
+      top = value;
+      best = 1;
+    } else if (value === top) best++;
     else if (value > next) next = value;
   }
   if (top === Number.NEGATIVE_INFINITY) return evenAnswer(candidates);
-  const probabilities = values.map((value) => (value === top ? 1 / best : 0));
+  for (let c = 0; c < values.length; c++) values[c] = values[c] === top ? 1 / best : 0;
+  const probabilities = values;
   if (range === undefined) return { probabilities, confidence: 1 / best };
   const margin = Number.isFinite(top) && Number.isFinite(next) ? Math.min(1, (top - next) / range) : 1;
   return { probabilities, confidence: best > 1 ? 0 : margin };
@@ -160,62 +169,86 @@ export function tallies(model: PolicyModel) {
   return { counts, sums, known: armIndex(model.arms) };
 }
 
-/** Mean and variance of each candidate's reward under its own ridge model. */
-export function linearBeliefs(model: PolicyModel) {
-  const reader = makeFeatureReader(firstSpecOf(model));
-  const { size } = reader;
-  const inverse = tensorOf(model, "inverse", [model.arms.length, size, size]);
-  const weights = tensorOf(model, "weights", [model.arms.length, size]);
-  const known = armIndex(model.arms);
-  const ridge = model.settings.ridge ?? 1;
-  return (context: Parameters<Answer>[0]) => {
-    const { indices, values, count } = reader.context(context);
-    const mean = ({ id }: DecisionCandidate): number => {
-      const arm = known.get(id);
-      if (arm === undefined) return 0;
-      const first = arm * size;
-      let sum = 0;
-      for (let e = 0; e < count; e++) sum += weights[first + indices[e]!]! * values[e]!;
-      return sum;
-    };
-    const variance = ({ id }: DecisionCandidate): number => {
-      const arm = known.get(id);
-      let sum = 0;
-      if (arm === undefined) {
-        for (let e = 0; e < count; e++) sum += (values[e]! * values[e]!) / ridge;
-        return sum;
+/** Mean and variance of each candidate's reward under its own ridge model. Holds one question at a time. */
+export class LinearBeliefs {
+  readonly #reader: FeatureReader;
+  readonly #inverse: Float64Array;
+  readonly #weights: Float64Array;
+  readonly #known: ReadonlyMap<string, number>;
+  readonly #ridge: number;
+  #vector: SparseVector;
+
+  constructor(model: PolicyModel) {
+    this.#reader = makeFeatureReader(firstSpecOf(model));
+    const { size } = this.#reader;
+    this.#inverse = tensorOf(model, "inverse", [model.arms.length, size, size]);
+    this.#weights = tensorOf(model, "weights", [model.arms.length, size]);
+    this.#known = armIndex(model.arms);
+    this.#ridge = model.settings.ridge ?? 1;
+    this.#vector = this.#reader.context({ prompt: "", fields: {} });
+  }
+
+  /** The question that `mean` and `variance` are about. */
+  read(context: DecisionContext): void {
+    this.#vector = this.#reader.context(context);
+  }
+
+  mean({ id }: DecisionCandidate): number {
+    const arm = this.#known.get(id);
+    if (arm === undefined) return 0;
+    const { indices, values, count } = this.#vector;
+    const weights = this.#weights;
+    const first = arm * this.#reader.size;
+    let sum = 0;
+    for (let e = 0; e < count; e++) sum += weights[first + indices[e]!]! * values[e]!;
+    return sum;
+  }
+
+  variance({ id }: DecisionCandidate): number {
+    const arm = this.#known.get(id);
+    if (arm === undefined) return this.#varianceUnseen();
+    const { indices, values, count } = this.#vector;
+    const inverse = this.#inverse;
+    const { size } = this.#reader;
+    const first = arm * size;
+    let sum = 0;
+    let e = 0;
+    // Four rows at a time: each has its own sum in its own order, and none waits for another's additions.
+    for (; e + 3 < count; e += 4) {
+      const a = (first + indices[e]!) * size;
+      const b = (first + indices[e + 1]!) * size;
+      const c = (first + indices[e + 2]!) * size;
+      const d = (first + indices[e + 3]!) * size;
+      let sa = 0;
+      let sb = 0;
+      let sc = 0;
+      let sd = 0;
+      for (let f = 0; f < count; f++) {
+        const at = indices[f]!;
+        const value = values[f]!;
+        sa += inverse[a + at]! * value;
+        sb += inverse[b + at]! * value;
+        sc += inverse[c + at]! * value;
+        sd += inverse[d + at]! * value;
       }
-      const first = arm * size;
-      // Four rows at a time: each has its own sum in its own order, and none waits for another's additions.
-      let e = 0;
-      for (; e + 3 < count; e += 4) {
-        const [a, b, c, d] = [
-          (first + indices[e]!) * size,
-          (first + indices[e + 1]!) * size,
-          (first + indices[e + 2]!) * size,
-          (first + indices[e + 3]!) * size,
-        ];
-        let [sa, sb, sc, sd] = [0, 0, 0, 0];
-        for (let f = 0; f < count; f++) {
-          const at = indices[f]!;
-          const value = values[f]!;
-          sa += inverse[a + at]! * value;
-          sb += inverse[b + at]! * value;
-          sc += inverse[c + at]! * value;
-          sd += inverse[d + at]! * value;
-        }
-        sum = sum + values[e]! * sa + values[e + 1]! * sb + values[e + 2]! * sc + values[e + 3]! * sd;
-      }
-      for (; e < count; e++) {
-        const row = (first + indices[e]!) * size;
-        let own = 0;
-        for (let f = 0; f < count; f++) own += inverse[row + indices[f]!]! * values[f]!;
-        sum += values[e]! * own;
-      }
-      return Math.max(0, sum);
-    };
-    return { mean, variance };
-  };
+      sum = sum + values[e]! * sa + values[e + 1]! * sb + values[e + 2]! * sc + values[e + 3]! * sd;
+    }
+    for (; e < count; e++) {
+      const row = (first + indices[e]!) * size;
+      let own = 0;
+      for (let f = 0; f < count; f++) own += inverse[row + indices[f]!]! * values[f]!;
+      sum += values[e]! * own;
+    }
+    return Math.max(0, sum);
+  }
+
+  /** Of a candidate without a model: xᵀx / λ. */
+  #varianceUnseen(): number {
+    const { values, count } = this.#vector;
+    let sum = 0;
+    for (let e = 0; e < count; e++) sum += (values[e]! * values[e]!) / this.#ridge;
+    return sum;
+  }
 }
 
 function rngOf({ settings }: PolicyModel): Rng {

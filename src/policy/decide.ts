@@ -155,11 +155,14 @@ function checkAnswer(
   candidates: readonly DecisionCandidate[],
   policy: DecisionPolicy,
 ): void {
-  const sum = probabilities.reduce((total, each) => total + each, 0);
-  const bad =
-    probabilities.length !== candidates.length ||
-    !(Math.abs(sum - 1) <= SUM_TOLERANCE) ||
-    probabilities.some((each, i) => !(each >= 0) || (each > 0 && !candidates[i]!.selectable));
+  let sum = 0;
+  let bad = probabilities.length !== candidates.length;
+  for (let i = 0; i < probabilities.length; i++) {
+    const each = probabilities[i]!;
+    sum += each;
+    if (!(each >= 0) || (each > 0 && candidates[i]?.selectable !== true)) bad = true;
+  }
+  if (!(Math.abs(sum - 1) <= SUM_TOLERANCE)) bad = true;
   if (bad)
     throw new RollbookError(
       "bad-answer",

@@ -26,8 +26,8 @@ export function makeFeatureReader(spec: FeatureSpec, wordScale?: Float64Array): 
   const hashes = new Int32Array(spec.maxWords);
   const capacity = layout.denseSize + 2 * spec.maxWords;
   const vector = { indices: new Int32Array(capacity), values: new Float64Array(capacity), count: 0 };
-  // Where each bucket stands in the vector under construction, 0 if it does not.
-  const slots = new Int32Array(spec.wordBuckets);
+  // How often each bucket was met in the vector under construction.
+  const tallies = new Int32Array(spec.wordBuckets);
   const dense = new Float64Array(spec.candidate.length);
   const measures = new Float64Array(PROMPT_FEATURES.length - 1);
   return {
@@ -38,7 +38,7 @@ export function makeFeatureReader(spec: FeatureSpec, wordScale?: Float64Array): 
       addPrompt(vector, counts, measures);
       addFields(vector, layout, context);
       const words = Math.min(counts.words, hashes.length);
-      if (spec.wordBuckets > 0) addWords(vector, { hashes, words, slots, at: layout.denseSize, wordScale });
+      if (spec.wordBuckets > 0) addWords(vector, { hashes, words, tallies, at: layout.denseSize, wordScale });
       return vector;
     },
     candidate(candidate) {
@@ -77,16 +77,16 @@ function addPrompt(vector: GrowingVector, counts: PromptCounts, measures: Float6
 export function promptMeasures(counts: PromptCounts, out: Float64Array): void {
   const { chars, words, letters } = counts;
   const share = chars === 0 ? 0 : 1 / chars;
-  out[0] = log1p(chars) / 8;
-  out[1] = log1p(words) / 6;
-  out[2] = log1p(counts.lines) / 3;
+  out[0] = logOfCount(chars) / 8;
+  out[1] = logOfCount(words) / 6;
+  out[2] = logOfCount(counts.lines) / 3;
   out[3] = words === 0 ? 0 : letters / words / 8;
   out[4] = counts.digits * share * 4;
   out[5] = counts.capitals * share * 4;
   out[6] = counts.punctuation * share * 8;
   out[7] = counts.code * share * 8;
   out[8] = counts.math * share * 8;
-  out[9] = log1p(counts.questions);
+  out[9] = logOfCount(counts.questions);
   out[10] = counts.latin * share * 4;
   out[11] = counts.greek * share;
   out[12] = counts.han * share;
@@ -120,46 +120,52 @@ function addWords(
   options: {
     hashes: Int32Array;
     words: number;
-    slots: Int32Array;
+    tallies: Int32Array;
     at: number;
     wordScale: Float64Array | undefined;
   },
 ): void {
-  const { hashes, words, slots, at, wordScale } = options;
+  const { hashes, words, tallies, at, wordScale } = options;
   const { indices, values } = vector;
-  const mask = slots.length - 1;
+  const mask = tallies.length - 1;
   const from = vector.count;
   let count = from;
-  const add = (hash: number): void => {
-    const bucket = mix(hash) & mask;
-    const slot = slots[bucket]!;
-    if (slot > 0) values[slot - 1] = values[slot - 1]! + 1;
-    else {
-      indices[count] = at + bucket;
-      values[count++] = 1;
-      slots[bucket] = count;
-    }
-  };
+  let before = 0;
   for (let i = 0; i < words; i++) {
-    add(hashes[i]!);
-    if (i > 0) add(Math.imul(hashes[i - 1]!, 31) ^ hashes[i]! ^ 0x5bd1e995);
+    const word = hashes[i]!;
+    const bucket = mix(word) & mask;
+    const tally = tallies[bucket]!;
+    tallies[bucket] = tally + 1;
+    if (tally === 0) indices[count++] = bucket;
+    if (i > 0) {
+      const pair = mix(Math.imul(before, 31) ^ word ^ 0x5bd1e995) & mask;
+      const pairTally = tallies[pair]!;
+      tallies[pair] = pairTally + 1;
+      if (pairTally === 0) indices[count++] = pair;
+    }
+    before = word;
   }
   let sum = 0;
   for (let i = from; i < count; i++) {
-    const tally = values[i]!;
-    const bucket = indices[i]! - at;
-    const plain = tally < LOGS.length ? LOGS[tally]! : log1p(tally);
+    const bucket = indices[i]!;
+    const plain = logOfCount(tallies[bucket]!);
     const value = wordScale === undefined ? plain : plain * wordScale[bucket]!;
+    indices[i] = at + bucket;
     values[i] = value;
     sum += value * value;
-    slots[bucket] = 0;
+    tallies[bucket] = 0;
   }
   const scale = sum === 0 ? 0 : 1 / Math.sqrt(sum);
   for (let i = from; i < count; i++) values[i] = values[i]! * scale;
   vector.count = count;
 }
 
-const LOGS = Float64Array.from({ length: 64 }, (_, tally) => log1p(tally));
+const LOGS = Float64Array.from({ length: 1024 }, (_, count) => log1p(count));
+
+/** ln(1 + count), from a table for most counts of a prompt. */
+function logOfCount(count: number): number {
+  return count < LOGS.length ? LOGS[count]! : log1p(count);
+}
 
 function checkScale({ wordWeights, wordBuckets }: FeatureSpec, scale: Float64Array | undefined): void {
   const wanted = wordWeights === "idf" ? wordBuckets : 0;

@@ -54,3 +54,18 @@ describe("words of other languages", () => {
     );
   });
 });
+
+describe("a long prompt", () => {
+  // It is read in pieces of 4 096 characters. A letter beyond ASCII turns to the way that reads one character after the other.
+  it.each([4094, 4095, 4096, 4097, 8192])(
+    "has the same words where a piece ends after %i characters",
+    (at) => {
+      const text = `${"ab, ".repeat(2500).slice(0, at - 3)}Xyz? end`;
+      const [hashes, careful] = [new Int32Array(8192), new Int32Array(8192)];
+      const counts = scanPrompt(text, hashes);
+      const { words, capitals, questions } = scanPrompt(`é ${text}`, careful);
+      expect([counts.words + 1, counts.capitals, counts.questions]).toEqual([words, capitals, questions]);
+      expect(hashes.slice(0, counts.words)).toEqual(careful.slice(1, words));
+    },
+  );
+});

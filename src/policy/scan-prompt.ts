@@ -20,7 +20,8 @@ export interface PromptCounts {
   other: number;
 }
 
-const SEED = 0x811c9dc5;
+/** Signed, as products are: a hash then stays a 32-bit number of the processor. */
+const SEED = 0x811c9dc5 | 0;
 const PRIME = 0x01000193;
 
 const LETTER = 1;
@@ -44,42 +45,130 @@ for (const mark of "{}[]();`_#|&@~") CLASSES[mark.charCodeAt(0)] = CODE;
 for (const mark of "+-*/^=%<>$\\") CLASSES[mark.charCodeAt(0)] = MATH;
 CLASSES[63] = QUESTION;
 
+/** Of each ASCII letter and digit: its lower case, and all bits set. 0 for everything else. */
+const LOWERED = new Uint8Array(128);
+const IN_WORD = new Int32Array(128);
+for (let unit = 0; unit < 128; unit++) {
+  if (CLASSES[unit]! > DIGIT) continue;
+  LOWERED[unit] = CLASSES[unit] === CAPITAL ? unit + 32 : unit;
+  IN_WORD[unit] = -1;
+}
+
+/** A piece of the prompt: reading an array takes a third of the time of reading a string, which may have any form. */
+const UNITS = new Uint16Array(4096);
+const UNIT_BYTES = Buffer.from(UNITS.buffer);
+/** Hashes of the words that ended in a piece, and of the one that has begun: every second character ends one at most. */
+const ENDED = new Int32Array(UNITS.length / 2 + 2);
+/** Counts of a piece are four to a number, each below this: a number stays in the processor, where a list of counts does not. */
+const FIELD_BITS = 13;
+const FIELD = 2 ** FIELD_BITS;
+const SQUARE = FIELD ** 2;
+/** What each ASCII character adds: to letters, digits, capitals and lines; to code, math, questions and punctuation. */
+const TO_WORDS = new Float64Array(128);
+const TO_MARKS = new Float64Array(128);
+for (let unit = 0; unit < 128; unit++) {
+  const kind = CLASSES[unit]!;
+  if (kind <= DIGIT) TO_WORDS[unit] = 1 + (kind === DIGIT ? FIELD : kind === CAPITAL ? SQUARE : 0);
+  else if (kind === LINE) TO_WORDS[unit] = FIELD ** 3;
+  else if (kind !== SPACE) TO_MARKS[unit] = FIELD ** [CODE, MATH, QUESTION, OTHER].indexOf(kind);
+}
+
+/** Where a scan stands. */
+interface PromptScan {
+  readonly counts: PromptCounts;
+  readonly hashes: Int32Array;
+  readonly unicode: boolean;
+  /** Of the word that has begun, if one has. */
+  hash: number;
+  open: boolean;
+}
+
 /** Writes the hash of each word into `hashes` (as many as fit; the rest is counted only) and returns the counts. */
 export function scanPrompt(text: string, hashes: Int32Array, { unicode = false } = {}): PromptCounts {
-  const counts = zeroCounts(text.length);
-  let hash = SEED;
-  let open = false;
-  const half = hashes.length >> 1;
-  // Past the first half, the second half is a ring: it ends up with the last words of the prompt.
-  const place = (word: number): number =>
-    word < half ? word : half + ((word - half) % (hashes.length - half));
-  for (let i = 0; i < text.length; i++) {
-    const given = text.charCodeAt(i);
-    const unit = unicode && given >= 128 ? foldForeign(given) : given;
-    const kind = unit >= 128 ? LETTER : unit === given || unit > 0 ? CLASSES[unit]! : OTHER;
-    if (kind <= DIGIT) {
-      const alone = unit >= 0x2e80 ? isHan(unit) : unicode && isSpaceless(unit);
-      if (open && alone) {
-        hashes[place(counts.words++)] = hash;
-        open = false;
-      }
-      hash = Math.imul((open ? hash : SEED) ^ (kind === CAPITAL ? unit + 32 : unit), PRIME);
-      open = true;
-      if (unit >= 128) countForeign(unit, counts);
-      else if (kind === DIGIT) counts.digits++;
-      else if (kind === CAPITAL) counts.capitals++;
-      if (unit !== given) counts.capitals++;
-      counts.letters++;
-      if (!alone) continue;
-    }
-    if (open) {
-      hashes[place(counts.words++)] = hash;
-      open = false;
-    }
-    if (kind > DIGIT) countMark(kind, counts);
+  const scan: PromptScan = { counts: zeroCounts(text.length), hashes, unicode, hash: SEED, open: false };
+  for (let from = 0; from < text.length; from += UNITS.length) {
+    const length = Math.min(UNITS.length, text.length - from);
+    UNIT_BYTES.write(length === text.length ? text : text.slice(from, from + length), "utf16le");
+    for (let at = scanAscii(scan, length); at < length; at++) scanUnit(scan, UNITS[at]!);
   }
-  if (open) hashes[place(counts.words++)] = hash;
-  return counts;
+  if (scan.open) endWord(scan);
+  return scan.counts;
+}
+
+/** Reads a piece up to the first character beyond ASCII and returns its place. The loop has no branch that depends on a
+ *  character: a processor cannot foresee where words end, and each wrong guess costs more than the work of four characters. */
+function scanAscii(scan: PromptScan, length: number): number {
+  const { counts } = scan;
+  let words = 0;
+  let inWords = 0;
+  let inMarks = 0;
+  let hash = scan.hash;
+  let before = scan.open ? -1 : 0;
+  // A word of the piece before may end with the first character of this one.
+  ENDED[0] = hash;
+  let i = 0;
+  for (; i < length; i++) {
+    const unit = UNITS[i]!;
+    if (unit >= 128) break;
+    const now = IN_WORD[unit]!;
+    inWords += TO_WORDS[unit]!;
+    inMarks += TO_MARKS[unit]!;
+    words += before & ~now & 1;
+    // Outside of words it is no hash, and is written over.
+    hash = Math.imul((hash & before) ^ ((SEED & ~before) ^ LOWERED[unit]!), PRIME);
+    ENDED[words] = hash;
+    before = now;
+  }
+  for (let word = 0; word < words; word++) keepWord(scan, ENDED[word]!);
+  scan.hash = hash;
+  scan.open = before !== 0;
+  const linesAndCapitals = Math.floor(inWords / SQUARE);
+  const digitsAndLetters = inWords - linesAndCapitals * SQUARE;
+  counts.letters += digitsAndLetters & (FIELD - 1);
+  counts.digits += digitsAndLetters >> FIELD_BITS;
+  counts.capitals += linesAndCapitals & (FIELD - 1);
+  counts.lines += linesAndCapitals >> FIELD_BITS;
+  const punctuationAndQuestions = Math.floor(inMarks / SQUARE);
+  const mathAndCode = inMarks - punctuationAndQuestions * SQUARE;
+  counts.code += mathAndCode & (FIELD - 1);
+  counts.math += mathAndCode >> FIELD_BITS;
+  counts.questions += punctuationAndQuestions & (FIELD - 1);
+  counts.punctuation += punctuationAndQuestions >> FIELD_BITS;
+  return i;
+}
+
+/** One character, whatever it is. */
+function scanUnit(scan: PromptScan, given: number): void {
+  const { counts, unicode } = scan;
+  const unit = unicode && given >= 128 ? foldForeign(given) : given;
+  const kind = unit >= 128 ? LETTER : unit === given || unit > 0 ? CLASSES[unit]! : OTHER;
+  if (kind > DIGIT) {
+    if (scan.open) endWord(scan);
+    countMark(kind, counts);
+    return;
+  }
+  const alone = unit >= 0x2e80 ? isHan(unit) : unicode && isSpaceless(unit);
+  if (scan.open && alone) endWord(scan);
+  scan.hash = Math.imul((scan.open ? scan.hash : SEED) ^ (kind === CAPITAL ? unit + 32 : unit), PRIME);
+  scan.open = true;
+  if (unit >= 128) countForeign(unit, counts);
+  else if (kind === DIGIT) counts.digits++;
+  else if (kind === CAPITAL) counts.capitals++;
+  if (unit !== given) counts.capitals++;
+  counts.letters++;
+  if (alone) endWord(scan);
+}
+
+function endWord(scan: PromptScan): void {
+  keepWord(scan, scan.hash);
+  scan.open = false;
+}
+
+/** Past the first half, the second half is a ring: it ends up with the last words of the prompt. */
+function keepWord({ counts, hashes }: PromptScan, hash: number): void {
+  const half = hashes.length >> 1;
+  const word = counts.words++;
+  hashes[word < half ? word : half + ((word - half) % (hashes.length - half))] = hash;
 }
 
 /** The words of a prompt as `scanPrompt` parts them. */

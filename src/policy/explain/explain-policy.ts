@@ -3,7 +3,7 @@
  *  an average one, where the checkpoint knows that: what is the same in every request explains none. Does not choose:
  *  `decide()` does. */
 import { log } from "../../base/index.ts";
-import { linearBeliefs, tallies } from "../bandit-policy.ts";
+import { LinearBeliefs, tallies } from "../bandit-policy.ts";
 import type { PolicyModel } from "../checkpoint.ts";
 import type { DecisionCandidate, DecisionContext } from "../decision.ts";
 import { layOut } from "../feature-spec.ts";
@@ -120,7 +120,8 @@ function beliefScores(
   const reader = makeFeatureReader(firstSpecOf(model));
   const weights = tensorOf(model, "weights", [model.arms.length, reader.size]);
   const known = armIndex(model.arms);
-  const beliefs = linearBeliefs(model)(context);
+  const beliefs = new LinearBeliefs(model);
+  beliefs.read(context);
   const width = model.kind === "linucb" ? (model.settings.alpha ?? 1) : (model.settings.spread ?? 1);
   const means = usualRequest(model, reader.size);
   const nameOf = firstNames(reader, { context, isCrowded: crowdedBuckets(model) !== undefined });
