@@ -1,14 +1,14 @@
 /** The policy that gateways on a book serve now, where it is not the last release of the run: what its policies must not be
  *  worse than. In: a run. Out: that policy with its record, or a refusal where it cannot be compared in this run. */
-import { type Digest, RollbookError } from "../base/index.ts";
-import { restoreCheckpoint } from "../book/loop/index.ts";
-import { checkpointOf, newestRelease } from "../book/serve/index.ts";
-import { PolicyRevision, type RevisionKey } from "../contract/index.ts";
+import { type Digest, given, RollbookError } from "../base/index.ts";
+import { checkpointOf, isTakenBack, newestRelease } from "../book/serve/index.ts";
+import { type LoopPolicy, PolicyRevision, type RevisionKey } from "../contract/index.ts";
 import { splitOf } from "../learn/index.ts";
 import type { PolicyModel } from "../policy/index.ts";
 import { revisionsOf } from "./candidates.ts";
 import type { LoopConfig } from "./config.ts";
 import { type LoopWindow, type RunState, servedAfter } from "./fold.ts";
+import { restoreServed } from "./routers.ts";
 import type { RunContext } from "./stage-parts.ts";
 import type { LoopWorld } from "./world/index.ts";
 
@@ -47,9 +47,31 @@ async function otherRelease(
   return { revision, record: named.digest };
 }
 
-/** Before a window is planned: what it will be judged against. A run that cannot compare with it does not begin; one that has
- *  begun goes on, and its user is told. */
-export async function planBaseline(
+interface PlannedPolicies {
+  /** What the window collects with. */
+  readonly policy: LoopPolicy;
+  /** What it is judged against, where that is not the last release of the run. */
+  readonly baseline?: BookRelease;
+}
+
+/** Before a window is planned: what it collects with and is judged against. The first window collects with the configured
+ *  behaviour, each later one with what the book serves. `own`: what the run itself released last. */
+export async function planPolicies(
+  context: RunContext & { readonly world: Pick<LoopWorld, "models"> },
+  { state, own }: { state: RunState; own: LoopPolicy },
+): Promise<PlannedPolicies> {
+  const { book, log } = context;
+  const baseline = await planBaseline(context, state);
+  if (baseline !== undefined && state.windows.length > 0)
+    return { policy: { kind: "revision", revision: baseline.revision }, baseline };
+  if (own.kind === "behaviour" || !(await isTakenBack(book, own.revision.digest)))
+    return { policy: own, ...given({ baseline }) };
+  log(`warning: ${own.revision.id} was rolled back. The window collects with the configured behaviour.`);
+  return { policy: { kind: "behaviour" }, ...given({ baseline }) };
+}
+
+/** A run that cannot compare with what the book serves does not begin; one that has begun goes on, and its user is told. */
+async function planBaseline(
   context: RunContext & { readonly world: Pick<LoopWorld, "models"> },
   state: RunState,
 ): Promise<BookRelease | undefined> {
@@ -88,9 +110,7 @@ export async function baselineFolder(
 ): Promise<string | undefined> {
   const { step, envelope } = window.need("planned");
   if (step.baseline === undefined || envelope.baseline === undefined) return undefined;
-  const path = `${folder}/served-${step.baseline.digest.slice(7, 19)}`;
-  await restoreCheckpoint(book, envelope.baseline, path);
-  return path;
+  return restoreServed({ book, folder }, { revision: step.baseline, record: envelope.baseline });
 }
 
 function problemOf(

@@ -2,8 +2,8 @@ import { describe, expect, it } from "vitest";
 import { refusalOf } from "../../test/support/refusal-of.ts";
 import { digestJson, parseId } from "../base/index.ts";
 import type { SealedTransition } from "../book/loop/index.ts";
-import type { LoopTransition } from "../contract/index.ts";
-import { foldRun, servedAfter } from "./fold.ts";
+import type { LoopPolicy, LoopTransition } from "../contract/index.ts";
+import { foldRun, keptAfter, parentOf, servedAfter } from "./fold.ts";
 
 const d = (name: unknown) => digestJson("test.loop", name as never);
 const revision = (name: string) => ({ id: parseId(name), digest: d(name) });
@@ -54,6 +54,24 @@ describe("the state of a run", () => {
     const kept: Step = { state: "kept", policy: BEHAVIOUR, router: d("router") };
     const state = foldRun("run", chain(1, [...STEPS.slice(0, 6), kept]));
     expect([state.windows[0]!.state, servedAfter(state, 1)]).toEqual(["kept", BEHAVIOUR]);
+  });
+
+  it("goes on with what the book served, unless an earlier window has released since", () => {
+    const served = revision("other");
+    const planned = (policy: LoopPolicy, releases: number): Step => ({
+      ...(STEPS[0] as Extract<Step, { state: "planned" }>),
+      ...{ policy, releases, baseline: served },
+    });
+    const secondOf = (step: Step) => {
+      const state = foldRun("run", [...first, ...chain(2, [step])]);
+      const window = state.windows[1]!;
+      return [parentOf(state, window), keptAfter(state, window)];
+    };
+    const book = { kind: "revision", revision: served } as const;
+    expect(secondOf(planned(BEHAVIOUR, 1))).toEqual([BEHAVIOUR, book]);
+    // Planned before the first window ended.
+    const own = { kind: "revision", revision: revision("run-w1") };
+    expect(secondOf(planned(book, 0))).toEqual([own, own]);
   });
 
   it("is refused with a gap, and with two transitions to one state", () => {

@@ -106,6 +106,30 @@ export function servedAfter({ windows }: RunState, window: number): LoopPolicy {
     : last.step.policy;
 }
 
+/** What the policies of a window follow: what it collects with, or the release of an earlier window since it was planned. */
+export function parentOf(state: RunState, window: LoopWindow): LoopPolicy {
+  return hasReleasedSince(state, window)
+    ? servedAfter(state, window.number - 1)
+    : window.need("planned").step.policy;
+}
+
+/** What goes on serving if a window releases nothing: what the book served when it was planned, or what an earlier window has
+ *  released since. */
+export function keptAfter(state: RunState, window: LoopWindow): LoopPolicy {
+  const { baseline } = window.need("planned").step;
+  return baseline === undefined || hasReleasedSince(state, window)
+    ? parentOf(state, window)
+    : { kind: "revision", revision: baseline };
+}
+
+/** Only an asynchronous window is planned before the earlier ones end. */
+function hasReleasedSince({ windows }: RunState, window: LoopWindow): boolean {
+  const released = windows.filter(
+    ({ number, final }) => number < window.number && final?.step.state === "released",
+  );
+  return released.length > window.need("planned").step.releases;
+}
+
 /** The digest that commits to the whole run, once its last window has ended. */
 export function runDigest({ windows }: RunState, last: number): Digest | undefined {
   return windows[last - 1]?.final?.digest;

@@ -1,5 +1,6 @@
 /** Routers of a run: who chooses while a window collects, and who would serve. In: a policy of the run. Out: a router.
  *  Checkpoints stand in the run's folder; one that is gone is written again from the book. */
+import { join } from "node:path";
 import { type Digest, given, parseId, RollbookError } from "../base/index.ts";
 import { loadPolicy, setupOf } from "../book/judge/index.ts";
 import { restoreCheckpoint } from "../book/loop/index.ts";
@@ -59,7 +60,8 @@ export function routerRevision(
   });
 }
 
-/** The folder of the checkpoint behind a policy of the run; undefined for the behaviour. */
+/** The folder of the checkpoint behind a policy of the run, or behind one that the book served when a window was planned;
+ *  undefined for the behaviour. */
 export async function checkpointOf(
   policy: LoopPolicy,
   { book, state, folder, config }: { book: OpenBook; state: RunState; folder: string; config: LoopConfig },
@@ -73,7 +75,22 @@ export async function checkpointOf(
       await restoreCheckpoint(book, record, path);
       return path;
     }
+  for (const window of state.windows) {
+    const { step, envelope } = window.need("planned");
+    if (step.baseline?.digest === digest && envelope.baseline !== undefined)
+      return restoreServed({ book, folder }, { revision: step.baseline, record: envelope.baseline });
+  }
   throw unknownRevision(digest);
+}
+
+/** The folder of a policy that the book serves. */
+export async function restoreServed(
+  { book, folder }: { book: OpenBook; folder: string },
+  { revision, record }: { revision: RevisionKey; record: Digest },
+): Promise<string> {
+  const path = join(folder, `served-${revision.digest.slice(7, 19)}`);
+  await restoreCheckpoint(book, record, path);
+  return path;
 }
 
 function unknownRevision(digest: Digest): RollbookError {

@@ -8,12 +8,12 @@ import { growReplay } from "../book/replay/index.ts";
 import { trainPolicy } from "../book/train/index.ts";
 import { encodeWire, GateVerdict, type LoopPolicy, type RevisionKey } from "../contract/index.ts";
 import { digestRouter } from "../policy/index.ts";
-import { baselineFolder, POLICY_FAMILY, planBaseline } from "./book-release.ts";
+import { baselineFolder, POLICY_FAMILY, planPolicies } from "./book-release.ts";
 import { judgeCandidates, revisionsOf, windowCandidates } from "./candidates.ts";
 import { cutOrExplain } from "./empty-window.ts";
-import { type RunState, servedAfter } from "./fold.ts";
+import { keptAfter, parentOf, type RunState, servedAfter } from "./fold.ts";
 import { learnerOf } from "./learner.ts";
-import { checkpointOf, routerFor, routerKey, routerRevision } from "./routers.ts";
+import { checkpointOf, restoreServed, routerFor, routerKey, routerRevision } from "./routers.ts";
 import { judgedDiscount, noteChains } from "./run-warnings.ts";
 import {
   assignedTo,
@@ -40,14 +40,17 @@ export function routerStages(context: StageContext): WindowStages {
   return stagesOf(context, { plan, collect, score, train, judge, conclude });
 }
 
-/** `policy`: what collects. */
+/** `policy`: what the run released last. */
 async function plan(
   context: StageContext,
-  { state, policy, releases }: { state: RunState; policy: LoopPolicy; releases: number },
+  { state, policy: own, releases }: { state: RunState; policy: LoopPolicy; releases: number },
 ): Promise<StageEnd> {
   const { book, config, world } = context;
-  const served = await planBaseline(context, state);
-  const checkpoint = await checkpointOf(policy, { ...context, state });
+  const { policy, baseline: served } = await planPolicies(context, { state, own });
+  const collects = policy.kind === "revision" && policy.revision === served?.revision;
+  const checkpoint = collects
+    ? await restoreServed(context, served)
+    : await checkpointOf(policy, { ...context, state });
   const router = routerFor({ config, world, checkpoint, exploration: config.exploration.collect });
   const key = routerKey(router);
   const revision = routerRevision(world.family, key, { releases, atMs: book.clock.nowMs() });
@@ -124,7 +127,7 @@ async function score(context: StageContext, at: WindowAt): Promise<StageEnd> {
 async function train(context: StageContext, at: WindowAt): Promise<StageEnd> {
   const { book, config, world, folder } = context;
   const { window, state } = at;
-  const parent = await checkpointOf(servedAfter(state, window.number - 1), { ...context, state });
+  const parent = await checkpointOf(parentOf(state, window), { ...context, state });
   const { table, floor, split } = config;
   const request = {
     ...{ policy: POLICY_FAMILY, parent, split, seed: BigInt(config.seed), family: world.family },
@@ -191,7 +194,7 @@ async function conclude(context: StageContext, { state, window }: WindowAt): Pro
   const { outcome } = window.need("judged").step;
   const passed = outcome === "pass";
   const revision = window.need("judged").step.passed ?? window.need("trained").step.revision;
-  const policy: LoopPolicy = passed ? { kind: "revision", revision } : servedAfter(state, window.number - 1);
+  const policy: LoopPolicy = passed ? { kind: "revision", revision } : keptAfter(state, window);
   const checkpoint = await checkpointOf(policy, { ...context, state });
   const router = routerFor({ config, world, checkpoint, exploration: config.exploration.serve });
   const facts = {

@@ -110,14 +110,14 @@ describe("rollbook run on the simulator", () => {
     expect([told.code, told.err]).toEqual([0, expect.stringContaining("third does not compare with it")]);
   }, 60_000);
 
-  it("compares with what the book serves after a rollback of its own release", async () => {
+  it("collects with what the book serves after a rollback of its own release, and compares with it", async () => {
     const { cli, config } = withLoop({ ...UNEQUAL, windows: 2 });
     const { windows } = await statusOf(cli, `start --config ${config}`);
     expect(windows.map(({ serves }) => serves)).toEqual(["loop-w1", "loop-w2"]);
     await rollBack(cli.book, (await verdictOf(cli.book, "loop", 2)).candidates[0]!.router.digest);
     writeConfig(cli.folder, { ...UNEQUAL, windows: 3 });
     const third = await statusOf(cli, `resume --config ${config}`);
-    expect(third.windows[2]).toMatchObject({ collectedBy: "loop-w2", baseline: "loop-w1" });
+    expect(third.windows[2]).toMatchObject({ collectedBy: "loop-w1", baseline: "loop-w1" });
     const { baseline } = await verdictOf(cli.book, "loop", 3);
     expect(baseline).toMatchObject({ kind: "policy", revision: { id: "loop-w1" } });
     await cli.ok("verify");
@@ -134,7 +134,7 @@ describe("rollbook run on the simulator", () => {
     );
     writeConfig(cli.folder, { ...strict, windows: 2 });
     const second = await statusOf(cli, `resume --config ${config}`);
-    expect(second.windows[1]).toMatchObject({ collectedBy: "behaviour", baseline: "loop-w1" });
+    expect(second.windows[1]).toMatchObject({ collectedBy: "loop-w1", baseline: "loop-w1" });
     const { baseline } = await verdictOf(cli.book, "loop", 2);
     expect(baseline).toMatchObject({ kind: "policy", revision: { id: "loop-w1" } });
   }, 60_000);
@@ -147,8 +147,12 @@ describe("rollbook run on the simulator", () => {
     const { code, err } = await cli.run(`run resume --config ${config}`);
     expect([code, err]).toEqual([
       0,
-      expect.stringContaining("this book serves no release. loop compares with loop-w1"),
+      expect.stringMatching(
+        /this book serves no release\. loop compares with loop-w1 [\s\S]*loop-w1 was rolled back\. The window collects with the configured behaviour/,
+      ),
     ]);
+    const { windows } = await statusOf(cli, `status --config ${config}`);
+    expect(windows[1]).toMatchObject({ collectedBy: "behaviour" });
     const { baseline } = await verdictOf(cli.book, "loop", 2);
     expect(baseline).toMatchObject({ kind: "policy", revision: { id: "loop-w1" } });
   }, 60_000);

@@ -14,7 +14,12 @@ import {
   seal,
 } from "../../contract/index.ts";
 import { type Checkpoint, openCheckpoint } from "../../policy/index.ts";
-import { type PolicyReleases, type RouterConfig, releasedRevisionsOf } from "../../serve/index.ts";
+import {
+  isPolicyTakenBack,
+  type PolicyReleases,
+  type RouterConfig,
+  releasedRevisionsOf,
+} from "../../serve/index.ts";
 import { readRecord } from "../../store/index.ts";
 import {
   type BookIndex,
@@ -71,6 +76,11 @@ export async function newestRelease(book: OpenBook, family: string): Promise<Rev
   const known = new Set(ofFamily.map(({ fields }) => fields.digest));
   const released = releasedRevisionsOf(await policyReleasesOf(book).standing());
   return released.find(({ revision }) => known.has(revision.digest))?.revision;
+}
+
+/** Whether a rollback withdrew a policy, and no verdict has passed it since. */
+export async function isTakenBack(book: OpenBook, policy: Digest): Promise<boolean> {
+  return isPolicyTakenBack(policy, await policyReleasesOf(book).standing());
 }
 
 /** What a configuration asks for: undefined where every verdict counts. */
