@@ -81,6 +81,18 @@ describe("the gate", () => {
     expect(cost!.difference).toBeCloseTo(-0.45, 1);
   });
 
+  it("does not judge costs by a mean that one decision makes, unless quality alone is asked for", () => {
+    const rng = rngFrom(4);
+    const rows = rowsOf(2000, 3).map((row) => ({
+      ...row,
+      measures: { ...row.measures, cost: (1 - rng.float()) ** (-1 / 0.9) },
+    }));
+    expect(gate(rows, [wise])[0]!.reasons.join()).toMatch(
+      /one of \d+ decisions for \w+ holds .* of all its cost/,
+    );
+    expect(gate(rows, [wise], { epsilonCost: null })[0]).toMatchObject({ outcome: "pass" });
+  });
+
   it("refuses with the reason: worse quality, higher cost, or too little data for either", () => {
     const reasons = (...of: Parameters<typeof gate>) => gate(...of)[0]!.reasons.join("\n");
     expect(reasons(rowsOf(3000, 3), [cheap])).toMatch(

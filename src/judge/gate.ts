@@ -83,8 +83,13 @@ export function gatePolicies(rows: readonly JudgedRow[], options: GateOptions): 
     ...(rule.epsilonCost === null ? [] : ["cost" as const]),
   ];
   if (!asked.every((measure) => data.measures.includes(measure))) throw noCost(rows);
-  const faults = checkData(rows, rule.discount).flatMap(({ severity, message }) =>
-    severity === "refuse" ? [`the log: ${message}`] : [],
+  const unbounded = asked.filter(
+    (measure) => rule.ranges?.[isBurden(measure) ? "cost" : "quality"] === undefined,
+  );
+  const faults = checkData(rows, rule.discount).flatMap((finding) =>
+    finding.severity === "refuse" || (finding.measure !== undefined && unbounded.includes(finding.measure))
+      ? [`the log: ${finding.message}`]
+      : [],
   );
   const against = baseline === "behaviour" ? undefined : data.target(routed(routerOf(baseline)));
   return candidates.map((setup) => gateOne(data, { setup, against, asked, rule, faults }));

@@ -126,8 +126,9 @@ describe("other faults", () => {
         ...{ id: `r-${i}`, unit: `r-${i}` },
         measures: { ...row.measures, cost: (1 - rng.float()) ** (-1 / exponent) },
       }));
-    expect(checkData(withCost(0.9))).toMatchObject([{ kind: "heavy-tail", severity: "warn" }]);
-    expect(checkData(withCost(2))).toEqual([]);
+    const tail = { kind: "heavy-tail", severity: "warn", measure: "cost" };
+    expect(checkData(withCost(0.9))).toMatchObject([tail, tail]);
+    expect(checkData(withCost(3))).toEqual([]);
   });
 
   it("propensities that are not those of the choices", () => {

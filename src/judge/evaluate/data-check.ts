@@ -6,7 +6,7 @@
 import { armsOf } from "../../learn/index.ts";
 import { CERTAIN_LOG, quantile } from "../ope/index.ts";
 import { rowsOfReturns } from "./chains.ts";
-import type { JudgedRow } from "./judged-row.ts";
+import { type JudgedRow, type Measure, measuresIn } from "./judged-row.ts";
 import { sessionDependence } from "./session-check.ts";
 
 export interface DataFinding {
@@ -21,6 +21,8 @@ export interface DataFinding {
     | "costs";
   readonly severity: "refuse" | "warn";
   readonly message: string;
+  /** Of a tail: whose. The gate refuses to judge that measure. */
+  readonly measure?: Measure;
 }
 
 /** Tests here are many and run on every log: z-scores beyond this occur by chance in about 1 of 150 000. */
@@ -204,29 +206,48 @@ export function outlyingRows<Row extends { readonly id: string; readonly reward:
   return usual === 0 ? [] : rows.filter((row) => Math.abs(row.reward - median) > OUTLYING * usual);
 }
 
-/** The top hundredth of the values that are not 0, and the share of the total at which a mean rests on what was not seen: half is
- *  that of a lognormal of σ = 2.3, or of a Pareto tail of exponent 1.2. */
-const TOP = 0.01;
-const MOST_IN_TOP = 0.5;
-const LEAST_IN_TOP = 3;
+/** A mean rests on what was not seen yet where one of n values is more than 1/√n of the total and few values carry the variance:
+ *  then the error of the mean is itself a guess. Equal largest values are no tail: rewards of 0 and 1 have them. */
+const LEAST_ROWS = 100;
+const LEAST_CARRIERS = 8;
 
 function heavyTails(rows: readonly JudgedRow[]): DataFinding[] {
-  return (["reward", "cost", "latency"] as const).flatMap((measure) => {
-    const sizes = Float64Array.from(rows, ({ measures }) => Math.abs(measures[measure] ?? 0))
-      .filter((size) => size > 0)
-      .sort();
-    const top = Math.floor(TOP * sizes.length);
-    const total = sizes.reduce((sum, each) => sum + each, 0);
-    const share = sizes.slice(sizes.length - top).reduce((sum, each) => sum + each, 0) / total;
-    if (top < LEAST_IN_TOP || !(share > MOST_IN_TOP)) return [];
-    return [
-      found(
-        "heavy-tail",
-        "warn",
-        `${top} of ${sizes.length} decisions hold ${(100 * share).toFixed(0)} % of all ${measure}: a mean rests on values that the log may not have shown yet, and its interval may be too narrow. Cap the ${measure} at what you would let one decision take.`,
-      ),
-    ];
-  });
+  return measuresIn(rows).flatMap((measure) =>
+    armsOf(rows).flatMap((arm) => {
+      const sizes = rows
+        .flatMap(({ candidates, chosen, measures }) =>
+          candidates[chosen]!.id === arm ? [Math.abs(measures[measure]!)] : [],
+        )
+        .filter((size) => size > 0)
+        .sort((a, b) => b - a);
+      if (sizes.length < LEAST_ROWS || sizes[0] === sizes[1]) return [];
+      const total = sizes.reduce((sum, each) => sum + each, 0);
+      const share = sizes[0]! / total;
+      if (share < 1 / Math.sqrt(sizes.length) || carriersOf(sizes, total / sizes.length) >= LEAST_CARRIERS)
+        return [];
+      return [
+        {
+          ...found(
+            "heavy-tail",
+            "warn",
+            `one of ${sizes.length} decisions for ${arm} holds ${(100 * share).toFixed(0)} % of all its ${measure}, and few carry its spread: a mean rests on values that the log may not have shown yet. Cap the ${measure} at what you would let one decision take, or collect more rows.`,
+          ),
+          measure,
+        },
+      ];
+    }),
+  );
+}
+
+/** How many values of equal size would give the fourth moment that goes with this variance. */
+function carriersOf(values: readonly number[], mean: number): number {
+  let [squares, fourths] = [0, 0];
+  for (const value of values) {
+    const square = (value - mean) ** 2;
+    squares += square;
+    fourths += square ** 2;
+  }
+  return squares ** 2 / fourths;
 }
 
 /** Rewards of the first and the second half, candidate by candidate: a change in the choices is no drift. */
