@@ -4,6 +4,10 @@
 const PRICES = { small: 0.2e-6, large: 5e-6 };
 
 export default async function solve(task, { baseUrl, apiKey, rolloutConfig, signal }) {
+  if (baseUrl === undefined)
+    throw new Error(
+      "the agent has no gateway to ask. Start `rollbook gateway --config gateway.yaml`, and launch with --gateway and the URL that it prints",
+    );
   let response;
   try {
     response = await fetch(`${baseUrl}/chat/completions`, {

@@ -29,6 +29,11 @@ export function isRollbookError(error: unknown, code?: string): error is Rollboo
   return error instanceof RollbookError && (code === undefined || error.code === code);
 }
 
+/** What was found wrong, as a sentence: with a full stop unless it ends with a mark already. */
+export function asSentence(text: string): string {
+  return /[.?!]$/.test(text) ? text : `${text}.`;
+}
+
 /** The text of anything thrown, for messages that wrap a foreign error (which also travels as `cause`). */
 export function reasonOf(error: unknown): string {
   if (!(error instanceof Error)) return String(error);

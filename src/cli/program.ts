@@ -1,7 +1,7 @@
 /** The command line as one commander program. In: what it may touch, and the words that will be run. Out: the program,
  *  not yet run. Only the command that the words name is loaded: most of a short command's time would go into the others. */
 import { readFileSync } from "node:fs";
-import { Command } from "commander";
+import { Command, Help, type Option } from "commander";
 import { withExamples } from "./command.ts";
 import { STAGES } from "./commands/index.ts";
 import { type Io, processIo } from "./io.ts";
@@ -15,6 +15,7 @@ export async function buildProgram(io: Io = processIo(), words: readonly string[
     .helpOption("-h, --help", "print this help")
     .helpCommand("help [command]", "print the help of a command")
     .showSuggestionAfterError()
+    .configureHelp({ optionDescription: describeOption })
     .exitOverride()
     .configureOutput({
       writeOut: (text) => io.out(text),
@@ -26,6 +27,7 @@ export async function buildProgram(io: Io = processIo(), words: readonly string[
     requireOutFolder(command);
     return checkOutBook(io, command);
   });
+  program.addHelpText("after", `\nWords:\n${wordLines().join("\n")}`);
   withExamples(program, ["rollbook demo", "rollbook batch assemble --help"]);
   if (words[0] === "--version") return program;
   for (const [stage, commands] of Object.entries(STAGES)) {
@@ -34,6 +36,33 @@ export async function buildProgram(io: Io = processIo(), words: readonly string[
       if (!isNamed(words[0]) || words[0] === name) (await load())(program, io, () => buildProgram(io));
   }
   return program;
+}
+
+/** What the help of the commands takes for granted. */
+const WORDS = {
+  book: "the directory that holds all records: .rollbook, --book, or $ROLLBOOK_BOOK",
+  rollout: "one run of an agent on one task; sealed, it is an artifact",
+  decision: "one logged choice among candidates, such as which model answers",
+  propensity: "the probability with which the logged choice was made",
+  stream: "the choices of one policy in a rollout, as tokens or as steps (decisions)",
+  family: "the name that all revisions of one policy share, such as router",
+  revision: "one version of a policy; its folder, as `train` writes it, is a checkpoint",
+  admitted: "fit to teach and to judge: not failed, rejected or quarantined",
+  "static table": "fixed rules that choose a candidate: the baseline, and the fallback of a policy",
+  floor: "the confidence of a policy below which the static table decides",
+  unit: "rows with the same task, session or decision: they count as one observation",
+  "behaviour policy": "the policy that made the choices of a log",
+} as const;
+
+function wordLines(): string[] {
+  const width = Math.max(...Object.keys(WORDS).map((word) => word.length));
+  return Object.entries(WORDS).map(([word, meaning]) => `  ${word.padEnd(width)}  ${meaning}`);
+}
+
+/** Commander's own text, which says of no option that it is required. */
+function describeOption(option: Option): string {
+  const text = Help.prototype.optionDescription(option);
+  return option.mandatory && option.defaultValue === undefined ? `required: ${text}` : text;
 }
 
 /** A command on a book in a bucket works on its copy on this machine. */

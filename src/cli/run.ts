@@ -1,6 +1,6 @@
 /** Runs one command line to its exit code: 0 done, 1 failed or refused, 2 wrong usage. */
 import { type Command, CommanderError } from "commander";
-import { RollbookError } from "../base/index.ts";
+import { asSentence, nearestName, RollbookError } from "../base/index.ts";
 import { renderError } from "../view/format.ts";
 import type { Io } from "./io.ts";
 import { buildProgram } from "./program.ts";
@@ -9,19 +9,21 @@ export async function run(words: readonly string[], io: Io): Promise<number> {
   const json = words.includes("--json");
   const debug = io.env.ROLLBOOK_DEBUG === "1";
   let siblings: readonly string[] = [];
+  let program: Command | undefined;
   try {
-    const program = await buildProgram(io, words);
+    program = await buildProgram(io, words);
     const unknown = unknownCommand(program, words);
     siblings = unknown?.siblings ?? [];
     await program.parseAsync(unknown?.path ?? [...words], { from: "user" });
     return 0;
   } catch (error) {
     if (!(error instanceof CommanderError)) {
-      io.err(renderError(error, { json, debug }));
+      io.err(renderError(withHelpOf(error, program, words), { json, debug }));
       return error instanceof RollbookError && error.code === "wrong-usage" ? 2 : 1;
     }
     if (error.exitCode === 0) return 0; // --help and --version
-    io.err(renderError(usageError(error, siblings), { json, debug }));
+    const found = unknownOption(program, words, error) ?? usageError(error, siblings);
+    io.err(renderError(withHelpOf(found, program, words), { json, debug }));
     return 2;
   }
 }
@@ -51,6 +53,72 @@ function unknownCommand(
   return undefined;
 }
 
+/** An option that the command does not have: before a required one that is missing, as both may be one typo. Names the
+ *  nearest option, else the neighbours that have it. */
+function unknownOption(
+  program: Command | undefined,
+  words: readonly string[],
+  { code, message }: CommanderError,
+): RollbookError | undefined {
+  if (code !== "commander.unknownOption" && code !== "commander.missingMandatoryOptionValue")
+    return undefined;
+  if (program === undefined) return undefined;
+  const { command, rest } = commandIn(program, words);
+  if (command.parent === null) return undefined;
+  const end = rest.indexOf("--");
+  const option = (end < 0 ? rest : rest.slice(0, end))
+    .filter((word) => /^--[a-z]/.test(word))
+    .map((word) => word.split("=")[0]!)
+    .find((word) => !isOptionOf(command, word));
+  if (option === undefined) return undefined;
+  const nearest = nearestName(
+    option,
+    command.options.flatMap(({ long }) => long ?? []),
+  );
+  const group = command.parent;
+  const name = pathOf(command);
+  const others = group.commands.filter((each) => isOptionOf(each, option)).map(pathOf);
+  const remedy =
+    nearest !== undefined
+      ? ` Did you mean ${nearest}?`
+      : others.length > 0 && group.parent !== null
+        ? ` These have it: ${others.join(", ")}.`
+        : "";
+  return new RollbookError(
+    "wrong-usage",
+    { problem: "commander.unknownOption", option },
+    `\`${name}\` has no option ${option}.${remedy} See --help.`,
+    { cause: message },
+  );
+}
+
+/** The command that the words name, and the words after it. */
+function commandIn(
+  program: Command,
+  words: readonly string[],
+): { command: Command; rest: readonly string[] } {
+  const [first, ...rest] = words;
+  const next = program.commands.find((each) => each.name() === first);
+  return next === undefined ? { command: program, rest: words } : commandIn(next, rest);
+}
+
+/** Wrong usage with the words that print the help of the command. */
+function withHelpOf(error: unknown, program: Command | undefined, words: readonly string[]): unknown {
+  if (program === undefined || !(error instanceof RollbookError) || error.code !== "wrong-usage")
+    return error;
+  const { command } = commandIn(program, words);
+  const message = error.message.replace(/See --help\.$/, `See \`${pathOf(command)} --help\`.`);
+  return new RollbookError(error.code, error.fields, message, { cause: error });
+}
+
+function isOptionOf(command: Command, option: string): boolean {
+  return command.options.some(({ long }) => long === option) || option === "--help";
+}
+
+function pathOf(command: Command): string {
+  return command.parent === null ? command.name() : `${pathOf(command.parent)} ${command.name()}`;
+}
+
 /** Commander's own complaint, with the nearest name where it knows one. */
 function usageError(error: CommanderError, siblings: readonly string[]): RollbookError {
   const bare = error.message
@@ -67,7 +135,7 @@ function usageError(error: CommanderError, siblings: readonly string[]): Rollboo
   return new RollbookError(
     "wrong-usage",
     { problem: error.code },
-    `${message}${/[.?]$/.test(message) ? "" : "."}${place} See --help.`,
+    `${asSentence(message)}${place} See --help.`,
     { cause: error },
   );
 }

@@ -73,7 +73,7 @@ export function analyzeRewards(rows: readonly RewardedDecision[]): RewardReport 
     throw new RollbookError(
       "empty-split",
       { rows: 0 },
-      "no row has a reward. Record outcomes, or loosen the filters.",
+      "no row has a reward. Record outcomes (`rollbook feedback` adds one to a rollout), or choose other rows.",
     );
   const weighted = rows.every((row) => row.propensity !== null);
   const rank = (term?: string, factor = 1) => rankArms(rows, { weighted, term, factor });

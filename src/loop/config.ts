@@ -2,7 +2,7 @@
  *  In: text and the folder that its paths are relative to. Out: a checked configuration. Reads no other file. */
 import { isAbsolute, join } from "node:path";
 import { z } from "zod";
-import { type Digest, digestJson, parseId, RollbookError } from "../base/index.ts";
+import { asSentence, type Digest, digestJson, parseId, RollbookError } from "../base/index.ts";
 import { ENGINES } from "../book/sim/index.ts";
 import { BEHAVIOURS, DIFFICULTIES } from "../collect/sim/index.ts";
 import { configProblem, splitUnit } from "../contract/index.ts";
@@ -372,5 +372,9 @@ function worldWithPaths(
 }
 
 function bad(where: string, problem: string): RollbookError {
-  return new RollbookError("bad-config", { where, problem }, `${where}: ${problem}. See docs/loop.md.`);
+  return new RollbookError(
+    "bad-config",
+    { where, problem },
+    `${where}: ${asSentence(problem)} See docs/loop.md.`,
+  );
 }

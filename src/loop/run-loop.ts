@@ -4,7 +4,7 @@
 import { type Digest, isRollbookError, parseId, RollbookError, short } from "../base/index.ts";
 import { hiddenFrom, type Identity, identityOf } from "../book/collect/index.ts";
 import { readTransitions, type SealedTransition, sealTransition } from "../book/loop/index.ts";
-import { type BookOnDisk, openBook, useBook } from "../book/open/index.ts";
+import { type BookOnDisk, isBook, openBook, useBook } from "../book/open/index.ts";
 import { serveMetrics } from "../collect/index.ts";
 import type { Progress } from "../collect/rollout/index.ts";
 import type { LoopPolicy, WindowState } from "../contract/index.ts";
@@ -105,10 +105,18 @@ export async function readRun(book: BookOnDisk, run: string): Promise<RunState> 
   return foldRun(run, await readTransitions(book, parseId(run)));
 }
 
-function followed({ follow, config }: RunRequest): Promise<RunState> | undefined {
-  return follow === undefined
-    ? undefined
-    : useBook(follow, { mode: "read" }, (book) => readRun(book, config.run));
+/** Without a run of this name there would be nothing to follow, and nothing to notice it by. */
+async function followed({ follow, config }: RunRequest): Promise<RunState | undefined> {
+  if (follow === undefined) return undefined;
+  const state = isBook(follow)
+    ? await useBook(follow, { mode: "read" }, (book) => readRun(book, config.run))
+    : undefined;
+  if (state !== undefined && state.windows.length > 0) return state;
+  throw new RollbookError(
+    "no-run-to-follow",
+    { follow, run: config.run },
+    `--follow ${follow}: ${state === undefined ? "it is not a book" : `its book has no run ${config.run}`}. Name the book of the run ${config.run} that is to be repeated, or leave --follow out.`,
+  );
 }
 
 async function openStages(context: RunContext): Promise<WindowStages> {

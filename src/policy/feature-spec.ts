@@ -1,7 +1,7 @@
 /** What a policy sees of a question, declared: the spec, its digest, and the place of every feature in the vector.
  *  Two policies with one digest read the same numbers; a checkpoint names the digest it was trained on. */
 import { z } from "zod";
-import { type Digest, digestJson, isObject, RollbookError } from "../base/index.ts";
+import { asSentence, type Digest, digestJson, isObject, RollbookError } from "../base/index.ts";
 import { configProblem } from "../contract/index.ts";
 
 const name = z.string().min(1).max(128);
@@ -112,11 +112,10 @@ function parseSpec<Spec extends AnyFeatureSpec>(
   const result = schema.safeParse(value);
   const problem = result.success ? faultOf(result.data) : configProblem(schema, result.error.issues, value);
   if (problem === undefined) return result.data!;
-  const end = problem.endsWith("?") ? "" : ".";
   throw new RollbookError(
     "bad-feature-spec",
     { where },
-    `${where}: ${problem}${end} Correct the feature spec.`,
+    `${where}: ${asSentence(problem)} Correct the feature spec.`,
   );
 }
 

@@ -1,7 +1,7 @@
 /** The static table: rules a person writes, in YAML. It is the fallback below the confidence floor, and the baseline
  *  a learned policy has to beat. A typo is refused at load, never ignored. */
 import { z } from "zod";
-import { type Digest, digestJson, type Json, nearestName, RollbookError } from "../base/index.ts";
+import { asSentence, type Digest, digestJson, type Json, nearestName, RollbookError } from "../base/index.ts";
 import { configProblem } from "../contract/index.ts";
 import type { DecisionCandidate, DecisionContext } from "./decision.ts";
 import { readYaml } from "./read-yaml.ts";
@@ -114,6 +114,6 @@ function bad(where: string, what: string): RollbookError {
   return new RollbookError(
     "bad-table",
     { where },
-    `${where}: ${what}${what.endsWith("?") ? "" : "."} Correct the table; docs/serve.md lists what it may hold.`,
+    `${where}: ${asSentence(what)} Correct the table; docs/serve.md lists what it may hold.`,
   );
 }

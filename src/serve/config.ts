@@ -1,7 +1,7 @@
 /** The `router:` configuration: read strictly, so that a typo is refused and never ignored.
  *  In: what the file says, and the environment. Out: a checked configuration. Opens no file: `openRouter` does. */
 import { z } from "zod";
-import { given, isObject, parseId, RollbookError } from "../base/index.ts";
+import { asSentence, given, isObject, parseId, RollbookError } from "../base/index.ts";
 import { configProblem } from "../contract/index.ts";
 import { type Constraints, readYaml } from "../policy/index.ts";
 
@@ -262,6 +262,6 @@ function badConfig(where: string, problem: string): RollbookError {
   return new RollbookError(
     "bad-config",
     { where },
-    `${where}: ${problem}${problem.endsWith("?") ? "" : "."} Correct the configuration; docs/serve.md lists the settings.`,
+    `${where}: ${asSentence(problem)} Correct the configuration; docs/serve.md lists the settings.`,
   );
 }

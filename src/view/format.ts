@@ -1,5 +1,5 @@
 /** Renders values as text for terminals and programs. Returns strings; printing is the caller's. */
-import { printable, RollbookError } from "../base/index.ts";
+import { asSentence, printable, RollbookError } from "../base/index.ts";
 
 export { figure, plural, printable, short, thousands } from "../base/index.ts";
 
@@ -111,7 +111,11 @@ function foreignError(error: unknown): RollbookError {
       `${path ?? "what was to be read"} is a directory. Name a file in it.`,
     );
   const name = typeof code === "string" ? code.toLowerCase() : "unexpected";
-  return new RollbookError(name, {}, `${message ?? String(error)}. Set ROLLBOOK_DEBUG=1 to see where.`);
+  return new RollbookError(
+    name,
+    {},
+    `${asSentence(message ?? String(error))} Set ROLLBOOK_DEBUG=1 to see where.`,
+  );
 }
 
 function stackOf(error: unknown): string {

@@ -37,7 +37,7 @@ export function renderReport(
         `  ${key} ${plural(artifacts, "artifact")}, ${trusted ? `trusted (${names.get(key)})` : "not trusted"}`,
     ),
     ...sameIdLines(report),
-    headLine(report.heads),
+    headLine(report.heads, { whole: reached === undefined }),
     ...erasedLines(report),
     ...(report.external === 0
       ? []
@@ -59,9 +59,13 @@ function sameIdLines({ sameId }: VerifyReport): string[] {
     );
 }
 
-function headLine({ count, latest }: VerifyReport["heads"]): string {
-  if (latest === undefined) return "heads: none, so nothing shows whether packs are gone";
-  return `heads: ${thousands(count)} checked against the packs; the newest has sequence ${latest.sequence}, digest ${latest.digest}, and was signed at ${new Date(latest.atMs).toISOString()}`;
+/** Heads cover the whole book: a report on one record does not look at them. */
+function headLine({ count, latest }: VerifyReport["heads"], { whole }: { whole: boolean }): string {
+  if (!whole) return "heads: not checked for one record. `rollbook verify` checks them for the whole book";
+  if (latest === undefined)
+    return "heads: none, so a missing pack would not be noticed. `rollbook head` writes one";
+  const shared = count > latest.sequence ? " (processes that write at the same time share a sequence)" : "";
+  return `heads: ${thousands(count)} checked against the packs${shared}; the newest has sequence ${latest.sequence}, digest ${latest.digest}, and was signed at ${new Date(latest.atMs).toISOString()}`;
 }
 
 /** Everything else that has to be signed; kinds that are not whole are named. */

@@ -244,7 +244,9 @@ describe("usage", () => {
         ...{ code: 2, out: "" },
         err: expect.stringContaining("unknown command 'why'"),
       });
-    expect((await cli.run("route why")).err).toContain("'why'. There are: ask, explain. See --help.");
+    expect((await cli.run("route why")).err).toContain(
+      "'why'. There are: ask, explain. See `rollbook route --help`.",
+    );
     expect(await cli.run("route help explain")).toMatchObject({ code: 0, err: "" });
     expect(await cli.run("verify --requir-trusted")).toMatchObject({
       code: 2,

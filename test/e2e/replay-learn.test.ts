@@ -238,7 +238,7 @@ describe("what a replay store cannot be asked", () => {
     const { code, err } = await cli.run(
       `train cql --steps 50 --hidden 8 --replay ${store} --session session-partly --split all --out ${out} --id none`,
     );
-    expect([code, err]).toEqual([1, expect.stringMatching(/no outcome is recorded/)]);
+    expect([code, err]).toEqual([1, expect.stringMatching(/no decisions with an outcome/)]);
     expect([existsSync(out), existsSync(`${out}.training`)]).toEqual([false, false]);
   });
 

@@ -2,7 +2,7 @@
  *  opened here. */
 import { randomUUID } from "node:crypto";
 import { readFileSync } from "node:fs";
-import { type Rng, RollbookError, rngFrom } from "../../base/index.ts";
+import { fileReason, type Rng, RollbookError, rngFrom } from "../../base/index.ts";
 import type { Gateway, GatewayConfig, GatewayOptions } from "../../collect/gateway/index.ts";
 import { type GatewayTelemetry, openTelemetry } from "../../collect/telemetry/index.ts";
 import { routerMetrics } from "../../serve/index.ts";
@@ -131,7 +131,7 @@ function readConfig(path: string): string {
     throw new RollbookError(
       "no-config",
       { path },
-      `${path} cannot be read. Name a configuration with --config.`,
+      `${path} cannot be read: ${fileReason(cause)}. Name a configuration with --config; \`rollbook init --example DIR\` writes one.`,
       { cause },
     );
   }

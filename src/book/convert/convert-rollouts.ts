@@ -98,7 +98,7 @@ function needsBatch(format: string): RollbookError {
   return new RollbookError(
     "wrong-usage",
     { format },
-    `the format ${format} needs a sealed batch of tokens. Assemble one with \`rollbook batch assemble --level token\` and name it with --batch.`,
+    `the format ${format} needs a sealed batch of tokens. Assemble one with \`rollbook batch assemble --target REVISION --level token\` and name it with --batch.`,
   );
 }
 

@@ -131,8 +131,10 @@ describe("decisions loaded from a replay store", () => {
     const usable = { unlabelled: "exclude", propensity: "choice" } as const;
     expect(await load(usable)).toBe(all.filter(({ chain }) => !lacking.has(chain)).length);
     expect(await load({ session })).toBe(all.filter((row) => row.session === session).length);
-    expect(await load({ family: "writer" })).toBe(0);
-    expect(await load({ dataSource: "real" })).toBe(0);
+    await expect(load({ family: "writer" })).rejects.toThrow(
+      /matches --family writer\. The families there: /,
+    );
+    await expect(load({ dataSource: "real" })).rejects.toThrow("matches --data-source real.");
   });
 
   it("are of one family", async () => {

@@ -14,8 +14,9 @@ import {
 } from "../../learn/index.ts";
 import type { TrainingDataset } from "../../policy/index.ts";
 import type { OpenBook } from "../open/index.ts";
-import type { AdmittedRollouts } from "../rollouts/index.ts";
+import { type AdmittedRollouts, nothingAt } from "../rollouts/index.ts";
 import { type DecisionRequest, decisionRows, everyDecision } from "./decision-rows.ts";
+import { FilterTally, requireSelected } from "./filters.ts";
 import { readDataset, wrongUsage } from "./read-log.ts";
 import { emptyPart } from "./split-rows.ts";
 
@@ -46,10 +47,13 @@ export async function loadDecisions(
   if ("replay" in source) return loadReplay(source.replay, request, isKept);
   const rows: LoggedRow[] = [];
   if ("data" in source) {
-    for await (const row of readDataset(source.data)) if (passes(row, request) && isKept(row)) rows.push(row);
+    const tally = new FilterTally(request);
+    for await (const row of readDataset(source.data)) if (tally.passes(row) && isKept(row)) rows.push(row);
+    tally.requireMatch(source.data);
     return { rows };
   }
   const { admitted, rows: each } = await decisionRows(source, request);
+  requireSelected(admitted.ledger.considered.artifacts, request);
   for await (const row of each()) if (isKept(row)) rows.push(row);
   return { rows, admitted };
 }
@@ -117,11 +121,13 @@ export async function* usableChains(
 ): AsyncGenerator<readonly StoredRow[]> {
   const { replayChains } = await import("./replay-rows.ts");
   const families = new Set<string>();
+  const tally = new FilterTally(request);
   for await (const chain of replayChains(store)) {
-    const kept = chain.filter(({ row }) => passes(row, request));
+    const kept = chain.filter(({ row }) => tally.passes(row));
     for (const { row } of kept) families.add(row.family);
     if (kept.length > 0 && isUsable(kept, request)) yield kept;
   }
+  tally.requireMatch(root);
   if (families.size < 2) return;
   throw new RollbookError(
     "policy-family-mismatch",
@@ -143,8 +149,14 @@ function isUsable(chain: readonly StoredRow[], request: DecisionRequest): boolea
 export async function viewDecisions(source: DecisionSource, request: DecisionRequest): Promise<LoggedRow[]> {
   const wide = { ...request, unlabelled: "keep", propensity: "any" } as const;
   if (isDataset(source)) return [...(await loadDecisions(source, wide)).rows];
+  const { admitted, rows: each } = await everyDecision(source, wide);
+  if (admitted.length === 0) throw nothingAt("step");
+  requireSelected(
+    admitted.reduce((sum, { ledger }) => sum + ledger.considered.artifacts, 0),
+    wide,
+  );
   const rows: LoggedRow[] = [];
-  for await (const row of (await everyDecision(source, wide)).rows()) rows.push(row);
+  for await (const row of each()) rows.push(row);
   return rows;
 }
 
@@ -164,16 +176,6 @@ export function requireDecisions(rows: readonly LoggedRow[]): readonly LoggedRow
   throw new RollbookError(
     "empty-split",
     { rows: 0 },
-    "no decisions to use: the source is empty, the filters exclude all of it, or no outcome is recorded. Log decisions with outcomes, or remove a filter.",
-  );
-}
-
-function passes(row: LoggedRow, filters: DecisionRequest): boolean {
-  return (
-    (filters.session === undefined || row.session === filters.session) &&
-    (filters.family === undefined || row.family === filters.family) &&
-    (filters.dataSource === undefined || row.source === filters.dataSource) &&
-    row.atMs >= (filters.sinceMs ?? Number.NEGATIVE_INFINITY) &&
-    row.atMs < (filters.untilMs ?? Number.POSITIVE_INFINITY)
+    "there are no decisions with an outcome to use. Record the reward of each decision (`rollbook feedback` adds one later), or use another log.",
   );
 }

@@ -27,6 +27,7 @@ import { type LoadedPolicy, loadPolicy, setupOf } from "./load-policy.ts";
 import { loadJudgeRows } from "./load-rows.ts";
 import { PROMISE_TERMS } from "./promise-terms.ts";
 import { requireJudgeable } from "./replay-limits.ts";
+import { requireMargin } from "./require-margin.ts";
 import { type Baseline, sealVerdict } from "./seal-verdict.ts";
 
 export interface GateRequest extends JudgeRequest {
@@ -60,7 +61,7 @@ export interface GateResult {
   readonly findings: readonly DataFinding[];
   readonly admitted?: AdmittedRollouts | undefined;
   /** Candidates of which the book that keeps the verdict has no record. */
-  readonly unrecorded: readonly string[];
+  readonly unrecorded: readonly { readonly id: string; readonly folder: string }[];
 }
 
 export async function gateCheckpoints(source: DecisionSource, request: GateRequest): Promise<GateResult> {
@@ -83,6 +84,13 @@ export async function gateCheckpoints(source: DecisionSource, request: GateReque
   const rule = ruleOf({ ...request, discount });
   const seed = request.seed ?? 0n;
   const judging = request.total === undefined ? judged.rows : totalRewardRows(judged.rows, request.total);
+  requireMargin(judging, {
+    ...{
+      epsilonQuality: rule.epsilonQuality,
+      range: request.qualityRange,
+      isChained: discount !== undefined,
+    },
+  });
   const options = {
     ...{ rule, candidates: setups, baseline: setup ?? ("behaviour" as const), rng: rngFrom(seed) },
     judgeShare: judged.judgeShare,
@@ -105,12 +113,14 @@ export async function gateCheckpoints(source: DecisionSource, request: GateReque
   return { verdict, sealed: book !== undefined, judged, findings, admitted, unrecorded };
 }
 
-async function unrecordedIn(book: OpenBook, candidates: readonly LoadedPolicy[]): Promise<string[]> {
+async function unrecordedIn(
+  book: OpenBook,
+  candidates: readonly LoadedPolicy[],
+): Promise<GateResult["unrecorded"]> {
   const known = new Set(revisionsIn(await book.index()).map(({ fields }) => fields.digest));
   return candidates
-    .map(({ checkpoint }) => checkpoint.revision.record)
-    .filter(({ digest }) => !known.has(digest))
-    .map(({ id }) => id);
+    .filter(({ checkpoint }) => !known.has(checkpoint.revision.record.digest))
+    .map(({ checkpoint, folder }) => ({ id: checkpoint.revision.record.id, folder }));
 }
 
 /** What the rows follow from, so that the verdict can be walked back to the rollouts. */

@@ -85,14 +85,24 @@ function checkUse(root: string): SetupFinding {
     const { size } = statSync(path, { throwIfNoEntry: false }) ?? { size: 0 }; // others may be at work
     parts.set(part, (parts.get(part) ?? 0) + size);
   }
-  const largest = [...parts].sort(([, a], [, b]) => b - a).slice(0, MOST_PARTS);
   const total = [...parts.values()].reduce((sum, size) => sum + size, 0);
-  const text = largest.map(([part, size]) => `${part} ${mebibytes(size)}`).join(", ");
-  return { check: "use", state: "ok", message: `${mebibytes(total)} in ${root}: ${text}` };
+  // Rounded down, so that the parts never add up to more than the total; parts below 0.1 MiB are not named.
+  const largest = [...parts].filter(([, size]) => size >= MEBIBYTE / 10).sort(([, a], [, b]) => b - a);
+  const text = largest
+    .slice(0, MOST_PARTS)
+    .map(([part, size]) => `${part} ${mebibytes(size, Math.floor)}`)
+    .join(", ");
+  return {
+    check: "use",
+    state: "ok",
+    message: `${mebibytes(total)} in ${root}${text === "" ? "" : `: ${text}`}`,
+  };
 }
 
-function mebibytes(bytes: number): string {
-  return `${thousands(Math.ceil((bytes / 1024 ** 2) * 10) / 10)} MiB`;
+const MEBIBYTE = 1024 ** 2;
+
+function mebibytes(bytes: number, round: (x: number) => number = Math.ceil): string {
+  return `${thousands(round((bytes / MEBIBYTE) * 10) / 10)} MiB`;
 }
 
 function checkDisk(root: string): SetupFinding {

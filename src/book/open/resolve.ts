@@ -157,7 +157,7 @@ export function resolveRevision(index: BookIndex, name: string, family?: string)
     throw new RollbookError(
       "not-found",
       { name, what: "policy revision", family, families: elsewhere },
-      `${name} is a revision of family ${elsewhere.join(", ")}, not of ${family}. Leave --family out, or name a target of ${family}.`,
+      `${name} is a revision of family ${elsewhere.join(", ")}, not of ${family}. Leave --family out, or name a target of ${family}. ${knownRevisions(index)}`,
     );
   return one(unique, { what: "policy revision", name, hint: knownRevisions(index), show });
 }
@@ -212,14 +212,14 @@ export function resolveRecord(index: BookIndex, name: string): IndexedRecord {
   const meant = byId
     ? [...named.filter((each) => !isRevision(each)), ...uniqueRevisions(named.filter(isRevision))]
     : named;
-  return one(meant, { what: "record", name, hint: seeArtifacts, show: nameOf });
+  return one(meant, { what: "record", name, hint: seeRecords, show: nameOf });
 }
 
 /** Any blob, by id of a record, digest, or the first digits of one. */
 export function resolveBlob(index: BookIndex, name: string): Digest {
   const named = index.named(name).filter(({ id }) => id === name);
   const found = [...new Set([...named.map(({ digest }) => digest), ...index.blobsNamed(name)])];
-  return one(found, { what: "blob", name, hint: seeArtifacts, show: (digest) => digest.slice(7, 39) });
+  return one(found, { what: "blob", name, hint: seeRecords, show: (digest) => digest.slice(7, 39) });
 }
 
 export function nameOf(record: IndexedRecord): string {
@@ -227,7 +227,10 @@ export function nameOf(record: IndexedRecord): string {
   return `${kind} ${record.id === undefined ? "" : `${record.id} `}${short(record.digest)}`;
 }
 
-const seeArtifacts = "`rollbook artifact ls` lists what there is.";
+const seeArtifacts = "`rollbook artifact ls` lists the rollouts.";
+
+const seeRecords =
+  "`rollbook artifact ls` lists rollouts, `rollbook artifact ls --revisions` policy revisions, and `rollbook batch show` batches.";
 
 interface WantedRecord<T> {
   readonly what: string;

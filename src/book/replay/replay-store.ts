@@ -3,10 +3,12 @@
 import {
   type CompactOptions,
   compactReplay as compactStore,
+  isReplayStore,
   listOrphans,
   openReplay,
   type ReplayCheckOptions,
   type ReplayManifest,
+  readManifest,
   type ValidationReport,
   validateReplay as validateStore,
 } from "../../keep/replay/index.ts";
@@ -27,7 +29,11 @@ export function describeReplay(root: string): Promise<ReplayDescription> {
 }
 
 export function validateReplay(root: string, options: ReplayCheckOptions = {}): Promise<ValidationReport> {
-  return withReplay(root, "read", (folder) => validateStore(folder, options));
+  return withReplay(root, "read", (folder) => {
+    // A wrong path is refused: it is not a damaged store.
+    if (!isReplayStore(folder)) readManifest(folder);
+    return validateStore(folder, options);
+  });
 }
 
 export function compactReplay({ from, to, ...options }: CompactOptions): Promise<ReplayManifest> {

@@ -19,7 +19,9 @@ import {
   type AdmittedRollouts,
   admittedRollouts,
   familiesAt,
+  nothingAt,
   requireFeedback,
+  requireRollouts,
 } from "../rollouts/index.ts";
 import { withReplay } from "./replay-in-bucket.ts";
 
@@ -81,13 +83,15 @@ async function admitAll(book: OpenBook, request: ReplayRequest): Promise<Admitte
   // A family that has nothing at a level is not left out there.
   const own = found.filter(({ rows, ledger }) => rows.length > 0 || ledger.reasons().some(isOwn));
   if (own.some(({ rows }) => rows.length > 0)) return own;
+  if (found.length === 0) {
+    requireRollouts(index);
+    throw nothingAt("step");
+  }
   const left = found.map(({ family, level, ledger }) => `${family} (${level}s): ${ledger.summary()}`);
   throw new RollbookError(
     "no-rollouts",
     { root: request.root, families: found.map(({ family }) => family) },
-    found.length === 0
-      ? "the book holds no rollout of these families. Record some first, or check --family."
-      : `no rollout of the book may enter the store. ${left.join(" ")}`,
+    `no rollout of the book may enter the store. ${left.join(" ")}`,
   );
 }
 

@@ -35,6 +35,7 @@ import {
   requireTrusted,
   resolveArtifact,
 } from "../open/index.ts";
+import { nothingAt, requireExperiment } from "./no-rollouts.ts";
 import { readRevision } from "./read-revision.ts";
 
 /** Which rollouts are considered at all. What is not considered is not in the ledger. */
@@ -221,16 +222,9 @@ export function chooseArtifacts(index: BookIndex, filter: RolloutFilter): Indexe
 
 function envelopesOf(index: BookIndex, experiment: string): ReadonlySet<Digest> {
   const all = index.ofKind(RolloutEnvelope.kind);
+  requireExperiment(index, experiment);
   const own = all.filter(({ fields }) => fields.experiment === experiment);
-  if (own.length > 0) return new Set(own.map(({ digest }) => digest));
-  const known = [
-    ...new Set(all.flatMap(({ fields }) => (fields.experiment as string | undefined) ?? [])),
-  ].sort();
-  throw new RollbookError(
-    "not-found",
-    { experiment, known },
-    `the book has no rollouts of experiment ${experiment}. ${known.length === 0 ? "No rollout of the book names an experiment" : `It has ${known.join(", ")}`}.`,
-  );
+  return new Set(own.map(({ digest }) => digest));
 }
 
 function startTimes(index: BookIndex): Map<Digest, number> {
@@ -251,12 +245,11 @@ async function familyOf(
   if (target !== undefined) return target.record.family;
   const families = await familiesAt(book, index, level);
   if (families.length === 1) return families[0]!;
+  if (families.length === 0) throw nothingAt(level);
   throw new RollbookError(
-    families.length === 0 ? "no-rollouts" : "policy-family-mismatch",
+    "policy-family-mismatch",
     { level, families },
-    families.length === 0
-      ? `no rollout of the book holds ${level === "step" ? "decisions" : "tokens"}. Record some first.`
-      : `the book holds ${level}s of the families ${families.join(", ")}. Choose one with --family.`,
+    `the book holds ${level}s of the families ${families.join(", ")}. Choose one with --family.`,
   );
 }
 

@@ -14,6 +14,7 @@ export {
   requireTrustedManifest,
 } from "./admitted-rollouts.ts";
 export { addFeedback, sendFeedback } from "./feedback.ts";
+export { nothingAt, RECORD_ROLLOUTS, requireExperiment, requireRollouts } from "./no-rollouts.ts";
 export { readRevision } from "./read-revision.ts";
 export type { RolloutQuery, RolloutRow } from "./rollout-row.ts";
 export {

@@ -10,6 +10,7 @@ import {
   type RouterStatus,
 } from "../../serve/index.ts";
 import type { OpenBook } from "../open/index.ts";
+import { requireKnownFields } from "./asked-fields.ts";
 import { embedderOf } from "./embedder-of.ts";
 import { policyReleasesOf, type Trusts, trustsOf } from "./policy-releases.ts";
 
@@ -60,7 +61,7 @@ export async function askRouter(config: RouterConfig, request: AskRequest): Prom
     throw new RollbookError(
       "no-candidate",
       {},
-      "there is no candidate to choose among. Name the gateway's file with --config, set router.candidates, or name some with --candidate.",
+      "there is no candidate to choose among. Name a policy with --checkpoint, or the gateway's file with --config, or candidates with --candidate.",
     );
   const releases =
     book === undefined ? undefined : policyReleasesOf(book, { trusts: trustsOf(config, request.trusts) });
@@ -77,6 +78,7 @@ export async function askRouter(config: RouterConfig, request: AskRequest): Prom
       {},
       'the request has no list of messages. Give a chat request, such as {"messages":[{"role":"user","content":"hello"}]}.',
     );
+  if (fields !== undefined) requireKnownFields(fields, own.fields, config);
   const vectors = await embedderOf(config, router, { clock, env: request.env })?.(own.prompt);
   const context = { ...own, fields: { ...own.fields, ...fields }, vectors };
   const answer = router.choose({ alias, context, candidates, call });

@@ -1,6 +1,6 @@
 /** The candidates of a gateway's configuration: what an alias of its router stands for.
  *  In: a checked configuration, its router section. Out: the routes that are served, the candidates as they are asked. */
-import { isObject, nearestName, RollbookError } from "../../base/index.ts";
+import { asSentence, isObject, nearestName, RollbookError } from "../../base/index.ts";
 import type { GatewayConfig } from "../../collect/gateway/index.ts";
 import { type DecisionCandidate, readYaml } from "../../policy/index.ts";
 import { checkRouterConfig, parseRouterConfig, type RouterConfig } from "../../serve/index.ts";
@@ -67,5 +67,5 @@ export async function readRouterFile(
 }
 
 function badRouter(fault: string): RollbookError {
-  return new RollbookError("bad-config", {}, `the gateway's configuration: ${fault}.`);
+  return new RollbookError("bad-config", {}, `the gateway's configuration: ${asSentence(fault)}`);
 }

@@ -70,8 +70,8 @@ interface TrainRequest extends Omit<DecisionRequest, "target" | "freshness" | "u
   readonly learner: Learner;
   /** The id of the new revision. */
   readonly id: string;
-  /** The family of the new revision (default: router). */
-  readonly policy?: string;
+  /** The family of the new revision (default: the parent's, else that of the book's decisions, else router). */
+  readonly policy?: string | undefined;
   /** What it succeeds: a checkpoint's folder, or a revision of the book. */
   readonly parent?: string | undefined;
   readonly split?: SplitRule;
@@ -121,7 +121,7 @@ export interface TrainedPolicy {
 }
 
 export async function trainPolicy(source: DecisionSource, request: TrainRequest): Promise<TrainedPolicy> {
-  const { id, policy = "router", seed = 0n, split: rule = DEFAULT_SPLIT, floorRisk } = request;
+  const { id, seed = 0n, split: rule = DEFAULT_SPLIT, floorRisk } = request;
   requireLearner(request.learner);
   // A bandit may find its own revision there.
   if (!isBandit(request.learner)) requireFreeFolder(request.out);
@@ -138,9 +138,10 @@ export async function trainPolicy(source: DecisionSource, request: TrainRequest)
     units: { train: taught.units, calibration: calibration.map((row) => unitOf(row, rule.unit)) },
   });
   const { batches, datasets } = taught;
-  const parent = await parentFrom(source, request, policy);
+  const parent = await parentFrom(source, request);
+  const family = request.policy ?? parent?.family ?? taught.family ?? "router";
   const bare = sealCheckpoint(model, {
-    ...{ family: policy, id, batches, datasets, seed, producedAtMs: clock.nowMs() },
+    ...{ family, id, batches, datasets, seed, producedAtMs: clock.nowMs() },
     ...(parent === undefined ? {} : { parent }),
   });
   const promise =
@@ -155,7 +156,7 @@ export async function trainPolicy(source: DecisionSource, request: TrainRequest)
     checkpoint: made,
     mayStand: taught.added !== undefined,
   });
-  const { units: seen, model: _, leastTaught, returnDiscount: __, ...facts } = taught;
+  const { units: seen, model: _, leastTaught, returnDiscount: __, family: ___, ...facts } = taught;
   const units = new Set(seen).size;
   const warnings = logWarnings({
     ...{ units, candidates: model.arms.length, leastPropensity: leastTaught, purpose: "train" },
@@ -201,6 +202,7 @@ async function learnFromBook(book: OpenBook, request: TrainRequest, rule: SplitR
     const rows = request.baseline === false ? [] : await readTraining(book, batches);
     return {
       ...{ data, batches, datasets: [], added, heldBack, returnDiscount: state.returnDiscount },
+      family: admitted.family,
       model: withUsual(withTable(model, returnsToGo(rows, discountOf(request))), usual ? rows : []),
       units: [...units],
       ...{ rows: statistics.decisions, leastTaught: leastOf(rows) },
@@ -213,6 +215,7 @@ async function learnFromBook(book: OpenBook, request: TrainRequest, rule: SplitR
   return learnFrom(train, request, {
     ...{ source: book, data: batch.digest, batches: [batch.digest], datasets: [], heldBack: split.heldBack },
     units: train.map((row) => unitOf(row, rule.unit)),
+    family: admitted.family,
   });
 }
 
@@ -236,7 +239,9 @@ async function learnFrom(
   {
     source,
     ...facts
-  }: Pick<Taught, "data" | "batches" | "datasets" | "units" | "heldBack"> & { source: DecisionSource },
+  }: Pick<Taught, "data" | "batches" | "datasets" | "units" | "heldBack" | "family"> & {
+    source: DecisionSource;
+  },
 ): Promise<Taught> {
   const { learner, seed = 0n, baseline, usual = true, out, progress } = request;
   const saver = out === undefined ? undefined : trainingState(out);
@@ -290,12 +295,11 @@ function withEmbedding(learner: Learner, { embeddings }: TrainRequest, rows: rea
  *  checkpoint. */
 async function parentFrom(
   source: DecisionSource,
-  { parent }: TrainRequest,
-  policy: string,
+  { parent, policy }: TrainRequest,
 ): Promise<PolicyRevision | undefined> {
   if (parent === undefined) return undefined;
   if (isDataset(source) || existsSync(parent)) return readCheckpoint(parent).revision.record;
-  return (await readRevision(source, parent, parseId(policy))).record;
+  return (await readRevision(source, parent, policy === undefined ? undefined : parseId(policy))).record;
 }
 
 /** Into its folder and into the book. A bandit whose state has not grown leaves what stands there alone. */

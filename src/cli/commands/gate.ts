@@ -1,5 +1,6 @@
 /** `rollbook gate`: lets a policy pass, or does not, and seals why. */
 import { existsSync } from "node:fs";
+import { join } from "node:path";
 import { type Command, Option } from "commander";
 import { given, RollbookError } from "../../base/index.ts";
 import { wrongUsage } from "../../book/decisions/index.ts";
@@ -67,8 +68,18 @@ Use --method confidence-sequence if you run the gate repeatedly on a growing log
       "static (the table), behaviour (the log's policy), or a checkpoint",
       "static",
     )
-    .option("--epsilon-quality <x>", "non-inferiority margin on quality", nonNegative, 0)
-    .option("--epsilon-cost <x>", "non-inferiority margin on cost", nonNegative, 0)
+    .option(
+      "--epsilon-quality <x>",
+      "non-inferiority margin on quality: the loss that is still accepted, in units of the reward",
+      nonNegative,
+      0,
+    )
+    .option(
+      "--epsilon-cost <x>",
+      "non-inferiority margin on cost, in units of the logged cost",
+      nonNegative,
+      0,
+    )
     .option("--quality-only", "do not judge cost")
     .addOption(
       new Option(
@@ -87,7 +98,14 @@ Use --method confidence-sequence if you run the gate repeatedly on a growing log
       "number of candidates tried so far, here and elsewhere (default: those given)",
       wholeNumber,
     )
-    .addOption(new Option("--method <method>", "method of the bound").choices(METHODS).default("student-t"))
+    .addOption(
+      new Option(
+        "--method <method>",
+        "method of the bound: student-t and empirical-bernstein (which needs no normality) allow one look, confidence-sequence any number",
+      )
+        .choices(METHODS)
+        .default("student-t"),
+    )
     .option("--cost-range <low..high>", "range of cost, for the bounds that need it", toRange)
     .option("--discount <g>", JUDGE_DISCOUNT, share)
     .option("--require-trusted", "refuse unless a trusted key signed every record that is used")
@@ -110,9 +128,9 @@ async function run(io: Io, flags: GateFlags): Promise<void> {
     gateCheckpoints(datasetFrom(flags) ?? keepIn!, requestFrom(io, flags, keepIn)),
   );
   for (const { severity, message } of findings) if (severity === "warn") io.err(`warning: ${message}\n`);
-  if (unrecorded.length > 0)
+  for (const { id, folder } of unrecorded)
     io.err(
-      `warning: the book has no record of ${unrecorded.join(", ")}, so \`verify\` cannot follow the verdict to its training. Train with --book, or import the revision.\n`,
+      `warning: the book has no record of ${id}, so \`verify\` cannot follow the verdict to its training. Add it with \`rollbook artifact import ${join(folder, "revision.json")}\`\n`,
     );
   if (flags.out !== undefined) writeAtomically(flags.out, verdict.bytes, `${flags.out}.part`);
   if (!sealed && flags.out === undefined)

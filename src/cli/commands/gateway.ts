@@ -8,7 +8,7 @@ import { addCommand } from "../command.ts";
 import { interrupted } from "../interrupted.ts";
 import { hasColor, type Io } from "../io.ts";
 import { addFreshnessOptions, budgetsOf, type FreshnessFlags } from "../options/freshness-options.ts";
-import { wholeNumber } from "../options/numbers.ts";
+import { portNumber } from "../options/numbers.ts";
 import { identityFrom } from "../options/run-options.ts";
 import { type BookFlags, bookRoot } from "../with-book.ts";
 
@@ -33,14 +33,14 @@ on disk before the gateway sends its last byte. Runs until interrupted; open rol
       "rollbook gateway --config gateway.yaml --record async --log json",
     ],
   })
-    .requiredOption("--config <file>", "the configuration, in YAML")
-    .option("--port <n>", "listen on this port instead of the configured one", wholeNumber)
+    .requiredOption("--config <file>", "the configuration, in YAML; `rollbook init --example` writes one")
+    .option("--port <n>", "listen on this port instead of the configured one; 0 takes a free one", portNumber)
     .option("--host <address>", "listen on this address instead of the configured one")
     .option("--worker <name>", "name of this gateway among its peers, instead of the configured one")
     .addOption(
       new Option(
         "--record <mode>",
-        "durable: send the end of a reply when it is on disk; async: at once",
+        "durable: send the end of a reply after it is on disk; async: send it at once",
       ).choices(["durable", "async"]),
     )
     .addOption(

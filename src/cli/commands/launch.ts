@@ -12,6 +12,7 @@ import {
   PASS_REWARD,
   reportLaunch,
 } from "../../book/collect/index.ts";
+import { requireExperiment } from "../../book/rollouts/index.ts";
 import type { Progress, RolloutResult, RowForm } from "../../collect/rollout/index.ts";
 import { type FailureOwner, failureOwner } from "../../contract/index.ts";
 import { jsonLine, plural } from "../../view/format.ts";
@@ -138,10 +139,11 @@ async function knownOutcomes(
 ): Promise<LaunchOutcome[]> {
   const outcomes = await experimentOutcomes(book, experiment);
   if (outcomes.length > 0) return outcomes;
+  requireExperiment(await book.index(), experiment);
   throw new RollbookError(
     "not-found",
     { experiment },
-    `the book has no results of experiment ${experiment}. \`rollbook artifact ls\` lists experiments.`,
+    `experiment ${experiment} has rollouts, but no results to compare. \`rollbook artifact ls --exp ${experiment}\` lists them.`,
   );
 }
 

@@ -47,8 +47,9 @@ function addWrite(replay: Command, io: Io): void {
   const command = addCommand(replay, "write", {
     summary: "write the admitted rollouts of the book to a new store",
     description: `Write the admitted rollouts of the book to a new Zarr store: chains, steps, all candidates, tokens,
-lineage, and q_h, a dense table with one row per state. --returns selects the reward in q_h. root-gain is (error
-before - error after) / error of the first state; reward-to-go is the reward as recorded. A rollout that lacks the
+lineage, and q_h, a dense table with one row per state. --returns selects the reward of a step in q_h. root-gain is
+(error before the step - error after it) / error of the first state. reward-to-go is the recorded reward of the step.
+The return of a state is the sum of the rewards from there on, with the discount --gamma. A rollout that lacks the
 selected value has NaN there.`,
     examples: [`rollbook replay write ${STORE} --family router`],
   }).argument("<store>", "a new directory, or s3://bucket/prefix");
@@ -56,10 +57,10 @@ selected value has NaN there.`,
     .addOption(
       new Option(
         "--returns <semantics>",
-        "the reward in q_h (default: root-gain if all rollouts record errors, else reward-to-go)",
+        "the reward of a step in q_h (default: root-gain if all rollouts record errors, else reward-to-go)",
       ).choices(["root-gain", "reward-to-go"]),
     )
-    .option("--gamma <number>", "discount per step", share, 1)
+    .option("--gamma <number>", "discount of later rewards, per step, 0 … 1", share, 1)
     .action((root: string, flags: WriteFlags, self: Command) =>
       write(io, { root, flags, self, fresh: true }),
     );
@@ -79,7 +80,7 @@ are skipped. An append is atomic: readers see the store before or after it, and 
 
 function sourceOptions(command: Command): Command {
   return command
-    .option("--family <family...>", "only streams of these policy families")
+    .option("--family <family...>", "only choices by policies of these families")
     .option("--artifact <id...>", "only these artifacts (default: all of the book)")
     .option("--feedback <name>", "use late feedback of this name where rewards are missing");
 }

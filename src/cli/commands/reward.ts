@@ -9,7 +9,7 @@ import { renderRewards } from "../../view/judge/reward-view.ts";
 import { addCommand, addGroup } from "../command.ts";
 import { interrupted } from "../interrupted.ts";
 import type { Io } from "../io.ts";
-import { positiveAmount, positiveWhole, wholeNumber } from "../options/numbers.ts";
+import { portNumber, positiveAmount, positiveWhole } from "../options/numbers.ts";
 import { addRowOptions, type RowFlags, requestOf, withDecisions } from "../options/row-options.ts";
 import { addIsolationOptions, gatewayToken } from "../options/run-options.ts";
 
@@ -57,7 +57,7 @@ final state. If the scorer fails, times out or gives no value, the reply is an e
   })
     .requiredOption("--agent <file>", "a module whose definition has a scorer")
     .option("--host <address>", "address to listen on", "127.0.0.1")
-    .option("--port <n>", "port to listen on; 0 takes a free one", wholeNumber, 8795)
+    .option("--port <n>", "port to listen on; 0 takes a free one", portNumber, 8795)
     .option("--token-env <name>", "the environment variable with the token that clients must give")
     .option("--timeout <s>", "seconds to compute one reward", positiveAmount, 60)
     .option("--concurrency <n>", "rewards computed at the same time", positiveWhole, 32);

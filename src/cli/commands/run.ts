@@ -38,7 +38,13 @@ const REFUSALS: readonly string[] = [
   ...["window-failing", "window-empty", "too-few-tasks", "other-release", "no-bounds"],
 ];
 
-const CONFIG_HELP = "the loop's configuration in YAML (docs/loop.md)";
+const FOLLOW = [
+  "--follow <dir>",
+  "repeat an asynchronous run: a book that holds a run of this name; each window collects with the policy of the same window as there",
+] as const;
+
+const CONFIG_HELP =
+  "the loop's configuration in YAML; `rollbook init --example` writes one, docs/loop.md explains it";
 
 export function addRun(program: Command, io: Io): void {
   const group = addGroup(program, "run", {
@@ -56,7 +62,7 @@ that was never killed.`,
   })
     .requiredOption("--config <file>", CONFIG_HELP)
     .option("--resume", "continue the run if it has begun, for a supervisor that repeats one command")
-    .option("--follow <dir>", "collect with the same policies as the run of this name in another book")
+    .option(...FOLLOW)
     .option(...METRICS_OPTION)
     .action((flags: LoopFlags) => work(io, flags, flags.resume === true ? "start-or-resume" : "start"));
   addCommand(group, "resume", {
@@ -67,7 +73,7 @@ book may differ.`,
     examples: ["rollbook run resume --config loop.yaml"],
   })
     .requiredOption("--config <file>", CONFIG_HELP)
-    .option("--follow <dir>", "collect with the same policies as the run of this name in another book")
+    .option(...FOLLOW)
     .option(...METRICS_OPTION)
     .action((flags: LoopFlags) => work(io, flags, "resume"));
   addCommand(group, "status", {

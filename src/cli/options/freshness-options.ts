@@ -20,7 +20,7 @@ export function addFreshnessOptions(command: Command, { none = false } = {}): Co
     .addOption(
       new Option(
         "--freshness <profile>",
-        `preset limits: default (drift 3/5) or psionic (also rollout age 30/60 s)${none ? "; none: no limit, but sealed verdicts still count" : ""}`,
+        `preset limits: default (drift 3/5) or psionic, those of the trainer Psionic (also rollout age 30/60 s)${none ? "; none: no limit, but sealed verdicts still count" : ""}`,
       ).choices(none ? [...profiles, "none"] : profiles),
     )
     .option(

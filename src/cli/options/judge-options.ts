@@ -9,7 +9,7 @@ import { readConfig } from "./read-config.ts";
 import type { RowFlags } from "./row-options.ts";
 
 export const JUDGE_DISCOUNT =
-  "rollouts with several decisions: judge their returns, with a reward one decision later worth g, 0 … 1; 0 judges each decision by its own reward (default: as the policy learned, else 1)";
+  "for rollouts with several decisions: weight of a reward that comes one decision later, 0 … 1. A rollout is judged by the weighted sum of its rewards; with 0 each decision is judged by its own reward (default: as in training, else 1)";
 
 export interface PromiseFlags {
   table?: string;
@@ -29,17 +29,20 @@ export interface JudgeFlags extends RowFlags, PromiseFlags {
 /** What is promised before the data, for the bounds that need it. */
 export function addPromiseOptions(command: Command): Command {
   return command
-    .option("--table <file>", "the static table to fall back to (default: the one fitted in training)")
+    .option(
+      "--table <file>",
+      "the static table (fixed rules, in YAML) that decides below the confidence floor (default: the one fitted in training)",
+    )
     .option(
       "--propensity-floor <p>",
-      "lowest probability that the logging policy gives a choice",
+      "lowest probability with which the log chose any candidate; --floor-risk and all bounds other than student-t rely on it",
       share,
       0.05,
     )
     .addOption(
       new Option(
         "--quality-range <low..high>",
-        "range of quality (default: 0..1 where a floor or a bound needs a range, else as observed)",
+        "lowest and highest possible quality, which is the reward without its cost and latency terms (default: 0..1 where a bound needs a range, else the observed one)",
       ).argParser(toRange),
     );
 }
@@ -48,10 +51,15 @@ export function addJudgeOptions(command: Command): Command {
   return addPromiseOptions(command)
     .option(
       "--floor <c>",
-      "confidence below which the table decides (default: the checkpoint's, else 0)",
+      "confidence of the policy below which the static table decides (default: the checkpoint's, else 0)",
       share,
     )
-    .option("--exploration <e>", "share of uniformly random choices, as in the router", share, 0)
+    .option(
+      "--exploration <e>",
+      "share of uniformly random choices. A router explores 0.02 unless its configuration or its verdict says otherwise; --router judges that",
+      share,
+      0,
+    )
     .option(
       "--router <file>",
       "judge the policy with this router configuration: its table, floor, exploration and constraints",

@@ -14,6 +14,12 @@ export function positiveWhole(text: string): number {
   return value;
 }
 
+export function portNumber(text: string): number {
+  const otherwise = "It must be a whole number from 0 to 65535.";
+  if (!/^\d+$/.test(text)) throw new InvalidArgumentError(otherwise);
+  return within(text, { least: 0, most: 65_535, otherwise });
+}
+
 /** Seconds, dollars: not negative, without an exponent. */
 export function amount(text: string): number {
   if (!/^\d+(\.\d+)?$/.test(text)) throw new InvalidArgumentError("It must be a number, such as 2.5.");

@@ -32,7 +32,7 @@ export function addRolloutFilters(command: Command): Command {
     .option("--min-score <n>", "only rollouts with at least this reward", finite)
     .option("--task <task>", "only this task: its id, or part of its name")
     .option("--model <id>", "only rollouts in which this model was chosen")
-    .option("--family <family>", "only rollouts with a stream of this policy family")
+    .option("--family <family>", "only rollouts with choices by a policy of this family, such as router")
     .option("--group <group>", "only this group")
     .option("--limit <n>", "at most this many", wholeNumber);
 }

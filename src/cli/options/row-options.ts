@@ -28,17 +28,32 @@ export function addRowOptions(
   const each = families === "one" ? "the only one of the book" : "all";
   if (data)
     command
-      .option("--data <file>", "a routing dataset (default: the admitted decisions of the book)")
-      .option("--replay <store>", "a replay store, instead of --data or the book");
+      .option(
+        "--data <file>",
+        "a routing dataset, as `data export` or `data import --out` wrote it (default: the decisions of the book, without failed, rejected and quarantined rollouts)",
+      )
+      .option(
+        "--replay <store>",
+        "a replay store, as `replay write` wrote it, instead of --data or the book",
+      );
   return command
-    .option("--family <family>", `decisions of this policy family only (default: ${each})`)
-    .option("--session <id>", "decisions of this session only (a rollout's group, else its id)")
-    .addOption(
-      new Option("--data-source <source>", "decisions of this source only").choices(["real", "synthetic"]),
+    .option(
+      "--family <family>",
+      `use only decisions of this policy family, the name that the log gives the policy that chose (default: ${each})`,
     )
-    .option("--since <date>", "decisions from this date on (ISO 8601)", toTime)
-    .option("--until <date>", "decisions before this date (ISO 8601)", toTime)
-    .option("--feedback <name>", "use late feedback of this name where a reward is missing");
+    .option("--session <id>", "use only decisions of this session (a rollout's group, else its id)")
+    .addOption(
+      new Option("--data-source <source>", "use only decisions of this source").choices([
+        "real",
+        "synthetic",
+      ]),
+    )
+    .option("--since <date>", "use only decisions from this date on (ISO 8601)", toTime)
+    .option("--until <date>", "use only decisions before this date (ISO 8601)", toTime)
+    .option(
+      "--feedback <name>",
+      "where a reward is missing, use late feedback of this name (`rollbook feedback --name`)",
+    );
 }
 
 export function requestOf(flags: RowFlags): DecisionRequest {

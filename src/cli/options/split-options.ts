@@ -20,13 +20,16 @@ export function addSplitOptions(command: Command): Command {
     .addOption(
       new Option(
         "--split <shares>",
-        "shares of train/calibration/judge that add up to 100, or all: train on everything",
+        "shares of rows to train, to calibrate and to judge, which add up to 100; all trains on everything",
       )
         .argParser(toShares)
         .default(DEFAULT_SPLIT.shares, "60/20/20"),
     )
     .addOption(
-      new Option("--unit <unit>", "grouping key; rows with the same key stay in the same split")
+      new Option(
+        "--unit <unit>",
+        "grouping key of rows (a unit): rows with the same key stay in the same split and count as one observation",
+      )
         .choices(SPLIT_UNITS)
         .default(DEFAULT_SPLIT.unit),
     );

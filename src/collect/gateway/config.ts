@@ -1,7 +1,7 @@
 /** The gateway's configuration: a YAML file, read strictly, so that a typo is refused and never ignored.
  *  In: text and environment. Out: a checked configuration. Keys stand in the environment only; the file names them. */
 import { z } from "zod";
-import { type Digest, parseId, RollbookError } from "../../base/index.ts";
+import { asSentence, type Digest, parseId, RollbookError } from "../../base/index.ts";
 import { configProblem } from "../../contract/index.ts";
 import { readYaml } from "../../policy/index.ts";
 import { mixedRoute, VENDORS } from "./dialects/index.ts";
@@ -300,7 +300,7 @@ function bad(where: string, problem: string, cause?: unknown): RollbookError {
   return new RollbookError(
     "bad-config",
     { where },
-    `${where}: ${problem}${problem.endsWith("?") ? "" : "."} Correct the configuration; docs/gateway.md has examples.`,
+    `${where}: ${asSentence(problem)} Correct the configuration; docs/gateway.md has examples.`,
     cause === undefined ? undefined : { cause },
   );
 }

@@ -1,7 +1,7 @@
 /** Checks the shape of a trace that another program wrote: a file is not trusted, and every field that is read has the type
  *  that its readers expect. In: a schema and a value. Out: nothing, or a refusal that names the field. */
 import type { z } from "zod";
-import { RollbookError } from "../../base/index.ts";
+import { asSentence, RollbookError } from "../../base/index.ts";
 import { configProblem } from "../../contract/index.ts";
 
 /** `remedy` is a sentence that says what to do. */
@@ -16,6 +16,6 @@ export function requireShape(
   throw new RollbookError(
     "bad-row",
     { where, ...(field === "" ? {} : { field }) },
-    `${where}: ${configProblem(schema, error.issues, value)}. ${remedy}`,
+    `${where}: ${asSentence(configProblem(schema, error.issues, value))} ${remedy}`,
   );
 }

@@ -37,12 +37,22 @@ export function compareResults(before: BenchResult, after: BenchResult, level = 
 
 /** A result file; `where` names it in errors. */
 export function parseResult(text: string, where: string): BenchResult {
-  const value = parseJson(text);
+  let value: unknown;
+  try {
+    value = parseJson(text, where);
+  } catch (cause) {
+    throw notResult(where, "it is not one JSON object", cause);
+  }
   if (!isObject(value) || value.schema !== "rollbook.bench-result.v1")
-    throw new RollbookError(
-      "bad-result",
-      { where },
-      `${where} is not a result of \`rollbook bench run\`: its schema is not rollbook.bench-result.v1. Name a file that \`bench run --out\` wrote.`,
-    );
+    throw notResult(where, "its schema is not rollbook.bench-result.v1");
   return value as unknown as BenchResult;
+}
+
+function notResult(where: string, reason: string, cause?: unknown): RollbookError {
+  return new RollbookError(
+    "bad-result",
+    { where },
+    `${where} is not a result of \`rollbook bench run\`: ${reason}. Name a file that \`rollbook bench run --suite NAME --out FILE\` wrote.`,
+    { cause },
+  );
 }

@@ -33,7 +33,7 @@ export function excludedBy(at: StreamAt, stream: Stream, index: number): Exclusi
     throw refuse(
       "policy-family-mismatch",
       { artifact: digest, rollout: content.rolloutId, expected: family, actual: stream.family },
-      `rollout ${content.rolloutId} (${digest}) has a ${stream.level} stream of family ${stream.family}, the batch targets ${family}. To leave such streams out, add --family ${family}; the ledger then lists them.`,
+      `rollout ${content.rolloutId} (${digest}) has a ${stream.level} stream of family ${stream.family}, the target is a revision of family ${family}. Name a target of ${stream.family} (\`train --policy ${stream.family}\` makes one). To leave such streams out instead, add --family ${family}.`,
     );
   }
   if (options.grouped === true && content.group === undefined) return "no-group";

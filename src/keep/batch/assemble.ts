@@ -7,6 +7,7 @@ import {
   type BatchOptions,
   BatchProofs,
   BatchShard,
+  type Level,
   Manifest,
   PolicyRevision,
   PolicyRevisionLineage,
@@ -71,7 +72,7 @@ export async function assembleBatch(request: AssembleRequest): Promise<Sealed<Tr
     throw refuse(
       "empty-batch",
       { manifest: request.manifest, considered: manifest.artifacts.length },
-      `none of the ${manifest.artifacts.length} artifacts has a usable ${request.selection.level} stream of ${family}. ${ledger.summary()}${remedyOf(ledger)}`,
+      `none of the ${manifest.artifacts.length} artifacts has a usable ${request.selection.level} stream of ${family}. ${ledger.summary()}${remedyOf(ledger, request.selection.level)}`,
     );
   }
   const rows = admitted.rows as BatchableRow[];
@@ -115,11 +116,23 @@ export async function assembleBatch(request: AssembleRequest): Promise<Sealed<Tr
   return batch;
 }
 
-function remedyOf(ledger: Admitted["ledger"]): string {
-  const lacks = ledger.reasons().some(({ reason }) => reason === "no-group");
-  return lacks
-    ? " Advantages are measured against a group: name one when a rollout is opened, or use --advantage none."
-    : " Loosen the options that exclude them, or record more rollouts.";
+/** What lets in the streams that were left out, by the reason of most of them. */
+function remedyOf(ledger: Admitted["ledger"], level: Level): string {
+  const reasons = [...ledger.reasons()].sort((a, b) => b.streams - a.streams).map(({ reason }) => reason);
+  if (reasons.includes("no-group"))
+    return " Advantages are measured against a group: name one when a rollout is opened, or use --advantage none.";
+  switch (reasons[0]) {
+    case "other-level":
+      return ` They are of the other level: use --level ${level === "step" ? "token" : "step"}.`;
+    case "other-family":
+      return " They are of another policy family: name a --target of that family.";
+    case "unlabelled":
+      return " They have no reward: name late feedback with --feedback, or record rewards.";
+    case "stale":
+      return " They are too far behind the target: raise --drift, or use --freshness none.";
+    default:
+      return " Change the options that exclude them, or record more rollouts.";
+  }
 }
 
 async function rowsOf(

@@ -2,7 +2,7 @@
  *  In: text and the folder that its paths are relative to. Out: a checked suite with its digest. Reads no other file. */
 import { isAbsolute, join } from "node:path";
 import { z } from "zod";
-import { type Digest, digestJson, RollbookError } from "../../base/index.ts";
+import { asSentence, type Digest, digestJson, RollbookError } from "../../base/index.ts";
 import { BEHAVIOURS, DIFFICULTIES, FAMILIES } from "../../collect/sim/index.ts";
 import { configProblem } from "../../contract/index.ts";
 import { readYaml } from "../../policy/index.ts";
@@ -104,6 +104,9 @@ export function suiteOf(config: SuiteConfig, where: string, folder: string): Sui
 }
 
 function bad(where: string, problem: string): RollbookError {
-  const end = /[.?]$/.test(problem) ? "" : ".";
-  return new RollbookError("bad-suite", { where, problem }, `${where}: ${problem}${end} See docs/prove.md.`);
+  return new RollbookError(
+    "bad-suite",
+    { where, problem },
+    `${where}: ${asSentence(problem)} See docs/prove.md.`,
+  );
 }

@@ -59,7 +59,7 @@ export async function sealLoopPack(
     throw new RollbookError(
       "not-packable",
       { world: world.kind },
-      "packs are made of loops on the simulator: an agent's code and its models are not in the book.",
+      `${file} runs an agent (world.kind: ${world.kind}). Only loops on the simulator can be packed: the code of an agent and its models are not in the book. To prove the results of this loop, use \`rollbook head\` and \`rollbook verify\`.`,
     );
   const status = await loopStatus(book, config);
   if (status.digest === undefined)

@@ -2,7 +2,7 @@
  *  absolute paths. What contradicts itself is refused. Reads no file. */
 import { isAbsolute, join } from "node:path";
 import type { z } from "zod";
-import { RollbookError } from "../../base/index.ts";
+import { asSentence, RollbookError } from "../../base/index.ts";
 import { configProblem } from "../../contract/index.ts";
 import { readYaml } from "../../policy/index.ts";
 import { flagNames } from "./flags.ts";
@@ -72,6 +72,6 @@ function bad(where: string, what: string): RollbookError {
   return new RollbookError(
     "bad-slime-options",
     { where },
-    `${where}: ${what}. docs/settings.md lists the settings.`,
+    `${where}: ${asSentence(what)} docs/settings.md lists the settings.`,
   );
 }

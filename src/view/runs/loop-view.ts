@@ -63,18 +63,21 @@ export interface LoopStatus {
 
 export function renderLoop(status: LoopStatus): string {
   const { windows, digest } = status;
-  const lines = table(windows, [
-    { title: "WINDOW", align: "right", cell: ({ window }) => String(window) },
-    { title: "STATE", cell: ({ state }) => state },
-    { title: "ROLLOUTS", align: "right", cell: ({ rollouts }) => String(rollouts) },
-    { title: "COLLECTED BY", cell: ({ collectedBy }) => collectedBy },
-    { title: "VALUE", align: "right", cell: ({ behaviourValue }) => number(behaviourValue) },
-    { title: "NEW POLICY, ESTIMATE", cell: ({ estimate }) => interval(estimate) },
-    { title: "GATE", cell: ({ outcome }) => outcome ?? "—" },
-    { title: "SERVES", cell: ({ serves }) => serves ?? "—" },
-    { title: "VALUE", align: "right", cell: ({ servedValue }) => number(servedValue) },
-    { title: "OPTIMUM", align: "right", cell: ({ optimum }) => number(optimum) },
-  ]);
+  const lines =
+    windows.length === 0
+      ? ""
+      : table(windows, [
+          { title: "WINDOW", align: "right", cell: ({ window }) => String(window) },
+          { title: "STATE", cell: ({ state }) => state },
+          { title: "ROLLOUTS", align: "right", cell: ({ rollouts }) => String(rollouts) },
+          { title: "COLLECTED BY", cell: ({ collectedBy }) => collectedBy },
+          { title: "VALUE", align: "right", cell: ({ behaviourValue }) => number(behaviourValue) },
+          { title: "NEW POLICY, ESTIMATE", cell: ({ estimate }) => interval(estimate) },
+          { title: "GATE", cell: ({ outcome }) => outcome ?? "—" },
+          { title: "SERVES", cell: ({ serves }) => serves ?? "—" },
+          { title: "VALUE", align: "right", cell: ({ servedValue }) => number(servedValue) },
+          { title: "OPTIMUM", align: "right", cell: ({ optimum }) => number(optimum) },
+        ]);
   // A gate that does not let a policy through has done its work: nothing has failed.
   const refused = windows.flatMap(({ window, reasons = [], serves }) =>
     reasons.length === 0
@@ -87,12 +90,19 @@ export function renderLoop(status: LoopStatus): string {
   return `${lines}${refused.join("")}${whereIs(status)}\n${end}`;
 }
 
-function whereIs({ run, planned, ended, running, activity }: LoopStatus): string {
+function whereIs({ run, planned, ended, running, activity, windows }: LoopStatus): string {
   const now =
     running && activity !== undefined
       ? `, window ${activity.window} is ${activity.state}${share(activity)}`
       : "";
-  const how = ended === planned ? "done" : running ? "running" : "not running";
+  const how =
+    ended === planned
+      ? "done"
+      : running
+        ? "running"
+        : windows.length === 0
+          ? "not begun: `rollbook run start` begins it"
+          : "not running: `rollbook run resume` continues it";
   return `${run}: ${ended} of ${plural(planned, "window")} ended, ${how}${now}`;
 }
 

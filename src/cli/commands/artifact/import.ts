@@ -27,7 +27,7 @@ export function addImport(artifact: Command, io: Io): void {
   addCommand(artifact, "import", {
     summary: "seal and sign records from JSON or JSON Lines",
     description: `Seal and sign records from JSON or JSON Lines: rollouts (rollbook.rollout.v1), policy revisions,
-tasks, assignments, verdicts, releases, feedback and other records by their schema, psionic-v1 artifacts, and chat
+tasks, assignments, verdicts, releases, feedback and other records by their schema, artifacts of the trainer Psionic (psionic-v1), and chat
 logs of OpenAI and Anthropic: each line with the bodies "request" and "response" becomes a rollout of one call.
 Records that the book already holds are recognised by digest, and signed if your key has not signed them yet. A bad
 line is skipped and reported with its file and line number.`,

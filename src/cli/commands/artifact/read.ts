@@ -6,6 +6,8 @@ import {
   exportRollout,
   listRevisions,
   listRollouts,
+  RECORD_ROLLOUTS,
+  requireExperiment,
   showRollout,
   transcriptOf,
   withFeedback,
@@ -50,16 +52,17 @@ export function addList(artifact: Command, io: Io): void {
     .action(async (flags: ListFlags) => {
       if (flags.revisions) return printRevisions(io, flags);
       const query = rolloutQuery(flags, io.clock);
-      const found = await withBook(io, flags, async (book) =>
-        withFeedback(book, await listRollouts(book, query)),
-      );
+      const found = await withBook(io, flags, async (book) => {
+        if (query.experiment !== undefined) requireExperiment(await book.index(), query.experiment);
+        return withFeedback(book, await listRollouts(book, query));
+      });
       if (flags.json) for (const each of found) io.out(jsonLine(each));
       else if (found.length > 0) io.out(renderArtifacts(found));
       else
         io.err(
           Object.values(query).every((each) => each === undefined)
-            ? "the book holds no rollout yet. Record some: `rollbook gateway` records the calls of any agent, `rollbook launch` runs one on tasks, `rollbook artifact import` reads files\n"
-            : "no rollout fits these filters\n",
+            ? `the book holds no rollout yet. ${RECORD_ROLLOUTS}\n`
+            : "no rollout matches these filters. `rollbook artifact ls` without filters lists all\n",
         );
     });
 }

@@ -58,43 +58,56 @@ interface AssembleFlags extends BookFlags, FreshnessFlags {
 function addAssemble(batch: Command, io: Io): void {
   const command = addCommand(batch, "assemble", {
     summary: "assemble a batch from the artifacts of the book",
-    description: `Assemble a batch from the artifacts of the book, or from those that --artifact names. The same
+    description: `Assemble a batch, the rows that a trainer learns from, out of the rollouts of the book, or of those
+that --artifact names. A rollout holds streams: the choices of one policy, at the level of tokens or of steps
+(decisions). A batch takes the streams of one level and one policy family. The same
 artifacts, records about them (receipts, verdicts, releases, feedback), target, options and seed give the same batch.
-The order in which artifacts arrived has no effect. The ledger lists everything left out, with the reason. Freshness
-limits apply to this batch only; the age of rollouts is judged first, and these verdicts are sealed. Without a limit,
-a token batch leaves out rollouts that are more than 3 revisions behind the target.`,
+The order in which artifacts arrived has no effect. The ledger lists everything left out, with the reason. Limits
+of freshness by --drift and --policy-age apply to this batch only. --rollout-age is judged first, and its verdicts are
+sealed in the book. Without a limit, a token batch leaves out rollouts that are more than 3 revisions behind the
+target.`,
     examples: [
       "rollbook batch assemble --target writer-r3 --level token",
       "rollbook batch assemble --target router-r2 --level step --advantage leave-one-out --seed 7",
     ],
   })
-    .option("--target <revision>", "required: the policy revision to improve: id, digest, or first digits")
+    .option(
+      "--target <revision>",
+      "required: the policy revision to improve: id, digest, or first digits; `artifact ls --revisions` lists them",
+    )
     .addOption(
-      new Option("--level <level>", "level of the streams: tokens, or steps (decisions)")
+      new Option(
+        "--level <level>",
+        "level of the choices: token, or step (one decision, such as which model answers)",
+      )
         .choices(["token", "step"])
         .makeOptionMandatory(),
     )
-    .option("--family <family>", "the policy family (default: the target's; a mix is refused)")
+    .option(
+      "--family <family>",
+      "leave out streams of other policy families than this, the target's (default: refuse a mix)",
+    )
     .addOption(
-      new Option("--advantage <method>", "how advantages are computed (default: mean-std)").choices([
-        "mean-std",
-        "leave-one-out",
-        "claimed",
-        "none",
-      ]),
+      new Option(
+        "--advantage <method>",
+        "how the advantage of a rollout is computed: mean-std (its reward minus the mean of its group, divided by the standard deviation), leave-one-out (minus the mean of the others), claimed (as recorded) or none (default: mean-std)",
+      ).choices(["mean-std", "leave-one-out", "claimed", "none"]),
     )
     .addOption(seedOption("fixes the order of rows", 0n))
-    .option("--feedback <name>", "use late feedback of this name where streams have no reward")
+    .option(
+      "--feedback <name>",
+      "where a stream has no reward, use late feedback of this name (`rollbook feedback --name`)",
+    )
     .addOption(
       new Option(
         "--logprob-kind <kind>",
-        "use token log-probabilities of this kind (default: the only one; a mix is refused)",
+        "use token log-probabilities of this kind: sampling (of the distribution that was sampled from) or model (of the model alone) (default: the only kind; a mix is refused)",
       ).choices(["sampling", "model"]),
     )
     .option("--tokenizer <digest>", "only token streams of this tokenizer (default: any)", digestArgument)
     .option("--require-verdict", "leave out rollouts that no validator has accepted")
     .option("--require-trusted", "refuse unless a trusted key signed every record that is used")
-    .option("--max-length <n>", "leave out longer streams", wholeNumber)
+    .option("--max-length <n>", "leave out streams of more tokens or steps than this", wholeNumber)
     .option("--exp <id>", "only rollouts of this experiment, as `launch --exp` named it")
     .option("--artifact <id...>", "only these artifacts")
     .option("--exclude <id...>", "not these artifacts");

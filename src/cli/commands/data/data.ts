@@ -5,6 +5,7 @@ import { exportConversations, exportTable } from "../../../book/convert/index.ts
 import { everyDecision, writeDataset, wrongUsage } from "../../../book/decisions/index.ts";
 import { checkLog } from "../../../book/judge/index.ts";
 import type { OpenBook } from "../../../book/open/index.ts";
+import { requireRollouts } from "../../../book/rollouts/index.ts";
 import {
   BOOK_TABLES,
   type BookTableName,
@@ -114,7 +115,8 @@ unknown values are null.`,
     .option("--min-gap <n>", "pairs: the least difference of the two rewards", nonNegative);
   addRowOptions(command, { data: false, families: "all" }).action((flags: ExportFlags) => {
     requireFits(flags);
-    return withBook(io, flags, (book) => {
+    return withBook(io, flags, async (book) => {
+      requireRollouts(await book.index());
       const { format } = flags;
       if (isTable(format)) return exportRows(io, book, { ...flags, format });
       return format === "decisions"

@@ -44,11 +44,15 @@ writes nothing: it prints three rows as they were read, and what is missing. Row
 does not depend on the size of the file. Text files may be gzipped. A bad row stops the import, and the error names
 its line.
 
---map names a column, or in JSON Lines and Parquet a path such as request.messages[0].content: model (the choice),
-reward, prompt or messages, propensity, candidates (a list in each row), terms=quality:1+cost:-0.5 (weights; without
-reward= their sum is the reward), cost, latency, id, session, task, time, episode, step, features=a+b. With
-outcomes=a+b, one column per candidate: prompt, features, costs=c+d or costs={}_cost, id, task. Give a JSON object
-instead if a column name contains a comma, a plus or an equals sign.`,
+--map is a list of KEY=COLUMN. In JSON Lines and Parquet a column may be a path such as request.messages[0].content.
+Keys: model (the candidate that was chosen), reward, prompt or messages, propensity (the probability of the choice),
+candidates (a list in each row), terms=quality:1+cost:-0.5 (columns and their weights; without reward= their weighted
+sum is the reward), cost, latency, id, session, task, time, episode, step, features=a+b. If a column name contains a
+comma, a plus or an equals sign, give --map as a JSON object.
+
+A table in which each row holds the outcome of every candidate has other keys: outcomes=small+large names one reward
+column per candidate, and the columns name the candidates. Optional: costs=small_cost+large_cost, or costs={}_cost for
+the same; prompt, features, id, task.`,
     examples: [
       "rollbook data import log.vw --format vw-cb --actions 2 --out from-vw.jsonl",
       "rollbook data import log.csv --map prompt=question,model=arm,reward=score,propensity=p --dry-run",

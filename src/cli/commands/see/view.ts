@@ -3,11 +3,12 @@ import { randomBytes } from "node:crypto";
 import { writeFileSync } from "node:fs";
 import type { Command } from "commander";
 import { RollbookError } from "../../../base/index.ts";
+import { requireExperiment } from "../../../book/rollouts/index.ts";
 import { jsonLine, plural } from "../../../view/format.ts";
 import { addCommand } from "../../command.ts";
 import { interrupted } from "../../interrupted.ts";
 import type { Io } from "../../io.ts";
-import { wholeNumber } from "../../options/numbers.ts";
+import { portNumber } from "../../options/numbers.ts";
 import { addRolloutFilters, rolloutQuery } from "../../options/rollout-filters.ts";
 import { type BookFlags, bookRoot, withBook } from "../../with-book.ts";
 
@@ -25,7 +26,7 @@ printed address. --out writes one self-contained HTML file instead; the filters 
 latest ${FILE_ROLLOUTS}.`,
     examples: ["rollbook view --port 0", "rollbook view --out book.html --limit 100"],
   })
-    .option("--port <n>", "listen on this port of 127.0.0.1; 0 takes a free one", wholeNumber, 8793)
+    .option("--port <n>", "listen on this port of 127.0.0.1; 0 takes a free one", portNumber, 8793)
     .option("--out <file>", "write one HTML file instead; never overwritten");
   addRolloutFilters(command).action((flags: ViewFlags) =>
     flags.out === undefined ? serve(io, flags) : writePage(io, { ...flags, out: flags.out }),
@@ -54,7 +55,17 @@ async function writePage(io: Io, flags: ViewFlags & { out: string }): Promise<vo
   const { readPageData } = await import("../../../view/viewer/read-page-data.ts");
   const { pageWith } = await import("../../../view/viewer/page.ts");
   const { limit = FILE_ROLLOUTS, ...query } = rolloutQuery(flags, io.clock);
-  const data = await withBook(io, flags, (book) => readPageData(book, { ...query, limit }));
+  const data = await withBook(io, flags, async (book) => {
+    if (query.experiment !== undefined) requireExperiment(await book.index(), query.experiment);
+    return readPageData(book, { ...query, limit });
+  });
+  // A page about nothing is refused only where a filter is the reason: an empty book has an empty page.
+  if (data.rollouts.length === 0 && Object.values(query).some((each) => each !== undefined))
+    throw new RollbookError(
+      "no-rollouts",
+      {},
+      "no rollout matches these filters. `rollbook artifact ls` lists what there is. Change the filters, or leave them out.",
+    );
   const page = pageWith(data);
   try {
     writeFileSync(flags.out, page, { flag: "wx" });

@@ -5,7 +5,7 @@ import { jsonLine, plural } from "../../../view/format.ts";
 import { addCommand } from "../../command.ts";
 import { interrupted } from "../../interrupted.ts";
 import type { Io } from "../../io.ts";
-import { wholeNumber } from "../../options/numbers.ts";
+import { portNumber } from "../../options/numbers.ts";
 
 interface ReplayFlags {
   recorded: string;
@@ -24,7 +24,7 @@ correctness of each answer as their label.`,
     book: false,
   })
     .requiredOption("--recorded <file>", "the description of the recorded answers, in YAML")
-    .option("--port <n>", "listen on this port of 127.0.0.1", wholeNumber, 8792)
+    .option("--port <n>", "listen on this port of 127.0.0.1; 0 takes a free one", portNumber, 8792)
     .option("--rows <file>", "also write the questions as task rows; never overwritten")
     .action((flags: ReplayFlags) => serve(io, flags));
 }

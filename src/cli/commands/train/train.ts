@@ -20,7 +20,7 @@ import { addTrainWeights } from "./train-weights.ts";
 interface TrainFlags extends RowFlags, SplitFlags, PromiseFlags, NetworkFlags {
   out: string;
   id: string;
-  policy: string;
+  policy?: string;
   parent?: string;
   features?: string;
   seed: bigint;
@@ -48,7 +48,7 @@ interface TrainFlags extends RowFlags, SplitFlags, PromiseFlags, NetworkFlags {
 
 export function addTrain(program: Command, io: Io): void {
   const train = addGroup(program, "train", {
-    summary: "train a policy from decisions into a checkpoint and a revision",
+    summary: "train a policy from logged decisions; writes a checkpoint and its revision record",
     examples: ["rollbook train auto --data routing.jsonl --out policies/auto --id router-auto"],
   });
   for (const { name, summary } of VALUE_TRAINERS) addValueTrainer(train, io, name, summary);
@@ -60,7 +60,7 @@ export function addTrain(program: Command, io: Io): void {
     .addOption(
       new Option(
         "--type <type>",
-        "target of each candidate's regression: ips is r/p, dm is r, dr is q + (r - q)/p",
+        "target of each candidate's regression, with r the reward, p the propensity and q the predicted reward: ips is r/p, dm is r, dr is q + (r - q)/p",
       )
         .choices(["ips", "dm", "dr"])
         .default("dr"),
@@ -113,7 +113,7 @@ export function addTrain(program: Command, io: Io): void {
     name: "cql",
     summary: "discrete conservative Q-learning: a network that values every candidate",
     example: " --steps 1000",
-    note: `\nWith --discount it values the next state of a chain (bootstrapping); without, it learns from returns as the other learners.${RESUME_NOTE}`,
+    note: `\nRollouts with several decisions: without --discount it learns from the sum of later rewards, as the other learners do. With --discount above 0 it learns from what --goal selects.${RESUME_NOTE}`,
     learner: ({ discount = 0, conservatism = 1, targetEvery = 500, goal, wide, ...flags }) => ({
       ...{ kind: "cql", ...networkConfig(flags), spec: readSpec(flags), discount, conservatism, targetEvery },
       ...(goal === "return" ? { goal } : {}),
@@ -131,7 +131,7 @@ export function addTrain(program: Command, io: Io): void {
     .addOption(
       new Option(
         "--goal <which>",
-        "training target of a decision in a chain: bootstrap (the best value of the next state) or return (the logged rewards from there on)",
+        "with --discount above 0, the training target of a decision: bootstrap (its reward plus the best value of the next state) or return (its own and all later logged rewards)",
       )
         .choices(["bootstrap", "return"])
         .default("bootstrap"),
@@ -201,7 +201,8 @@ train at the same time. If nothing is new and --out holds the same revision, not
 const BONUS_HELP = "factor of the exploration bonus; also used when the policy is judged and served";
 const RESUME_NOTE = `
 It writes its state to OUT.training after every point of the learning curve. After a kill, the same command continues the training and ends with the same weights.`;
-const FEATURES_HELP = "a feature spec as JSON (default: see docs/learn.md)";
+const FEATURES_HELP =
+  "a feature spec as JSON, described in docs/learn.md (default: the words of the prompt and measures such as its length)";
 
 function addTrainer(
   train: Command,
@@ -221,7 +222,7 @@ function addTrainer(
     description: `${summary[0]!.toUpperCase()}${summary.slice(1)}. The same rows, options and seed
 give the same checkpoint. Training uses the train split and records it, so that evaluate and gate never judge the policy on rows
 that it was trained on. Without --data and --replay it trains on the
-admitted decisions of the book: they become a sealed batch that the
+decisions of the book, without failed, rejected and quarantined rollouts. They become a sealed batch that the
 revision names, and the checkpoint is sealed in the book too. The lineage names a dataset file by the SHA-256 of its bytes, and a
 replay store by the digest of its manifest.${note ?? ""}`,
     examples: [
@@ -230,21 +231,28 @@ replay store by the digest of its manifest.${note ?? ""}`,
   })
     .requiredOption("--out <dir>", "the checkpoint's folder; never overwritten")
     .requiredOption("--id <id>", "the id of the new revision")
-    .option("--policy <family>", "the family of the new revision", "router")
+    .option(
+      "--policy <family>",
+      "the family of the new revision, not a filter (default: that of the parent, else of the book's decisions, else router)",
+    )
     .option(
       "--parent <dir|id>",
-      "parent of the new revision: a checkpoint's folder, or a revision of the book",
+      "the revision that the new one succeeds: a checkpoint's folder, or a revision of the book",
     )
     .addOption(seedOption("seed of draws and hold-outs", 0n));
-  if (note === STATE_NOTE) command.option("--no-baseline", "do not fit a static table on the same rows");
+  if (note === STATE_NOTE)
+    command.option(
+      "--no-baseline",
+      "do not fit a static table (fixed rules, the baseline of evaluate and gate) on the same rows",
+    );
   command.option(
     "--discount <g>",
-    "rollouts with several decisions: each learns from the return from there on, with a reward one decision later worth g, 0 … 1; 0: from its own reward (default: 1)",
+    "for rollouts with several decisions: weight of a reward that comes one decision later, 0 … 1. A decision learns from the weighted sum of its own and all later rewards; with 0 from its own reward (default: 1)",
     share,
   );
   command.option(
     "--floor-risk <a>",
-    "set the confidence floor on the calibration split, so that departures from the table lose at most this quality in expectation",
+    "set the confidence floor on the calibration split: where the policy departs from the static table, it may lose at most this much quality on average (default: no floor)",
     share,
   );
   return addRowOptions(addPromiseOptions(addSplitOptions(command)), { data: true }).action(

@@ -155,7 +155,7 @@ export class Rollouts {
         throw new HttpRefusal(
           409,
           "rollout-exists",
-          `rollout ${id} is open already, for something else. Choose another id.`,
+          `rollout ${id} is open already, for another task or policy. ${NEW_ID}`,
         );
       case "closing":
         throw nameTaken(id, "is being closed");
@@ -165,7 +165,7 @@ export class Rollouts {
         throw new HttpRefusal(
           409,
           "rollout-damaged",
-          `the journal has calls of a rollout ${id}, and not how it began. Choose another id.`,
+          `the journal has calls of a rollout ${id}, but not its beginning. ${NEW_ID}`,
         );
       default:
         return state satisfies never;
@@ -353,6 +353,9 @@ export class Rollouts {
   }
 }
 
+/** For a client that opens rollouts itself, and for the launcher, whose ids follow from the experiment. */
+const NEW_ID = "Open one with another id; `rollbook launch` does with another --exp.";
+
 function nameTaken(id: string, why: string): HttpRefusal {
-  return new HttpRefusal(409, "rollout-closed", `rollout ${id} ${why}. Choose another id.`);
+  return new HttpRefusal(409, "rollout-closed", `rollout ${id} ${why}, and takes no more calls. ${NEW_ID}`);
 }

@@ -29,7 +29,7 @@ export function familyNamed(name: string): Family {
     throw new RollbookError(
       "unknown-family",
       { name },
-      `there is no family ${JSON.stringify(name)}; there are ${FAMILIES.map((each) => each.name).join(", ")}.`,
+      `there is no family of tasks ${JSON.stringify(name)}. Choose among ${FAMILIES.map((each) => each.name).join(", ")}.`,
     );
   return family;
 }

@@ -1,7 +1,7 @@
 /** The description of a file of recorded answers: which column holds what, and what models cost. In: YAML. Out: the checked
  *  description; a typo is refused. Reads no file. */
 import { z } from "zod";
-import { RollbookError } from "../../../base/index.ts";
+import { asSentence, RollbookError } from "../../../base/index.ts";
 import { readDeclaration } from "../world/index.ts";
 
 const column = z.string().min(1);
@@ -40,6 +40,6 @@ export function badRecording(where: string, what: string): RollbookError {
   return new RollbookError(
     "bad-recorded",
     { where },
-    `${where}: ${what}${what.endsWith("?") ? "" : "."} Correct it; docs/simulator.md lists what the description may hold.`,
+    `${where}: ${asSentence(what)} Correct it; docs/simulator.md lists what the description may hold.`,
   );
 }

@@ -2,7 +2,7 @@
  *  In: YAML, or nothing for the built-in five. Out: checked declarations. They are the whole truth about the models: every
  *  outcome and every expected value follows from them and from the proofs of the tasks. Runs nothing. */
 import { z } from "zod";
-import { type Digest, digestJson, RollbookError } from "../../../base/index.ts";
+import { asSentence, type Digest, digestJson, RollbookError } from "../../../base/index.ts";
 import { readDeclaration } from "./read-declaration.ts";
 
 const probability = z.number().min(0).max(1);
@@ -115,6 +115,6 @@ function bad(where: string, what: string): RollbookError {
   return new RollbookError(
     "bad-models",
     { where },
-    `${where}: ${what}${what.endsWith("?") ? "" : "."} Correct it; docs/simulator.md lists what it may hold.`,
+    `${where}: ${asSentence(what)} Correct it; docs/simulator.md lists what it may hold.`,
   );
 }

@@ -43,11 +43,11 @@ export function readManifest(root: string): ReplayManifest {
   try {
     bytes = readFileSync(where);
   } catch (cause) {
-    if (!isMissing(cause)) throw cause;
+    if (!isMissing(cause) && (cause as NodeJS.ErrnoException).code !== "ENOTDIR") throw cause;
     throw new RollbookError(
       "no-replay-store",
       { root },
-      `${root} is not a replay store: it has no ${MANIFEST_FILE}. Name another directory, or write one with \`replay write\`.`,
+      `${root} is not a replay store: it is not a directory with a ${MANIFEST_FILE}. Name the directory of a store, or write one with \`rollbook replay write DIR\`.`,
       { cause },
     );
   }

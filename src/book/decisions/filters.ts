@@ -1,0 +1,74 @@
+/** Filters on decisions: which rows pass, and what to say where none does.
+ *  In: rows, a request. Out: yes or no, or an error that names the filters and what there is instead. */
+import { RollbookError } from "../../base/index.ts";
+import type { LoggedRow } from "../../learn/index.ts";
+import type { DecisionRequest } from "./decision-rows.ts";
+
+export function passes(row: LoggedRow, filters: DecisionRequest): boolean {
+  return (
+    (filters.session === undefined || row.session === filters.session) &&
+    (filters.family === undefined || row.family === filters.family) &&
+    (filters.dataSource === undefined || row.source === filters.dataSource) &&
+    row.atMs >= (filters.sinceMs ?? Number.NEGATIVE_INFINITY) &&
+    row.atMs < (filters.untilMs ?? Number.POSITIVE_INFINITY)
+  );
+}
+
+/** Counts what was read, so that an empty result can be blamed on the filters where they are the reason. */
+export class FilterTally {
+  readonly #request: DecisionRequest;
+  readonly #families = new Set<string>();
+  #read = 0;
+  #passed = 0;
+
+  constructor(request: DecisionRequest) {
+    this.#request = request;
+  }
+
+  passes(row: LoggedRow): boolean {
+    this.#read++;
+    this.#families.add(row.family);
+    if (!passes(row, this.#request)) return false;
+    this.#passed++;
+    return true;
+  }
+
+  /** `where` names the file or the store. */
+  requireMatch(where: string): void {
+    const filters = filterWords(this.#request);
+    if (this.#passed > 0 || this.#read === 0 || filters.length === 0) return;
+    throw noMatch(this.#request, `none of the ${this.#read} decisions of ${where} matches`, [
+      ...this.#families,
+    ]);
+  }
+}
+
+/** Of a book, where the filters leave no rollout to consider. */
+export function requireSelected(considered: number, request: DecisionRequest): void {
+  const { family: _, ...filters } = request; // a family that the book lacks is refused before
+  if (considered > 0 || filterWords(filters).length === 0) return;
+  throw noMatch(filters, "no rollout of the book matches", []);
+}
+
+function noMatch(request: DecisionRequest, what: string, families: readonly string[]): RollbookError {
+  const filters = filterWords(request);
+  const there =
+    request.family === undefined ? "" : ` The families there: ${[...families].sort().join(", ")}.`;
+  return new RollbookError(
+    "empty-split",
+    { filters, families },
+    `${what} ${filters.join(" ")}.${there} Correct ${filters.length === 1 ? "the filter" : "the filters"}, or leave ${filters.length === 1 ? "it" : "them"} out.`,
+  );
+}
+
+/** The filters as they are typed. */
+function filterWords({ family, session, dataSource, sinceMs, untilMs }: DecisionRequest): string[] {
+  const day = (ms: number) => new Date(ms).toISOString();
+  return [
+    ...(family === undefined ? [] : [`--family ${family}`]),
+    ...(session === undefined ? [] : [`--session ${session}`]),
+    ...(dataSource === undefined ? [] : [`--data-source ${dataSource}`]),
+    ...(sinceMs === undefined ? [] : [`--since ${day(sinceMs)}`]),
+    ...(untilMs === undefined ? [] : [`--until ${day(untilMs)}`]),
+  ];
+}

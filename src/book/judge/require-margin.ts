@@ -1,0 +1,39 @@
+/** Refuses a non-inferiority margin that no policy could miss. In: the rows that judge, the rule. Writes nothing. */
+import { figure, RollbookError } from "../../base/index.ts";
+import type { JudgedRow } from "../../judge/index.ts";
+import type { Range } from "../../judge/ope/index.ts";
+
+export function requireMargin(
+  rows: readonly JudgedRow[],
+  {
+    epsilonQuality = 0,
+    range,
+    isChained,
+  }: { epsilonQuality?: number | undefined; range?: Range | undefined; isChained: boolean },
+): void {
+  const { low, high } = range ?? observed(rows);
+  const width = (high - low) * (isChained ? longestChain(rows) : 1);
+  if (epsilonQuality < width) return;
+  throw new RollbookError(
+    "margin-too-wide",
+    { epsilonQuality, low, high },
+    `--epsilon-quality ${epsilonQuality} is not less than the range of the reward (${figure(low)} … ${figure(high)}), so any policy would pass. Choose the loss that you accept, such as ${figure(width / 20)} (5 % of the range).`,
+  );
+}
+
+/** Rewards of one value say nothing about their range: 0 … 1 always belongs to it. */
+function observed(rows: readonly JudgedRow[]): Range {
+  let [low, high] = [0, 1];
+  for (const { measures } of rows) {
+    const value = measures.quality ?? measures.reward ?? 0;
+    [low, high] = [Math.min(low, value), Math.max(high, value)];
+  }
+  return { low, high };
+}
+
+/** A return is a sum of rewards, at most one for each decision of a rollout. */
+function longestChain(rows: readonly JudgedRow[]): number {
+  const lengths = new Map<string, number>();
+  for (const { id, chain = id } of rows) lengths.set(chain, (lengths.get(chain) ?? 0) + 1);
+  return [...lengths.values()].reduce((longest, length) => Math.max(longest, length), 1);
+}
