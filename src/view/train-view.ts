@@ -1,7 +1,13 @@
 /** What a training has made, on a terminal and as JSON. */
 import type { OnlineTrained, TrainedPolicy } from "../book/train/index.ts";
 import type { FloorPromise } from "../contract/index.ts";
-import type { CscReport, CurvePoint, NeuralReport, ValueReport } from "../learn/index.ts";
+import {
+  type CscReport,
+  type CurvePoint,
+  type NeuralReport,
+  returnDiscount,
+  type ValueReport,
+} from "../learn/index.ts";
 import { figure, plural, short } from "./format.ts";
 import { renderCurve } from "./runs/learning-curve.ts";
 
@@ -44,14 +50,15 @@ export function renderTrained(facts: TrainedFacts): string {
   const line = `${id}: ${model.kind} over ${model.arms.join(", ")} from ${plural(rows, "row")} of ${rows + heldBack}${fresh} (${plural(units, "unit")}), weights ${short(revision.record.digest)}: ${out}\n`;
   const from =
     batches.length === 0 ? "" : `from ${plural(batches.length, "batch")}: ${batches.map(short).join(", ")}\n`;
-  const learned = model.kind === "value" ? valueText(facts.report as ValueReport | CscReport) : "";
+  const learned = model.kind === "value" ? valueText(facts) : "";
   const course = courseText(facts.report as Partial<NeuralReport> | undefined);
   const floor = promise === undefined ? "" : promiseText(promise.record, leastPropensity);
   return line + from + learned + course + floor;
 }
 
 /** Which learners it is made of, and what rows that they had not seen say of it. */
-function valueText(report: ValueReport | CscReport): string {
+function valueText(facts: TrainedFacts): string {
+  const report = facts.report as ValueReport | CscReport;
   const { parts, crossValidated, fullInformation, features, sweep } = report;
   const made = parts.map(({ learner, share }) => `${figure(share)} × ${learner}`).join(" + ");
   const known = fullInformation ? "every outcome" : "the outcome of each choice";
@@ -73,6 +80,11 @@ function valueText(report: ValueReport | CscReport): string {
     const at = `cost weight ${figure(costWeight)}: quality ${figure(quality)}, cost ${figure(cost)}`;
     lines.push(i === 0 ? `taken: ${at}` : `  ${at}`);
   });
+  const discount = returnDiscount(facts.model);
+  if (discount !== undefined && ("progressive" in report || crossValidated !== undefined))
+    lines.push(
+      `these means are per decision: its reward and the later ones of its rollout, at discount ${figure(discount)}; \`evaluate\` judges whole rollouts`,
+    );
   return `${lines.join("\n")}\n`;
 }
 

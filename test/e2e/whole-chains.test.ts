@@ -62,6 +62,9 @@ describe("a reward at the last decision", () => {
       const policy = join(cli.folder, "learned");
       const trained = await cli.run(`train ${kind} --data ${data} --out ${policy} --id learned`);
       expect([trained.code, trained.err]).toEqual([0, expect.any(String)]);
+      expect(/these means are per decision: .* at discount 1/.test(trained.out)).toBe(
+        ["auto", "ridge", "csc"].includes(kind),
+      );
       const [found] = await cli.json(`evaluate --data ${data} --checkpoint ${policy}`);
       expect(found.chains).toMatchObject({ horizon: 2, discount: 1 });
       // A rollout is worth 1 if its first decision is right: the log's policy is right in every second one.

@@ -216,6 +216,13 @@ describe("conservative Q-learning", () => {
     expect(mlpOutputs({ ...read, config: bare })(context)).not.toEqual(mlpOutputs(read)(context));
   });
 
+  test("a network that has not seen each row once warns that the wide part decides almost alone", () => {
+    const warned = (steps: number) =>
+      trainCql(words, { ...deep, wide: true, steps, every: steps }, rngFrom(1)).report.warnings.join();
+    expect(warned(2)).toMatch(/^.*2 steps of 32 rows do not reach each of the \d+ rows once/);
+    expect(warned(50)).not.toContain("do not reach");
+  });
+
   test("a wide part is the same after a training was killed", () => {
     const saves: Uint8Array[] = [];
     const config = { ...deep, wide: true };

@@ -1,6 +1,6 @@
 /** What every neural training reports of itself, always: where the rows went, and the checks that find silent failures.
  *  In: rows, curve and checks of a training. Out: a report; an error where the result must not be used. */
-import { type Json, RollbookError } from "../../base/index.ts";
+import { type Json, plural, RollbookError } from "../../base/index.ts";
 import type { Standardisation } from "./dense-batch.ts";
 import type { CurvePoint, Fitted } from "./fit.ts";
 import type { Transitions } from "./transitions.ts";
@@ -58,8 +58,10 @@ export function reportOf(options: {
   readonly reproduced: number;
   /** What comes later counts: episodes may differ by their length alone. */
   readonly chained: boolean;
+  /** Rows of a step, where the network corrects a linear model. */
+  readonly wideBatch?: number | undefined;
 }): NeuralReport {
-  const { account, data, train, by, fitted, reproduced, chained } = options;
+  const { account, data, train, by, fitted, reproduced, chained, wideBatch } = options;
   const { changed, ...course } = fitted;
   const checks: TrainingChecks = {
     weightsChanged: changed,
@@ -80,7 +82,10 @@ export function reportOf(options: {
     account,
     checks,
     ...course,
-    warnings: warningsOf({ account, checks, curve: course.curve, chained }),
+    warnings: [
+      ...warningsOf({ account, checks, curve: course.curve, chained }),
+      ...(wideBatch === undefined ? [] : shortCorrection(account, { steps: course.steps, batch: wideBatch })),
+    ],
   };
 }
 
@@ -104,6 +109,18 @@ function warningsOf({
   if (curve.length > 1 && first !== undefined && last! > 2 * first)
     warnings.push(`the loss rose from ${first.toPrecision(3)} to ${last!.toPrecision(3)}`);
   return warnings;
+}
+
+/** The outputs of such a network begin at 0. */
+function shortCorrection(
+  { trained }: RowAccount,
+  { steps, batch }: { steps: number; batch: number },
+): string[] {
+  return steps * batch >= trained
+    ? []
+    : [
+        `${plural(steps, "step")} of ${plural(batch, "row")} do not reach each of the ${plural(trained, "row")} once: the linear model decides almost alone. Train for at least ${plural(Math.ceil(trained / batch), "step")}`,
+      ];
 }
 
 function unusable(what: string, checks: TrainingChecks, remedy: string): RollbookError {

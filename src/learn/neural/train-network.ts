@@ -141,7 +141,8 @@ export function* trainNetwork(rows: NetworkRows, frame: Frame): Work<NeuralTrain
     yield* readBackError(space, model, { prepared, net, members: vectors }),
     wide?.readBackError(model) ?? 0,
   );
-  return { model, report: reportOf({ account, data, train, by, fitted, reproduced, chained }) };
+  const wideBatch = wide === undefined ? undefined : batch;
+  return { model, report: reportOf({ account, data, train, by, fitted, reproduced, chained, wideBatch }) };
 }
 
 function orderedRows({ ordered }: NetworkRows): readonly LoggedRow[] {
