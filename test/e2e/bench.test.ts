@@ -31,6 +31,16 @@ describe("rollbook bench", () => {
     expect(err).toContain("extra is not listed in pack.json");
   }, 120_000);
 
+  it("writes the result before it seals a pack, so that a pack that fails does not lose it", async () => {
+    const cli = new Cli({ clock: { nowMs: () => -1 } });
+    const at = (name: string) => join(cli.folder, name);
+    const { code } = await cli.run(
+      `bench run --suite smoke --out ${at("a.json")} --run-pack-dir ${at("pack")}`,
+    );
+    expect([code, existsSync(at("pack/pack.json"))]).toEqual([1, false]);
+    expect(JSON.parse(readFileSync(at("a.json"), "utf8")).suite.name).toBe("smoke");
+  }, 120_000);
+
   it("says what is wrong with a suite, and what to do", async () => {
     const cli = new Cli();
     const refusal = async (suite: string) =>

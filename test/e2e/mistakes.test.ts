@@ -127,4 +127,13 @@ describe("a non-inferiority margin", () => {
     ask(0.5);
     ask(5, { low: 0, high: 10 });
   });
+
+  it("is compared with the range of the returns of a chain, unless that is stated", () => {
+    const chain = ["a", "b", "c"].map((id) => ({ ...row, id, chain: "r" }) as JudgedRow);
+    const ask = (epsilonQuality: number, range?: { low: number; high: number }) =>
+      requireMargin(chain, { epsilonQuality, range, isChained: true });
+    ask(2);
+    expect(() => ask(3)).toThrow(/3 is not less than the range of the return \(0 … 3\).* such as 0\.15/);
+    expect(() => ask(2, { low: 0, high: 2 })).toThrow("(0 … 2)");
+  });
 });

@@ -326,6 +326,37 @@ router: { exploration: 0, table: ${table} }
     expect((await ask(`${file} hello`)).code).toBe(2);
   });
 
+  it("takes a file that begins with a mark of its byte order, and refuses a list of something else", async () => {
+    const cli = new Cli();
+    const ask = (text: string) =>
+      cli.run(`route ask --candidate cheap --request ${cli.file("request.json", text)}`);
+    expect((await ask('\ufeff[{"role":"user","content":"hello"}]')).code).toBe(0);
+    for (const text of ["[1]", "[]", '{"messages":[{"role":"user"}]}']) {
+      const { code, err } = await ask(text);
+      expect([code, err]).toEqual([
+        1,
+        expect.stringMatching(/request\.json has no list of messages, .* role and content/),
+      ]);
+    }
+  });
+
+  it("refuses a field that nothing reads, unless a checkpoint cannot be read", async () => {
+    const { cli, checkpoint } = await trained();
+    const ask = (router: string, field: string) =>
+      cli.run(
+        `route ask --prompt hello --field ${field}=2 --config ${cli.file("asked.yaml", `router: { candidates: { cheap: {}, strong: {} }, ${router} }\n`)}`,
+      );
+    const table =
+      "table: { rules: [{ when: { fields: { toolsUsed: { min: 1 } } }, choose: strong }], default: [cheap] }";
+    expect((await ask(table, "toolsUsed")).code).toBe(0);
+    expect((await ask(table, "toolsUse")).err).toMatch(/Did you mean toolsUsed\?.*unknown-field/s);
+    for (const more of ["", ", enabled: false"])
+      expect((await ask(`${table}, checkpoint: nowhere${more}`, "other")).code).toBe(0);
+    // What the shadow alone reads is read.
+    expect((await ask(table, "words")).err).toContain("unknown-field");
+    expect((await ask(`${table}, shadow: { checkpoint: ${checkpoint} }`, "words")).code).toBe(0);
+  });
+
   it("needs candidates", async () => {
     const cli = new Cli();
     const { code, err } = await cli.run("route ask --prompt hello");

@@ -84,13 +84,8 @@ export async function gateCheckpoints(source: DecisionSource, request: GateReque
   const rule = ruleOf({ ...request, discount });
   const seed = request.seed ?? 0n;
   const judging = request.total === undefined ? judged.rows : totalRewardRows(judged.rows, request.total);
-  requireMargin(judging, {
-    ...{
-      epsilonQuality: rule.epsilonQuality,
-      range: request.qualityRange,
-      isChained: discount !== undefined,
-    },
-  });
+  const { epsilonQuality } = rule;
+  requireMargin(judging, { epsilonQuality, range: request.qualityRange, isChained: discount !== undefined });
   const options = {
     ...{ rule, candidates: setups, baseline: setup ?? ("behaviour" as const), rng: rngFrom(seed) },
     judgeShare: judged.judgeShare,

@@ -11,24 +11,24 @@ export function requireMargin(
     isChained,
   }: { epsilonQuality?: number | undefined; range?: Range | undefined; isChained: boolean },
 ): void {
-  const { low, high } = range ?? observed(rows);
-  const width = (high - low) * (isChained ? longestChain(rows) : 1);
-  if (epsilonQuality < width) return;
+  // A stated range is that of what is compared: of a chain, the return.
+  const { low, high } = range ?? observed(rows, isChained ? longestChain(rows) : 1);
+  if (epsilonQuality < high - low) return;
   throw new RollbookError(
     "margin-too-wide",
     { epsilonQuality, low, high },
-    `--epsilon-quality ${epsilonQuality} is not less than the range of the reward (${figure(low)} … ${figure(high)}), so any policy would pass. Choose the loss that you accept, such as ${figure(width / 20)} (5 % of the range).`,
+    `--epsilon-quality ${epsilonQuality} is not less than the range of the ${isChained ? "return" : "reward"} (${figure(low)} … ${figure(high)}), so any policy would pass. Choose the loss that you accept, such as ${figure((high - low) / 20)} (5 % of the range).`,
   );
 }
 
 /** Rewards of one value say nothing about their range: 0 … 1 always belongs to it. */
-function observed(rows: readonly JudgedRow[]): Range {
+function observed(rows: readonly JudgedRow[], decisions: number): Range {
   let [low, high] = [0, 1];
   for (const { measures } of rows) {
     const value = measures.quality ?? measures.reward ?? 0;
     [low, high] = [Math.min(low, value), Math.max(high, value)];
   }
-  return { low, high };
+  return { low: low * decisions, high: high * decisions };
 }
 
 /** A return is a sum of rewards, at most one for each decision of a rollout. */

@@ -96,25 +96,31 @@ table again from that, and \`pack rerun\` trains again.`,
 
 async function run(io: Io, flags: BenchFlags): Promise<void> {
   const { suite, source } = suiteFrom(flags.suite);
-  await inRunFolder(io, flags, async ({ folder, log, seal }) => {
+  await inRunFolder(io, flags, async ({ folder, log }) => {
     const result = await runSuite(suite, { folder, source, log });
-    if (seal !== undefined) sealBenchPack(folder, suite, seal);
-    return flags.json ? jsonLine(result) : renderBench(result);
+    return {
+      shown: flags.json ? jsonLine(result) : renderBench(result),
+      seal: (by) => sealBenchPack(folder, suite, by),
+    };
   });
 }
 
 interface BenchFolder {
   readonly folder: string;
   readonly log: (line: string) => void;
-  /** Undefined where no pack was asked for. */
-  readonly seal: { readonly signer: ReturnType<typeof signerOf>; readonly clock: Io["clock"] } | undefined;
+}
+
+interface EndedBench {
+  readonly shown: string;
+  /** Makes a pack of the folder. */
+  readonly seal: (by: { readonly signer: ReturnType<typeof signerOf>; readonly clock: Io["clock"] }) => void;
 }
 
 /** A new folder for a run: the pack's, or one that is removed afterwards. */
 async function inRunFolder(
   io: Io,
   { out, runPackDir }: BenchFlags,
-  use: (made: BenchFolder) => Promise<string>,
+  use: (made: BenchFolder) => Promise<EndedBench>,
 ): Promise<void> {
   refuseExistingFile(out);
   refuseExistingFile(runPackDir);
@@ -122,9 +128,11 @@ async function inRunFolder(
   const folder = runPackDir ?? temporary!;
   try {
     const log = (line: string) => io.err(`${line}\n`);
-    const seal = runPackDir === undefined ? undefined : { signer: signerOf(io), clock: io.clock };
-    const shown = await use({ folder, log, seal });
+    const by = runPackDir === undefined ? undefined : { signer: signerOf(io), clock: io.clock };
+    const { shown, seal } = await use({ folder, log });
+    // First, so that a pack that cannot be sealed does not lose the result.
     if (out !== undefined) writeFileSync(out, readFileSync(join(folder, RESULT_FILE)), { flag: "wx" });
+    if (by !== undefined) seal(by);
     io.out(shown);
   } finally {
     if (temporary !== undefined) rmSync(temporary, { recursive: true, force: true });
@@ -151,10 +159,12 @@ async function vary(io: Io, flags: AblateFlags): Promise<void> {
   const { suite, source } = suiteFrom(flags.suite);
   const { decisions, floors, costWeights, latencyWeights } = flags;
   const varied = { decisions, floors, costWeights, latencyWeights };
-  await inRunFolder(io, flags, async ({ folder, log, seal }) => {
+  await inRunFolder(io, flags, async ({ folder, log }) => {
     const result = await ablate(suite, varied, { folder, source, log });
-    if (seal !== undefined) sealAblationPack(folder, suite, { ...seal, varied });
-    return flags.json ? jsonLine(result) : renderAblation(result);
+    return {
+      shown: flags.json ? jsonLine(result) : renderAblation(result),
+      seal: (by) => sealAblationPack(folder, suite, { ...by, varied }),
+    };
   });
 }
 

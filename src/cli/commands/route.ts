@@ -1,6 +1,6 @@
 /** `rollbook route`: what a router would choose, and why a recorded call went where it went. */
 import { type Command, InvalidArgumentError } from "commander";
-import { isObject, parseJson } from "../../base/index.ts";
+import { isObject, parseJson, RollbookError } from "../../base/index.ts";
 import { wrongUsage } from "../../book/decisions/index.ts";
 import { isBook, keyringOf, readText, trustedKeys } from "../../book/open/index.ts";
 import { askRouter, explainCall, readRouterFile } from "../../book/serve/index.ts";
@@ -93,15 +93,33 @@ async function askedOf(io: Io, words: string | undefined, flags: AskFlags): Prom
   if (request !== undefined) {
     if (text !== undefined) throw wrongUsage("--request gives the messages. Remove the prompt");
     const where = request === "-" ? "standard input" : request;
-    const body = parseJson(request === "-" ? await textOf(io.stdin) : readText(request, "a request"), where);
-    // A bare list is that of the messages.
-    return Array.isArray(body) ? { messages: body } : isObject(body) ? body : [];
+    const read = request === "-" ? await textOf(io.stdin) : readText(request, "a request");
+    return requestFrom(parseJson(read.replace(/^\uFEFF/, ""), where), where);
   }
   if (text === undefined)
     throw wrongUsage(
       "there is no prompt. Give the user's last message, in quotes, or a request with --request",
     );
   return text;
+}
+
+function requestFrom(value: unknown, where: string): object {
+  // A bare list is that of the messages.
+  const body = Array.isArray(value) ? { messages: value } : value;
+  const messages = isObject(body) ? body.messages : undefined;
+  if (isObject(body) && Array.isArray(messages) && messages.length > 0 && messages.every(isMessage))
+    return body;
+  throw new RollbookError(
+    "bad-request",
+    { where },
+    `${where} has no list of messages, which are objects with role and content. Give a chat request, such as {"messages":[{"role":"user","content":"hello"}]}.`,
+  );
+}
+
+/** A message of an assistant that calls tools may have no content. */
+function isMessage(value: unknown): boolean {
+  if (!isObject(value) || typeof value.role !== "string") return false;
+  return value.role !== "user" || typeof value.content === "string" || Array.isArray(value.content);
 }
 
 async function textOf(stream: Io["stdin"]): Promise<string> {
