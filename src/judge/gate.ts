@@ -14,6 +14,7 @@ import { plural, RollbookError } from "../base/index.ts";
 import type { GateVerdict } from "../contract/index.ts";
 import {
   checkData,
+  type DataFinding,
   EvaluationData,
   type EvaluationOptions,
   isBurden,
@@ -86,13 +87,13 @@ export function gatePolicies(rows: readonly JudgedRow[], options: GateOptions): 
   const unbounded = asked.filter(
     (measure) => rule.ranges?.[isBurden(measure) ? "cost" : "quality"] === undefined,
   );
-  const faults = checkData(rows, rule.discount).flatMap((finding) =>
-    finding.severity === "refuse" || (finding.measure !== undefined && unbounded.includes(finding.measure))
-      ? [`the log: ${finding.message}`]
-      : [],
+  const findings = checkData(rows, rule.discount);
+  const faults = findings.flatMap(({ severity, message }) =>
+    severity === "refuse" ? [`the log: ${message}`] : [],
   );
+  const tails = findings.filter(({ measure }) => measure !== undefined && unbounded.includes(measure));
   const against = baseline === "behaviour" ? undefined : data.target(routed(routerOf(baseline)));
-  return candidates.map((setup) => gateOne(data, { setup, against, asked, rule, faults }));
+  return candidates.map((setup) => gateOne(data, { setup, against, asked, rule, faults, tails }));
 }
 
 /** The index of the passing candidate with the best bound on quality. */
@@ -111,14 +112,25 @@ interface Case {
   readonly rule: GateRule;
   /** Of the log, for every candidate. */
   readonly faults: readonly string[];
+  /** Means that a few decisions make; they count against policies that choose those candidates. */
+  readonly tails: readonly DataFinding[];
 }
 
-function gateOne(data: EvaluationData, { setup, against, asked, rule, faults }: Case): GatedCandidate {
+function gateOne(data: EvaluationData, of: Case): GatedCandidate {
+  const { setup, against, asked, rule, faults, tails } = of;
   const target = data.target(routed(routerOf(setup)));
   const found = data.support(target, asked[0]!);
   const liveness = livenessOf(data.rows, setup);
+  const chosen = new Set(
+    [target, ...(against === undefined ? [] : [against])].flatMap((one) => chosenBy(data, one)),
+  );
   const reasons = [
     ...faults,
+    ...tails.flatMap(({ arm, message, measure }) =>
+      chosen.has(arm!)
+        ? [`the log: ${message}${measure === "cost" ? " --quality-only judges without it." : ""}`]
+        : [],
+    ),
     ...(data.certified
       ? []
       : ["propensities were not logged: nothing estimated from guessed propensities is released"]),
@@ -141,6 +153,17 @@ function gateOne(data: EvaluationData, { setup, against, asked, rule, faults }: 
     support,
     live: liveness.live,
   };
+}
+
+/** The candidates that a policy chooses often enough for their mean to matter. */
+const OFTEN = 0.05;
+function chosenBy({ rows, candidates }: EvaluationData, target: Float64Array): string[] {
+  const width = candidates.length;
+  return candidates.filter((_, at) => {
+    let total = 0;
+    for (let i = at; i < target.length; i += width) total += target[i]!;
+    return total > OFTEN * rows.length;
+  });
 }
 
 /** What holds of both is said once, of the log: both are judged by it. */

@@ -23,8 +23,9 @@ interface ExplainRequest {
   readonly model?: PolicyModel | undefined;
   /** Where known. */
   readonly router?: { readonly floor: number; readonly exploration: number } | undefined;
-  /** What decides where the policy does not: a table, or the candidates in their order where none is configured. */
-  readonly fallback?: "table" | "list" | undefined;
+  /** What decides where the policy does not: a table, the candidates in their order where none is configured, or what the record
+   *  does not say. */
+  readonly fallback?: "table" | "list" | "unknown" | undefined;
   /** Why this router serves. */
   readonly why?: string | undefined;
 }
@@ -117,6 +118,8 @@ function reasonLine({ reason, confidence }: Facts, { router, fallback = "table" 
         ? `The static table decided: the policy answered${sure}, below ${floor}.`
         : `The policy answered${sure}, below ${floor}, and no table is configured: ${UNTABLED}.`;
     case "no-policy":
+      if (fallback === "unknown")
+        return "The record does not say what decided: no router of Rollbook wrote it.";
       return fallback === "table"
         ? "The static table decided: no learned policy serves."
         : `No learned policy serves, and no table is configured: ${UNTABLED}.`;

@@ -101,16 +101,27 @@ describe("decisions of another family or session", () => {
     expect(await check("--family zz")).toContain("The families there: chooser.");
   });
 
-  it("give a policy that is trained on them their family, so that it can be the target of a batch", async () => {
+  it("are explained, where they were imported, by what their log says and no more", async () => {
+    const cli = new Cli();
+    await cli.ok("init");
+    await cli.ok(`data import ${cli.file("routing.jsonl", decisions(1))}`);
+    const [{ rolloutId }] = await cli.json("artifact ls");
+    const explained = await cli.ok(`route explain ${rolloutId}`);
+    expect(explained).toContain("was chosen with probability 0.5.");
+    expect(explained).toContain("The record does not say what decided");
+    expect(explained).not.toContain("static table");
+  });
+
+  it("are in a batch for a target of their family, which train --policy makes", async () => {
     const cli = new Cli();
     await cli.ok("init");
     await cli.ok(`data import ${cli.file("routing.jsonl", decisions(40))}`);
-    await cli.ok(`train ucb --out ${join(cli.folder, "a")} --id a`);
+    await cli.ok(`train ucb --out ${join(cli.folder, "a")} --id a --policy chooser`);
     const [made] = await cli.json("batch assemble --target a --level step --advantage none");
     expect(made.batch.selection).toMatchObject({ family: "chooser", level: "step" });
     const other = await cli.run("batch assemble --target a --level token --advantage none");
     expect(other.err).toContain("They are of the other level: use --level step.");
-    await cli.ok(`train ucb --out ${join(cli.folder, "b")} --id b --policy router`);
+    await cli.ok(`train ucb --out ${join(cli.folder, "b")} --id b`);
     const foreign = await cli.run("batch assemble --target b --level step --advantage none");
     expect(foreign.err).toContain("Name a target of chooser (`train --policy chooser` makes one).");
   });

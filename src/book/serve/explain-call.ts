@@ -88,7 +88,10 @@ async function explainStep(
   const explanation = explainDecision({
     decision: {
       ...{ chosen, confidence: confidence ?? null, reason: (step.reason ?? "no-policy") as DecisionReason },
-      probabilities: step.candidates.map(({ probability }) => probability ?? Number.NaN),
+      // An imported row may log the probability of the choice alone.
+      probabilities: step.candidates.map(
+        ({ probability }, i) => probability ?? (i === chosen ? step.propensity : undefined) ?? Number.NaN,
+      ),
       ...(shadow === undefined ? {} : { shadow }),
     },
     context: { prompt, fields: step.seen ?? {} },
@@ -96,6 +99,7 @@ async function explainStep(
       ...{ id, selectable, reasons, features: seen ?? {} },
     })),
     model: checkpoint?.model,
+    ...(step.reason === undefined ? { fallback: "unknown" } : {}),
     router: judged === undefined ? undefined : { ...judged.router, floor: judged.router.floor ?? 1 },
     why: whyOf(step, { isHeld: checkpoint !== undefined, verdict: judged?.verdict }),
   });

@@ -1,5 +1,5 @@
 /** A model with what it was learned from, before it becomes a checkpoint. */
-import { compareUtf8, type Digest, type Id } from "../../base/index.ts";
+import { compareUtf8, type Digest } from "../../base/index.ts";
 import { type DecisionRow, fitStaticTable, withBaseline } from "../../learn/index.ts";
 import { type PolicyModel, type TrainingDataset, withUsualRequest } from "../../policy/index.ts";
 import type { Learned } from "./learners.ts";
@@ -12,8 +12,6 @@ export interface Taught extends Learned {
   readonly units: readonly string[];
   readonly rows: number;
   readonly heldBack: number;
-  /** Of a book: the policy family of the decisions. */
-  readonly family?: Id;
   readonly added?: number;
   /** The least probability of a choice among the rows; null where none is known. */
   readonly leastTaught: number | null;

@@ -70,7 +70,7 @@ interface TrainRequest extends Omit<DecisionRequest, "target" | "freshness" | "u
   readonly learner: Learner;
   /** The id of the new revision. */
   readonly id: string;
-  /** The family of the new revision (default: the parent's, else that of the book's decisions, else router). */
+  /** The family of the new revision (default: the parent's, else router). */
   readonly policy?: string | undefined;
   /** What it succeeds: a checkpoint's folder, or a revision of the book. */
   readonly parent?: string | undefined;
@@ -139,7 +139,7 @@ export async function trainPolicy(source: DecisionSource, request: TrainRequest)
   });
   const { batches, datasets } = taught;
   const parent = await parentFrom(source, request);
-  const family = request.policy ?? parent?.family ?? taught.family ?? "router";
+  const family = request.policy ?? parent?.family ?? "router";
   const bare = sealCheckpoint(model, {
     ...{ family, id, batches, datasets, seed, producedAtMs: clock.nowMs() },
     ...(parent === undefined ? {} : { parent }),
@@ -156,7 +156,7 @@ export async function trainPolicy(source: DecisionSource, request: TrainRequest)
     checkpoint: made,
     mayStand: taught.added !== undefined,
   });
-  const { units: seen, model: _, leastTaught, returnDiscount: __, family: ___, ...facts } = taught;
+  const { units: seen, model: _, leastTaught, returnDiscount: __, ...facts } = taught;
   const units = new Set(seen).size;
   const warnings = logWarnings({
     ...{ units, candidates: model.arms.length, leastPropensity: leastTaught, purpose: "train" },
@@ -202,7 +202,6 @@ async function learnFromBook(book: OpenBook, request: TrainRequest, rule: SplitR
     const rows = request.baseline === false ? [] : await readTraining(book, batches);
     return {
       ...{ data, batches, datasets: [], added, heldBack, returnDiscount: state.returnDiscount },
-      family: admitted.family,
       model: withUsual(withTable(model, returnsToGo(rows, discountOf(request))), usual ? rows : []),
       units: [...units],
       ...{ rows: statistics.decisions, leastTaught: leastOf(rows) },
@@ -215,7 +214,6 @@ async function learnFromBook(book: OpenBook, request: TrainRequest, rule: SplitR
   return learnFrom(train, request, {
     ...{ source: book, data: batch.digest, batches: [batch.digest], datasets: [], heldBack: split.heldBack },
     units: train.map((row) => unitOf(row, rule.unit)),
-    family: admitted.family,
   });
 }
 
@@ -239,9 +237,7 @@ async function learnFrom(
   {
     source,
     ...facts
-  }: Pick<Taught, "data" | "batches" | "datasets" | "units" | "heldBack" | "family"> & {
-    source: DecisionSource;
-  },
+  }: Pick<Taught, "data" | "batches" | "datasets" | "units" | "heldBack"> & { source: DecisionSource },
 ): Promise<Taught> {
   const { learner, seed = 0n, baseline, usual = true, out, progress } = request;
   const saver = out === undefined ? undefined : trainingState(out);

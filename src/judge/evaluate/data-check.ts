@@ -21,8 +21,9 @@ export interface DataFinding {
     | "costs";
   readonly severity: "refuse" | "warn";
   readonly message: string;
-  /** Of a tail: whose. The gate refuses to judge that measure. */
+  /** Of a tail: the measure and the candidate. The gate refuses to judge that measure of policies that choose the candidate. */
   readonly measure?: Measure;
+  readonly arm?: string;
 }
 
 /** Tests here are many and run on every log: z-scores beyond this occur by chance in about 1 of 150 000. */
@@ -206,10 +207,11 @@ export function outlyingRows<Row extends { readonly id: string; readonly reward:
   return usual === 0 ? [] : rows.filter((row) => Math.abs(row.reward - median) > OUTLYING * usual);
 }
 
-/** A mean rests on what was not seen yet where one of n values is more than 1/√n of the total and few values carry the variance:
- *  then the error of the mean is itself a guess. Equal largest values are no tail: rewards of 0 and 1 have them. */
+/** A mean rests on what was not seen yet where one of n values is more than 2/√n of the total and fewer than ∛n, at most 12, carry
+ *  the variance: then the error of the mean is itself a guess. Both grow apart with n for the usual long tails of costs (lognormal
+ *  up to σ = 1.3), and stay where no variance exists. Equal largest values are no tail: rewards of 0 and 1 have them. */
 const LEAST_ROWS = 100;
-const LEAST_CARRIERS = 8;
+const MOST_CARRIERS = 12;
 
 function heavyTails(rows: readonly JudgedRow[]): DataFinding[] {
   return measuresIn(rows).flatMap((measure) =>
@@ -223,8 +225,9 @@ function heavyTails(rows: readonly JudgedRow[]): DataFinding[] {
       if (sizes.length < LEAST_ROWS || sizes[0] === sizes[1]) return [];
       const total = sizes.reduce((sum, each) => sum + each, 0);
       const share = sizes[0]! / total;
-      if (share < 1 / Math.sqrt(sizes.length) || carriersOf(sizes, total / sizes.length) >= LEAST_CARRIERS)
-        return [];
+      const carriers = carriersOf(sizes, total / sizes.length);
+      const few = Math.min(MOST_CARRIERS, Math.cbrt(sizes.length));
+      if (share < 2 / Math.sqrt(sizes.length) || carriers >= few) return [];
       return [
         {
           ...found(
@@ -232,7 +235,7 @@ function heavyTails(rows: readonly JudgedRow[]): DataFinding[] {
             "warn",
             `one of ${sizes.length} decisions for ${arm} holds ${(100 * share).toFixed(0)} % of all its ${measure}, and few carry its spread: a mean rests on values that the log may not have shown yet. Cap the ${measure} at what you would let one decision take, or collect more rows.`,
           ),
-          measure,
+          ...{ measure, arm },
         },
       ];
     }),

@@ -53,7 +53,7 @@ export interface LoopWorld {
 export function requireTasks({ rows }: Pick<LoopWorld, "rows">, count: number, begun: boolean): void {
   if (count <= rows) return;
   const remedy = begun
-    ? "Add tasks and continue with `rollbook run resume`, or start a run under another name under run:."
+    ? "Add tasks and continue with `rollbook run resume --config FILE`, or start a run under another name under run:."
     : "Lower rollouts, raise samples, or add tasks, and start the run again: nothing of it is recorded yet.";
   throw new RollbookError(
     "too-few-tasks",

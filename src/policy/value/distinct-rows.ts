@@ -22,24 +22,32 @@ export function distinctRows(
   const kind = new Int32Array(rows.start.length - 1);
   const first: number[] = [];
   const byHash = new Map<number, number[]>();
+  const words = new Int32Array(rows.values.buffer, rows.values.byteOffset, 2 * rows.values.length);
   for (let r = 0; r < kind.length; r++) {
-    const hash = hashOf(rows, r);
-    const kinds = byHash.get(hash) ?? [];
-    let found = kinds.find((k) => equalRows(rows, first[k]!, r) && same(first[k]!, r));
+    const hash = hashOf(rows, words, r);
+    const kinds = byHash.get(hash);
+    let found = kinds?.find((k) => equalRows(rows, first[k]!, r) && same(first[k]!, r));
     if (found === undefined) {
       found = first.length;
       first.push(r);
-      byHash.set(hash, [...kinds, found]);
+      if (kinds === undefined) byHash.set(hash, [found]);
+      else kinds.push(found);
     }
     kind[r] = found;
   }
   return { kind, first: Int32Array.from(first) };
 }
 
-function hashOf({ start, indices }: VectorRows, r: number): number {
+/** `words`: the values as pairs of 32 bits. Rows of numbers alone have equal indices and differ in their values. */
+function hashOf({ start, indices }: VectorRows, words: Int32Array, r: number): number {
   let hash = start[r + 1]! - start[r]!;
-  for (let e = start[r]!; e < start[r + 1]!; e++) hash = (Math.imul(hash, 31) + indices[e]!) | 0;
-  return hash;
+  for (let e = start[r]!; e < start[r + 1]!; e++) {
+    hash = Math.imul(hash, 31) + indices[e]!;
+    hash = Math.imul(hash ^ words[2 * e]!, 0x9e3779b1);
+    hash = Math.imul((hash ^ (hash >>> 15)) + words[2 * e + 1]!, 0x85ebca6b);
+    hash ^= hash >>> 13;
+  }
+  return hash | 0;
 }
 
 function equalRows({ start, indices, values }: VectorRows, a: number, b: number): boolean {

@@ -102,7 +102,7 @@ function whereIs({ run, planned, ended, running, activity, windows }: LoopStatus
         ? "running"
         : windows.length === 0
           ? "not begun: `rollbook run start` begins it"
-          : "not running: `rollbook run resume` continues it";
+          : "not running: `rollbook run resume --config FILE` continues it";
   return `${run}: ${ended} of ${plural(planned, "window")} ended, ${how}${now}`;
 }
 

@@ -233,7 +233,7 @@ replay store by the digest of its manifest.${note ?? ""}`,
     .requiredOption("--id <id>", "the id of the new revision")
     .option(
       "--policy <family>",
-      "the family of the new revision, not a filter (default: that of the parent, else of the book's decisions, else router)",
+      "the family of the new revision, not a filter (default: that of the parent, else router, which a gateway serves)",
     )
     .option(
       "--parent <dir|id>",
