@@ -52,6 +52,7 @@ describe("the examples of the help texts", () => {
       join(folder, "gateway.yaml"),
       `listen: { port: 0 }\n${upstreams}\nmodels: { m: { upstream: local }, n: { upstream: local } }\nrouter: { table: { default: [m, n] } }\n`,
     );
+    writeFileSync(join(folder, "request.json"), '{"messages": [{"role": "user", "content": "How far?"}]}\n');
     writeTasks(join(folder, "tasks"), handTasks(3));
     writeFileSync(
       join(folder, "table.yaml"),

@@ -1,4 +1,5 @@
 import { execFileSync } from "node:child_process";
+import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { Cli, lines } from "../support/cli.ts";
@@ -34,8 +35,10 @@ describe("what a new user meets", () => {
     const cli = new Cli();
     expect(await cli.json("doctor")).toContainEqual({ check: "use", state: "ok", message: "no book yet" });
     await cli.ok("init");
-    const use = (await cli.json("doctor")).find(({ check }) => check === "use");
-    expect(use.message).toMatch(/MiB in .*: .*catalog\.db/);
+    const use = async () => (await cli.json("doctor")).find(({ check }) => check === "use").message;
+    const [, root] = /^0\.1 MiB in (.*)$/.exec(await use())!;
+    writeFileSync(join(root!, "packs", "large.tmp"), Buffer.alloc(3 * 2 ** 20));
+    expect(await use()).toMatch(/^3\.\d MiB in .*: packs 3 MiB$/);
   });
 
   it("verify --expect tells an unknown digest from a record that is no head", async () => {

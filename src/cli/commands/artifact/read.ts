@@ -44,7 +44,7 @@ export function addList(artifact: Command, io: Io): void {
     examples: [
       "rollbook artifact ls --limit 20",
       "rollbook artifact ls --ending failed --since 7d --json",
-      "rollbook artifact ls --exp default --min-score 0.5",
+      "rollbook artifact ls --since 1d --min-score 0.5",
     ],
   });
   addRolloutFilters(command)
