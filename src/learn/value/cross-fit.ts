@@ -4,10 +4,11 @@
  *  fit. Ridge or logistic, and the penalty, by cross-validation. Deterministic. */
 import type { PolicyModel, Tensors, ValueSpec } from "../../policy/index.ts";
 import type { DecisionRow } from "../rows/index.ts";
+import { chooseLinear } from "./choose-learners.ts";
 import { dealFolds, holdOut } from "./cross-validate.ts";
 import { deriveValueSpec, encodeRows } from "./fit-columns.ts";
 import { predictorOf, type RowPredictor, rangeOf, type ValueData } from "./learners.ts";
-import { chooseLinear, columnTensors, linearTensors } from "./train-value.ts";
+import { columnTensors, linearTensors } from "./value-tensors.ts";
 
 export interface CrossFitted {
   readonly spec: ValueSpec;

@@ -196,3 +196,12 @@ export function meansOf({ outcomes, arms }: ValueData, picked: Int32Array): Floa
     }
   return sums.map((sum, a) => (counts[a] === 0 ? all / Math.max(1, count) : sum / counts[a]!));
 }
+
+/** Rows that neighbours are kept of. */
+export const MOST_NEIGHBOURS = 10_000;
+
+/** At most `most` rows, evenly over all. */
+export function everyNth(rows: Int32Array, most: number): Int32Array {
+  const every = Math.ceil(rows.length / most);
+  return rows.filter((_, i) => i % every === 0);
+}

@@ -7,7 +7,8 @@ import { makeOnlineBandit, type OnlineBandit } from "../online/index.ts";
 import { type DecisionData, type LoggedRow, type Outcomes, outcomesOf } from "../rows/index.ts";
 import { deriveValueSpec, type EncodedRows, encodeRows } from "./fit-columns.ts";
 import { rangeOf } from "./learners.ts";
-import { columnTensors, type ValueReport, type ValueTrained } from "./train-value.ts";
+import type { ValueReport, ValueTrained } from "./train-value.ts";
+import { columnTensors } from "./value-tensors.ts";
 
 export type CscType = "ips" | "dm" | "dr";
 

@@ -2,9 +2,10 @@ import { describe, expect, test } from "vitest";
 import { digestJson, rngFrom } from "../../base/index.ts";
 import { answerOf, decodeModel, encodeModel, type PolicyModel } from "../../policy/index.ts";
 import type { OutcomeRow } from "../rows/index.ts";
+import type { ValueKind } from "./choose-learners.ts";
 import { solveRidge } from "./solve-ridge.ts";
 import { type CscType, trainCsc } from "./train-csc.ts";
-import { trainValue, type ValueKind } from "./train-value.ts";
+import { trainValue } from "./train-value.ts";
 
 const digest = digestJson("test", 0);
 const ARMS = ["code", "prose", "weak"];

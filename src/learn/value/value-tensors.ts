@@ -1,0 +1,97 @@
+/** The tensors and settings of a value model.
+ *  In: encoded rows and the parts that were chosen. Out: the last fit, of all rows. Pure. */
+import type { Tensors } from "../../policy/index.ts";
+import type { ChosenPart, LinearLearner } from "./choose-learners.ts";
+import type { EncodedRows } from "./fit-columns.ts";
+import {
+  everyNth,
+  fitLogistic,
+  fitRidge,
+  MOST_NEIGHBOURS,
+  neighbourRows,
+  type ValueData,
+} from "./learners.ts";
+import type { LinearValues } from "./solve-ridge.ts";
+
+export function partSettings(parts: readonly ChosenPart[]): Record<string, number> {
+  const settings: Record<string, number> = {};
+  for (const { learner, share } of parts) {
+    if (learner.kind === "logistic") settings.logistic_share = share;
+    if (learner.kind === "knn") {
+      settings.neighbour_share = share;
+      settings.neighbours = learner.k;
+    }
+  }
+  return settings;
+}
+
+/** The linear part carries what the others leave of the means: Σ shares·(part − mean) + mean. */
+export function partTensors(
+  data: ValueData,
+  parts: readonly ChosenPart[],
+  { all, means }: { all: Int32Array; means: Float64Array },
+): Tensors {
+  const { arms, rows } = data;
+  const left = 1 - parts.reduce((sum, { share }) => sum + share, 0);
+  let bias = means.map((mean) => left * mean);
+  let weights = new Float64Array(rows.size * arms);
+  const tensors: Record<string, Tensors[string]> = { means: { shape: [arms], data: means } };
+  for (const { learner, share, from } of parts) {
+    if (learner.kind === "knn") Object.assign(tensors, neighbourTensors(data, all));
+    else if (learner.kind === "logistic")
+      Object.assign(
+        tensors,
+        linearTensors("logistic", data, fitLogistic(data, learner.penalties, { picked: all })),
+      );
+    else if (share > 0) {
+      const fitted = fitRidge(data, learner.penalties, { picked: all, from });
+      weights = fitted.weights.map((each) => share * each);
+      bias = bias.map((each, a) => each + share * fitted.bias[a]!);
+    }
+  }
+  return {
+    ...tensors,
+    linear_weights: { shape: [rows.size, arms], data: weights },
+    linear_bias: { shape: [arms], data: bias },
+  };
+}
+
+export function linearTensors(
+  kind: LinearLearner["kind"],
+  { rows, arms }: ValueData,
+  { weights, bias }: LinearValues,
+): Tensors {
+  const name = kind === "ridge" ? "linear" : kind;
+  return {
+    [`${name}_weights`]: { shape: [rows.size, arms], data: weights },
+    [`${name}_bias`]: { shape: [arms], data: bias },
+  };
+}
+
+export function columnTensors({ columns }: EncodedRows): Tensors {
+  const { ids, idf, centre, factor, limit, squashed } = columns;
+  return {
+    columns: { shape: [ids.length], data: ids },
+    column_idf: { shape: [idf.length], data: idf },
+    dense_centre: { shape: [centre.length], data: centre },
+    dense_factor: { shape: [factor.length], data: factor },
+    dense_limit: { shape: [limit.length], data: limit },
+    dense_squashed: { shape: [squashed.length], data: squashed },
+  };
+}
+
+/** Of many rows every n-th is kept. */
+function neighbourTensors(data: ValueData, all: Int32Array): Tensors {
+  const { start, indices, values, outcomeRow, arm, target } = neighbourRows(
+    data,
+    everyNth(all, MOST_NEIGHBOURS),
+  );
+  return {
+    near_start: { shape: [start.length], data: start },
+    near_indices: { shape: [indices.length], data: indices },
+    near_values: { shape: [values.length], data: values },
+    near_row: { shape: [outcomeRow.length], data: outcomeRow },
+    near_arm: { shape: [arm.length], data: arm },
+    near_target: { shape: [target.length], data: target },
+  };
+}
