@@ -10,10 +10,7 @@ import type { LoopConfig } from "./config.ts";
 import { type LoopWindow, type RunState, servedAfter } from "./fold.ts";
 import { restoreServed } from "./routers.ts";
 import type { RunContext } from "./stage-parts.ts";
-import type { LoopWorld } from "./world/index.ts";
-
-/** The family of the policies that a loop trains, and that gateways serve unless told. */
-export const POLICY_FAMILY = "router";
+import { type LoopWorld, POLICY_FAMILY } from "./world/index.ts";
 
 interface BookRelease {
   readonly revision: RevisionKey;

@@ -8,7 +8,7 @@ import { growReplay } from "../book/replay/index.ts";
 import { trainPolicy } from "../book/train/index.ts";
 import { encodeWire, GateVerdict, type LoopPolicy, type RevisionKey } from "../contract/index.ts";
 import { digestRouter } from "../policy/index.ts";
-import { baselineFolder, POLICY_FAMILY, planPolicies } from "./book-release.ts";
+import { baselineFolder, planPolicies } from "./book-release.ts";
 import { judgeCandidates, revisionsOf, windowCandidates } from "./candidates.ts";
 import { cutOrExplain } from "./empty-window.ts";
 import { keptAfter, parentOf, type RunState, servedAfter } from "./fold.ts";
@@ -29,7 +29,7 @@ import {
   type WindowAt,
   type WindowStages,
 } from "./stage-parts.ts";
-import type { CollectOptions, LoopWorld } from "./world/index.ts";
+import { type CollectOptions, type LoopWorld, POLICY_FAMILY } from "./world/index.ts";
 
 interface StageContext extends RunContext {
   readonly world: LoopWorld;

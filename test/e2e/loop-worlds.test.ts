@@ -119,6 +119,11 @@ describe("rollbook run with an agent of the user's", () => {
       const learned = decided.filter(({ policy }) => policy !== null);
       expect(learned.length).toBeGreaterThan(0);
       for (const { policy, reason } of learned) expect([policy.id, reason]).toEqual(["loop-w1", "policy"]);
+      // Logged under the family of every gateway's router, so that the commands that read a log find them unless told.
+      const families = (await cli.json("artifact ls --revisions")).map(
+        ({ family }: { family: string }) => family,
+      );
+      expect(new Set(families)).toEqual(new Set(["agent", "router"]));
       writeFileSync(join(cli.folder, "agent.mjs"), `${AGENT}// edited\n`);
       const { err } = await cli.run(`run resume --config ${config}`);
       expect(err).toMatch(

@@ -4,7 +4,7 @@ import { isRollbookError } from "../../base/index.ts";
 import { evaluateCheckpoint } from "../../book/judge/index.ts";
 import type { BookOnDisk } from "../../book/open/index.ts";
 import { readWorld } from "../../book/sim/index.ts";
-import { expectedOutcome, optimalPolicy, policyOfRouter, ROUTER_FAMILY } from "../../collect/sim/index.ts";
+import { expectedOutcome, optimalPolicy, policyOfRouter } from "../../collect/sim/index.ts";
 import type { LoopPolicy } from "../../contract/index.ts";
 import type { CostQualityPoint } from "../../view/runs/demo-summary.ts";
 import { revisionsOf } from "../candidates.ts";
@@ -13,6 +13,7 @@ import { type RunState, servedAfter } from "../fold.ts";
 import { collectedIn, sourcesOf } from "../members.ts";
 import { checkpointOf, routerFor } from "../routers.ts";
 import { judgedDiscount } from "../run-warnings.ts";
+import { choiceFamily } from "../world/index.ts";
 
 type PolicyPoint = Omit<CostQualityPoint, "reward"> & { readonly reward?: number | undefined };
 
@@ -79,7 +80,7 @@ async function estimatedPoints(request: PointsRequest): Promise<PolicyPoint[]> {
     try {
       const { evaluation } = await evaluateCheckpoint(book, {
         contents,
-        family: ROUTER_FAMILY,
+        family: choiceFamily(config.world),
         order: "id",
         table,
         exploration: exploration.serve,

@@ -6,7 +6,6 @@ import type { BookOnDisk } from "../../book/open/index.ts";
 import { admittedRollouts } from "../../book/rollouts/index.ts";
 import { readWorld } from "../../book/sim/index.ts";
 import { countParts } from "../../book/train/index.ts";
-import { ROUTER_FAMILY } from "../../collect/sim/index.ts";
 import { EvaluationData, toJudgedRows } from "../../judge/evaluate/index.ts";
 import { correctedInterval } from "../../judge/ope/index.ts";
 import type { RunFacts, RunLearner, RunWindow } from "../../view/report/run-facts.ts";
@@ -15,6 +14,7 @@ import type { LoopConfig } from "../config.ts";
 import { type LoopWindow, type RunState, runDigest } from "../fold.ts";
 import { collectedIn, sourcesOf } from "../members.ts";
 import { windowStatus } from "../status.ts";
+import { choiceFamily } from "../world/index.ts";
 import { policyPoints } from "./policy-points.ts";
 import { runLineage } from "./run-lineage.ts";
 
@@ -41,7 +41,7 @@ export async function runFacts(book: BookOnDisk, request: RunFactsRequest): Prom
   return {
     ...{ run: config.run, seed: config.seed, windows, lineage: runLineage(state, config) },
     rollouts: windows.reduce((sum, { collected }) => sum + collected, 0),
-    models: await modelsOf(book, state),
+    models: await modelsOf(book, config, state),
     ...{ optimum, behaviourValue: first.collectedValue, servedValue: last.servedValue },
     gapClosed: gapOf(first.collectedValue, last.servedValue, optimum),
     ledger: await ledgerOf(book, config, state),
@@ -75,7 +75,11 @@ async function windowFacts(
     ...{ index: window.number, collected: status.rollouts, collectedBy: status.collectedBy },
     ...{ collectedValue: status.behaviourValue, servedValue: status.servedValue, serves: status.serves! },
     outcome: status.state === "released" ? "released" : "kept",
-    ...(await observedIn(book, { contents: await collectedIn(book, [window]), perUsd })),
+    ...(await observedIn(book, {
+      contents: await collectedIn(book, [window]),
+      perUsd,
+      family: choiceFamily(config.world),
+    })),
     learners,
     refusals: refusalsOf(config, window),
   };
@@ -85,9 +89,9 @@ async function windowFacts(
  *  share of the dollars at which it weighs fully; an agent logs it as it likes. */
 async function observedIn(
   book: BookOnDisk,
-  { contents, perUsd }: { contents: ReadonlySet<Digest>; perUsd: number },
+  { contents, perUsd, family }: { contents: ReadonlySet<Digest>; perUsd: number; family: string },
 ): Promise<Pick<RunWindow, "reward" | "costUsd">> {
-  const { rows } = await loadDecisions(book, { contents, family: ROUTER_FAMILY, propensity: "any" });
+  const { rows } = await loadDecisions(book, { contents, family, propensity: "any" });
   const judged = toJudgedRows(rows, "task").rows;
   if (judged.length === 0) return {};
   const data = new EvaluationData(judged, { rng: rngFrom(0n), estimatePropensities: true });
@@ -136,7 +140,10 @@ async function ledgerOf(book: BookOnDisk, config: LoopConfig, state: RunState): 
   const { considered, excluded } = last.need("scored").step;
   const { drift } = config.freshness ?? {};
   const admitted = await admittedRollouts(book, {
-    ...{ contents: await collectedIn(book, sourcesOf(config, state, last)), family: ROUTER_FAMILY },
+    ...{
+      contents: await collectedIn(book, sourcesOf(config, state, last)),
+      family: choiceFamily(config.world),
+    },
     ...{ target: last.need("planned").envelope.router!, level: "step" },
     freshness:
       drift === undefined ? "none" : { drift: { accept: drift, quarantine: drift }, unmeasured: "discarded" },
@@ -150,9 +157,9 @@ async function ledgerOf(book: BookOnDisk, config: LoopConfig, state: RunState): 
   };
 }
 
-async function modelsOf(book: BookOnDisk, state: RunState): Promise<readonly string[]> {
+async function modelsOf(book: BookOnDisk, config: LoopConfig, state: RunState): Promise<readonly string[]> {
   const { rows } = await loadDecisions(book, {
-    ...{ contents: await collectedIn(book, state.windows.slice(0, 1)), family: ROUTER_FAMILY },
+    ...{ contents: await collectedIn(book, state.windows.slice(0, 1)), family: choiceFamily(config.world) },
     propensity: "any",
   });
   return [...new Set(rows.flatMap(({ candidates }) => candidates.map(({ id }) => id)))].sort();

@@ -6,9 +6,9 @@ import { followLaunch, type GatewayRequest, launch, openGateway } from "../../bo
 import { type BookOnDisk, readText } from "../../book/open/index.ts";
 import { openNamedRouter, sealNamedRouter } from "../../book/serve/index.ts";
 import { type GatewayPlace, loadAgent, type RolloutResult } from "../../collect/rollout/index.ts";
-import { ROUTER_FAMILY } from "../../collect/sim/index.ts";
 import type { LoopConfig } from "../config.ts";
 import { FailingStart } from "./failing-start.ts";
+import { choiceFamily } from "./families.ts";
 import { assignedOf, type LoopWorld } from "./world.ts";
 
 type AgentConfig = Extract<LoopConfig["world"], { kind: "agent" }>;
@@ -27,14 +27,14 @@ export async function agentWorld(
   const rows = readRows(config.tasks);
   const digests = rows.map((row) => digestJson("rollbook.loop-row.v1", row));
   const models = await routedModels(config);
+  const family = choiceFamily(config);
   return {
     digest: digestJson("rollbook.loop-agent-world.v1", {
       ...{ agent: agent.digest, rows: digests, models, route, environment },
     }),
-    ...{ models, family: ROUTER_FAMILY, rows: rows.length },
+    ...{ models, family, rows: rows.length },
     assign: (chosen, samples) => assignedOf(chosen, samples, digests),
     async collect({ assigned, experiment, identity, book, seed, workers, ...place }) {
-      const family = ROUTER_FAMILY;
       const { signer } = identity;
       const named = await sealNamedRouter(book, place.router, { family, seed, signer });
       const gateway = await placeOf(loop, {

@@ -1,15 +1,9 @@
 /** The simulator as the world of a loop: proved tasks, declared models, exact values. */
 import { existsSync, renameSync, rmSync } from "node:fs";
 import { generateTaskFolder, readWorld, runOnBook, withGrader } from "../../book/sim/index.ts";
-import {
-  knownValues,
-  makeWorld,
-  openSimRun,
-  policyOfRouter,
-  policyValue,
-  ROUTER_FAMILY,
-} from "../../collect/sim/index.ts";
+import { knownValues, makeWorld, openSimRun, policyOfRouter, policyValue } from "../../collect/sim/index.ts";
 import type { LoopConfig } from "../config.ts";
+import { choiceFamily } from "./families.ts";
 import { assignedOf, type LoopWorld } from "./world.ts";
 
 type SimConfig = Extract<LoopConfig["world"], { kind: "simulator" }>;
@@ -22,7 +16,7 @@ export function simWorld(config: SimConfig): LoopWorld {
   return {
     digest: world.digest,
     models: models.map(({ name }) => name),
-    family: ROUTER_FAMILY,
+    family: choiceFamily(config),
     rows: tasks.length,
     assign: (rows, samples) => assignedOf(rows, samples, digests),
     collect({ router, assigned, experiment, identity, ...place }) {
