@@ -6,8 +6,11 @@ import { open } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
-import { type Contender, openContenders } from "./support/gateway/contenders.ts";
+import { RollbookError } from "../src/base/index.ts";
+import { requireBuild } from "./support/build.ts";
+import { type Contender, DIST, openContenders } from "./support/gateway/contenders.ts";
 import { feedbackLatency } from "./support/gateway/feedback-latency.ts";
+import { headLatency } from "./support/gateway/head-latency.ts";
 import { percentile } from "./support/gateway/load.ts";
 import {
   rolloutCost,
@@ -18,6 +21,7 @@ import {
 import { mainThreadUs, processUs } from "./support/gateway/thread-time.ts";
 import { median, printTable } from "./support/interleave.ts";
 import type { Bench } from "./support/programs.ts";
+import { inTempFolder } from "./support/temp-folder.ts";
 
 export const bench: Bench = {
   summary:
@@ -30,23 +34,38 @@ export const bench: Bench = {
         "slice-ms": { type: "string", default: "1200" },
         json: { type: "boolean", default: false },
         "no-portkey": { type: "boolean", default: false },
-        /** The feedback row alone. */
-        "feedback-only": { type: "boolean", default: false },
+        /** `feedback` or `heads` alone. */
+        only: { type: "string" },
         /** The dist/ of another build, whose gateways have their turns beside ours. */
         against: { type: "string" },
       },
     });
+    const { only } = values;
+    if (only !== undefined && only !== "feedback" && only !== "heads")
+      throw new RollbookError("bad-only", { only }, `--only ${only} is neither feedback nor heads.`);
+    const options = { rounds: Number(values.rounds), sliceMs: Number(values["slice-ms"]) };
+    if (only === "heads") {
+      requireBuild();
+      return inTempFolder("rollbook-bench-heads-", async (folder) => {
+        const { figures, ratios } = await headLatency(folder, {
+          ...options,
+          dist: DIST,
+          against: values.against,
+        });
+        printTable(figures, args);
+        printTable(ratios, args);
+      });
+    }
     const scratch = mkdtempSync(join(tmpdir(), "rollbook-bench-gateway-"));
     const { contenders, upstreamPid, close } = await openContenders(scratch, {
-      portkey: !values["no-portkey"] && !values["feedback-only"],
+      portkey: !values["no-portkey"] && only === undefined,
       against: values.against,
     });
     try {
       const durable = contenders.find(({ name }) => name === "durable")!;
       printTable([await feedbackRow(durable, join(scratch, "fsync-of-feedback"))], args);
-      if (values["feedback-only"]) return;
-      const options = { rounds: Number(values.rounds), sliceMs: Number(values["slice-ms"]), upstreamPid };
-      const figures = await measure(contenders, options);
+      if (only === "feedback") return;
+      const figures = await measure(contenders, { ...options, upstreamPid });
       printTable(
         contenders.map(({ name }) => rowOf(name, figures)),
         args,

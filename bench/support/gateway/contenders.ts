@@ -18,7 +18,7 @@ export interface Contender {
 }
 
 const REPO = fileURLToPath(new URL("../../..", import.meta.url));
-const DIST = join(REPO, "dist");
+export const DIST = join(REPO, "dist");
 const HERE = fileURLToPath(new URL(".", import.meta.url));
 /** Open all the while: together they see what the load generator has to give. */
 const ROLLOUTS = 500;
@@ -89,18 +89,32 @@ export async function openContenders(
 }
 
 export interface AskedGateway {
+  readonly book: string;
   /** Each model that it is asked for is a contender of its own, before one and the same process. */
   readonly asked: Readonly<Record<string, Contender>>;
 }
 
-/** Gateways before one upstream, alike but for their settings and their build (default: this one's). */
+export interface GatewayToOpen {
+  readonly label: string;
+  readonly settings: string;
+  readonly models: readonly string[];
+  /** The build (default: this one's). */
+  readonly dist?: string;
+  /** The folder of its signing key (default: the user's). */
+  readonly home?: string;
+}
+
+/** Gateways before one upstream, alike but for their settings, their build and their key. */
 export async function openGateways(
   scratch: string,
-  gateways: readonly { label: string; settings: string; models: readonly string[]; dist?: string }[],
+  gateways: readonly GatewayToOpen[],
 ): Promise<{ gateways: AskedGateway[]; close(): void }> {
   const children: ChildProcess[] = [];
-  const start = (args: string[]) => {
-    const child = spawn(process.execPath, args, { stdio: ["ignore", "pipe", "inherit"] });
+  const start = (args: string[], env: NodeJS.ProcessEnv = {}) => {
+    const child = spawn(process.execPath, args, {
+      stdio: ["ignore", "pipe", "inherit"],
+      env: { ...process.env, ...env },
+    });
     children.push(child);
     return child;
   };
@@ -115,7 +129,8 @@ export async function openGateways(
     const opened: AskedGateway[] = [];
     for (const { models, ...each } of gateways) {
       const at = await startGateway("durable", { upstream, scratch, start, dist: DIST, ...each });
-      opened.push({ asked: Object.fromEntries(models.map((model) => [model, askedFor(at, model)])) });
+      const asked = Object.fromEntries(models.map((model) => [model, askedFor(at, model)]));
+      opened.push({ book: at.book, asked });
     }
     return { gateways: opened, close };
   } catch (error) {
@@ -130,6 +145,7 @@ async function gateway(...at: Parameters<typeof startGateway>): Promise<Contende
 
 interface StartedGateway {
   readonly name: string;
+  readonly book: string;
   readonly port: number;
   readonly pid: number;
   /** Of its open rollouts. */
@@ -145,15 +161,17 @@ async function startGateway(
     dist,
     label = "",
     settings = "defaultUpstream: up",
+    home,
   }: {
     upstream: number;
     scratch: string;
-    start: (args: string[]) => ChildProcess;
+    start: (args: string[], env?: NodeJS.ProcessEnv) => ChildProcess;
     /** The build that is measured. */
     dist: string;
     label?: string;
     /** Further lines of its configuration. */
     settings?: string;
+    home?: string;
   },
 ): Promise<StartedGateway> {
   const name = label === "" ? record : `${record}-${label.replaceAll(/[^a-z0-9]+/g, "-").slice(-40)}`;
@@ -166,14 +184,14 @@ async function startGateway(
   const main = join(dist, "cli", "main.js");
   const book = join(scratch, name);
   const args = [main, "gateway", "--config", config, "--book", book];
-  const child = start(args);
+  const child = start(args, home === undefined ? {} : { ROLLBOOK_HOME: home });
   const url = await firstLine(child);
   const keys: string[] = [];
   for (let i = 0; i < ROLLOUTS; i++) {
     const response = await fetch(`${url}/v1/rollouts`, { method: "POST", body: "{}" });
     keys.push(((await response.json()) as { apiKey: string }).apiKey);
   }
-  return { name: record + label, port: Number(new URL(url).port), pid: child.pid!, keys };
+  return { name: record + label, book, port: Number(new URL(url).port), pid: child.pid!, keys };
 }
 
 function askedFor({ name, port, pid, keys }: StartedGateway, model: string): Contender {

@@ -101,15 +101,22 @@ export class Load {
     );
   }
 
-  /** Every connection sends one list of requests after the other until time is up. How many requests per second. */
-  async lists(ms: number, list: () => readonly Buffer[]): Promise<number> {
+  /** Every connection sends one list of requests after the other until time is up. How many requests per second.
+   *  `seen` gets every reply; with one connection, in the order of the requests. */
+  async lists(
+    ms: number,
+    list: () => readonly Buffer[],
+    seen: (reply: Reply) => void = () => {},
+  ): Promise<number> {
     const startMs = performance.now();
     let sent = 0;
     await Promise.all(
       this.#connections.map(async (connection) => {
         while (performance.now() - startMs < ms)
           for (const request of list()) {
-            check(await connection.send(request));
+            const reply = await connection.send(request);
+            check(reply);
+            seen(reply);
             sent++;
           }
       }),

@@ -16,7 +16,7 @@ export interface RolloutCost {
 let rollouts = 0;
 
 /** The requests of one whole rollout. */
-function rolloutOf(calls: number): { open: Buffer; calls: Buffer[]; close: Buffer } {
+export function rolloutOf(calls: number): { open: Buffer; calls: Buffer[]; close: Buffer } {
   const id = `bench-${rollouts++}`;
   return {
     open: post("/v1/rollouts", JSON.stringify({ id })),
