@@ -166,6 +166,8 @@ export const MEANINGS: Readonly<Record<string, string>> = {
   sealed: "true if the verdict is in the book",
   atMs: "time of the verdict, in milliseconds since 1970",
   baseline: "the policy to compare with",
+  changed: "share of the decisions of the baseline that each candidate changes",
+  "gate earlier": "verdicts in the book that judged the same rows before",
   "gate data": "the rows that judge, with their digest",
   "gate candidates": "the judged policies",
   "candidates[].checks": "for each measure the difference, its bound, the margin, and whether it clears",

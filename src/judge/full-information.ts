@@ -2,6 +2,7 @@
  *  In: judge rows that carry all outcomes, routers. Out: what `evaluatePolicy` and `gatePolicies` return. A policy's value is
  *  the mean of what its choices would have brought; rows are the only thing that is sampled. Pure. */
 import { RollbookError } from "../base/index.ts";
+import { changedShare } from "./changed-share.ts";
 import {
   type Evaluation,
   EvaluationData,
@@ -74,6 +75,7 @@ export function gateExactly(rows: readonly JudgedRow[], options: GateOptions): G
       checks,
       support: { effectiveSize: rows.length, largestWeight: 1, meanWeight: 1, unsupportedMass: 0 },
       live,
+      changed: changedShare(data, target, against),
     };
   });
 }

@@ -70,6 +70,19 @@ describe("the gate", () => {
     expect(alarms).toBeLessThanOrEqual(1);
   }, 120_000);
 
+  it("says which share of the baseline's decisions a candidate changes", () => {
+    const rows = rowsOf(1000, 3);
+    const easy = rows.filter(({ context }) => !context.prompt.startsWith("Prove")).length / rows.length;
+    const same = mix("same", () => 1);
+    const [of, half, unlike] = gate(rows, [same, mix("half", () => 0.5), wise]);
+    expect(of).toMatchObject({ changed: 0 });
+    expect(half!.changed).toBeCloseTo(0.5, 9);
+    expect(unlike!.changed).toBeCloseTo(easy, 9);
+    const options = { rng: rngFrom(1), candidates: [same], rule, baseline: "behaviour" as const };
+    const logged = rows.filter(({ chosen, candidates }) => candidates[chosen]!.id === "strong").length;
+    expect(gatePolicies(rows, options)[0]!.changed).toBeCloseTo(1 - logged / rows.length, 9);
+  });
+
   it("passes a policy that keeps quality and saves cost, and names bounds on the right side of the truth", () => {
     const [judged] = gate(rowsOf(6000, 3), [wise]);
     expect(judged).toMatchObject({ outcome: "pass", reasons: [], live: 1 });

@@ -12,6 +12,7 @@
  *  L, and no such bound would ever pass. */
 import { plural, RollbookError } from "../base/index.ts";
 import type { GateVerdict } from "../contract/index.ts";
+import { changedShare } from "./changed-share.ts";
 import {
   checkData,
   type DataFinding,
@@ -72,6 +73,8 @@ export interface GatedCandidate {
   readonly checks: readonly GateCheck[];
   readonly support: GateVerdict["candidates"][number]["support"];
   readonly live: number;
+  /** Share of decisions that differ from the baseline's. */
+  readonly changed: number;
 }
 
 export function gatePolicies(rows: readonly JudgedRow[], options: GateOptions): GatedCandidate[] {
@@ -152,6 +155,7 @@ function gateOne(data: EvaluationData, of: Case): GatedCandidate {
     checks,
     support,
     live: liveness.live,
+    changed: changedShare(data, target, against),
   };
 }
 

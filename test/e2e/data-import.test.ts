@@ -88,6 +88,23 @@ describe("the candidates of an imported row", () => {
 });
 
 describe("an imported log", () => {
+  it("makes a batch of decisions that log the probability of their choice alone", async () => {
+    const cli = new Cli();
+    await cli.ok("init");
+    const logged = cli.file("log.csv", "arm,score,p\na,1,0.5\nb,0,0.5\n");
+    await cli.ok(`data import ${logged} --map model=arm,reward=score,propensity=p --data-source real`);
+    const [{ digest, batch }] = await cli.json(
+      "batch assemble --target logged --level step --advantage none",
+    );
+    expect(batch).toMatchObject({ options: { propensity: "choice" }, totals: { rows: 2 } });
+    expect((await cli.run(`batch verify ${digest}`)).code).toBe(0);
+    const bare = new Cli();
+    await bare.ok("init");
+    await bare.ok(`data import ${logged} --map model=arm,reward=score --data-source real`);
+    const refused = await bare.run("batch assemble --target logged --level step --advantage none");
+    expect(refused.err).toMatch(/log no probability of the choice: import it with --map propensity=COLUMN/);
+  });
+
   it("keeps the steps of an episode in one task, each with an id of its own", async () => {
     const batch = {
       type: "SampleBatch",

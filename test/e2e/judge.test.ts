@@ -116,6 +116,28 @@ describe("evaluate and gate on the command line", () => {
     );
   });
 
+  it("say that a policy changes no decision, and how many gates have seen the rows", async () => {
+    const cli = new Cli();
+    await cli.ok("init");
+    await cli.ok(`data import ${cli.file("log.jsonl", lines(...routingWorld(500, 3)))}`);
+    const folder = join(cli.folder, "ucb");
+    await cli.ok(`train ucb --out ${folder} --id ucb`);
+    const words = `gate --candidate ${folder} --baseline ${folder} --epsilon-quality 0.05`;
+    const first = await cli.run(words);
+    expect(first).toMatchObject({ code: 0 });
+    expect(first.out).toContain("PASS: ucb, which changes no decision of ucb");
+    expect(first.out).toMatch(/calibration rows judge too, as no floor was calibrated on them/);
+    expect(first.out).not.toContain("gate number");
+    expect(first.err).toContain("500 of 500 rollouts admitted");
+    // The log grows, and another margin is tried.
+    await cli.ok(`data import ${cli.file("more.jsonl", lines(...routingWorld(520, 3).slice(500)))}`);
+    const second = await cli.ok(`${words} --epsilon-cost 1`);
+    expect(second).toMatch(/WARNING: this is gate number 2 on these rows, and alpha is not corrected/);
+    const sequence = "--method confidence-sequence --quality-only --propensity-floor 0.4";
+    expect((await cli.run(`${words} ${sequence}`)).out).not.toContain("gate number");
+    expect((await cli.json(`${words} --epsilon-cost 2`))[0]).toMatchObject({ earlier: 3, changed: [0] });
+  });
+
   it("pass with exit 0 and refuse with exit 1, sealed in the book and the same when reached again", async () => {
     const { cli, data, bandit, bc } = await trained();
     await cli.ok("init");

@@ -68,6 +68,8 @@ export async function cutBatch(book: OpenBook, request: CutRequest): Promise<Sea
       ...(feedback === undefined ? {} : { feedback: parseId(feedback, "--feedback") }),
       ...(freshness === "none" ? {} : { freshness }),
       ...{ requireVerdict: request.requireVerdict ?? false, distinct: true as const },
+      // A trainer divides by the probability of the choice alone; foreign logs seldom have the rest.
+      ...(level === "step" ? { propensity: "choice" as const } : {}),
     },
     seed: request.seed ?? 0n,
     onProgress: request.onProgress,

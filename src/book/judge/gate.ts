@@ -62,6 +62,8 @@ export interface GateResult {
   readonly admitted?: AdmittedRollouts | undefined;
   /** Candidates of which the book that keeps the verdict has no record. */
   readonly unrecorded: readonly { readonly id: string; readonly folder: string }[];
+  /** Of each candidate, the share of decisions that differ from the baseline's. */
+  readonly changed: readonly number[];
 }
 
 export async function gateCheckpoints(source: DecisionSource, request: GateRequest): Promise<GateResult> {
@@ -105,7 +107,8 @@ export async function gateCheckpoints(source: DecisionSource, request: GateReque
     await makeSealer(book.store, book.signer).add({ envelope: verdict, blobs: [...beside, verdict] });
   const findings = checkData(judged.rows, discount);
   const unrecorded = book === undefined ? [] : await unrecordedIn(book, candidates);
-  return { verdict, sealed: book !== undefined, judged, findings, admitted, unrecorded };
+  const changed = gated.map((each) => each.changed);
+  return { verdict, sealed: book !== undefined, judged, findings, admitted, unrecorded, changed };
 }
 
 async function unrecordedIn(

@@ -36,7 +36,7 @@ export function sealVerdict(options: {
   return seal(GateVerdict, {
     outcome: best === undefined ? "refuse" : "pass",
     ...(best === undefined ? {} : { passed: revisionOf(candidates[best]!) }),
-    candidates: gated.map((each, i) => ({
+    candidates: gated.map(({ changed: _, ...each }, i) => ({
       revision: revisionOf(candidates[i]!),
       router: routerFacts(setups[i]!),
       ...each,

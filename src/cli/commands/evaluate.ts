@@ -92,12 +92,12 @@ async function run(io: Io, flags: EvaluateFlags): Promise<void> {
     }),
   );
   const { evaluation, admitted, refusal } = found;
+  if (admitted !== undefined && !flags.json) io.err(renderAdmitted(admitted));
   io.out(
     flags.json
       ? jsonLine(evaluationJson(evaluation, found))
       : renderEvaluation(evaluation, found, { verbose: flags.verbose === true }),
   );
-  if (admitted !== undefined && !flags.json) io.err(renderAdmitted(admitted));
   if (evaluation.liveness.warning !== undefined) io.err(`warning: ${evaluation.liveness.warning}\n`);
   // A refusal says it, too.
   if (evaluation.units < FEW_UNITS && refusal === undefined)

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { type Command, Option } from "commander";
 import { given, RollbookError } from "../../base/index.ts";
 import { wrongUsage } from "../../book/decisions/index.ts";
-import { gateCheckpoints } from "../../book/judge/index.ts";
+import { earlierGates, gateCheckpoints } from "../../book/judge/index.ts";
 import { isBook, type OpenBook } from "../../book/open/index.ts";
 import { readAnySpec } from "../../book/train/index.ts";
 import type { GateVerdict } from "../../contract/index.ts";
@@ -124,9 +124,12 @@ async function run(io: Io, flags: GateFlags): Promise<void> {
       { path: flags.out },
       `${flags.out} already exists. Name another --out.`,
     );
-  const { verdict, sealed, judged, findings, admitted, unrecorded } = await withKeeper(io, flags, (keepIn) =>
-    gateCheckpoints(datasetFrom(flags) ?? keepIn!, requestFrom(io, flags, keepIn)),
-  );
+  const found = await withKeeper(io, flags, async (keepIn) => {
+    const result = await gateCheckpoints(datasetFrom(flags) ?? keepIn!, requestFrom(io, flags, keepIn));
+    return { ...result, earlier: keepIn === undefined ? 0 : await earlierGates(keepIn, result.verdict) };
+  });
+  const { verdict, sealed, judged, findings, admitted, unrecorded, changed, earlier } = found;
+  if (admitted !== undefined && !flags.json) io.err(renderAdmitted(admitted));
   for (const { severity, message } of findings) if (severity === "warn") io.err(`warning: ${message}\n`);
   for (const { id, folder } of unrecorded)
     io.err(
@@ -141,10 +144,9 @@ async function run(io: Io, flags: GateFlags): Promise<void> {
     for (const line of servedAsJudged(verdict.record, flags)) io.err(`note: ${line}\n`);
   io.out(
     flags.json
-      ? jsonLine({ verdict: verdict.digest, sealed, ...verdict.record })
-      : renderVerdict(verdict, { sealed, unit: judged.rule.unit, callCosts: judged.callCosts }),
+      ? jsonLine({ verdict: verdict.digest, sealed, changed, earlier, ...verdict.record })
+      : renderVerdict(verdict, { sealed, changed, earlier, ...judged }),
   );
-  if (admitted !== undefined && !flags.json) io.err(renderAdmitted(admitted));
   if (verdict.record.outcome === "refuse") throw refusal(verdict.record);
 }
 

@@ -128,6 +128,8 @@ function remedyOf(ledger: Admitted["ledger"], level: Level): string {
       return " They are of another policy family: name a --target of that family.";
     case "unlabelled":
       return " They have no reward: name late feedback with --feedback, or record rewards.";
+    case "no-propensity":
+      return " Their decisions log no probability of the choice: import it with --map propensity=COLUMN, or record calls through the gateway, which logs it.";
     case "stale":
       return " They are too far behind the target: raise --drift, or use --freshness none.";
     default:

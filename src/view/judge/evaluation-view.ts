@@ -18,7 +18,7 @@ import {
 } from "../../judge/ope/index.ts";
 import { verdictSentence } from "../data/verdict-sentence.ts";
 import { plural, short, table, thousands } from "../format.ts";
-import { CALL_COSTS } from "./gate-view.ts";
+import { CALL_COSTS, judgedText } from "./gate-view.ts";
 
 type EvaluationFacts = Pick<PolicyEvaluation, "judged" | "setup" | "revision" | "kept" | "range">;
 
@@ -115,16 +115,15 @@ export function evaluationJson(evaluation: Evaluation, { judged, setup, revision
 }
 
 function headOf(
-  { rows, units, liveness, certification, findings, chains }: Evaluation,
+  { units, liveness, certification, findings, chains }: Evaluation,
   facts: EvaluationFacts,
 ): string {
   const { judged, setup, revision } = facts;
-  const { train, calibration } = judged.leftOut;
   const floor =
     setup.floor === null ? "none (the policy may not act)" : `${figure(setup.floor)} (${setup.floorFrom})`;
   const known = liveness.floor === null ? "" : `, departs from the table on ${percent(liveness.departs)}`;
   return [
-    `${revision.id} (${short(revision.digest)}), judged by ${plural(rows, "row")} of ${plural(units, judged.rule.unit)}: ${thousands(train)} train and ${thousands(calibration)} calibration rows left out, ${thousands(judged.unlabelled)} unlabelled`,
+    `${revision.id} (${short(revision.digest)}), ${judgedText({ ...judged, units })}`,
     ...(judged.callCosts ? [CALL_COSTS] : []),
     ...(chains === undefined ? [] : [chainLine(chains)]),
     `router: floor ${floor}, exploration ${figure(setup.exploration)}, table ${short(setup.table.digest)}`,

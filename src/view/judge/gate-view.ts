@@ -1,29 +1,31 @@
 /** How a gate's verdict looks on a terminal. */
+import type { PolicyEvaluation } from "../../book/judge/index.ts";
 import type { GateVerdict, Sealed } from "../../contract/index.ts";
 import { judgeShareOf, smallLogRemedy } from "../../judge/ope/index.ts";
 import { plural, short, table, thousands } from "../format.ts";
 
 export function renderVerdict(
   { record, digest }: Sealed<GateVerdict>,
-  { sealed, unit, callCosts }: { sealed: boolean; unit: string; callCosts: boolean },
+  { sealed, changed, earlier, ...judged }: VerdictFacts,
 ): string {
   const { data, rule, baseline, candidates, outcome, passed } = record;
   const against =
     baseline.revision?.id ?? (baseline.kind === "static" ? "the static table" : "the log's policy");
+  const passedAt = candidates.findIndex(({ revision }) => revision.digest === passed?.digest);
   const checks = candidates.flatMap((each) =>
     each.checks.map((check) => ({ id: each.revision.id, ...check })),
   );
   return [
-    `${plural(data.rows, "row")} of ${plural(data.units, unit)} judge; ${thousands(data.leftOut.train)} train and ${thousands(data.leftOut.calibration)} calibration rows left out, ${thousands(data.unlabelled)} unlabelled`,
+    judgedText({ ...judged, units: data.units }),
     ...(rule.total === undefined ? [] : [totalText(rule.total)]),
-    ...(callCosts ? [CALL_COSTS] : []),
+    ...(judged.callCosts ? [CALL_COSTS] : []),
     `against ${against}, ${rule.method}, alpha ${rule.alpha} over ${plural(rule.tried, "candidate")} (${rule.correction}: ${figure(rule.perCandidate)} each)`,
     ...(rule.discount === undefined
       ? []
       : [`whole chains: values are returns of an episode, discounted by ${rule.discount}`]),
     ...candidates.map(
-      ({ revision, router, live, support }) =>
-        `${revision.id}: floor ${router.floor ?? "none"}, decides ${figure(100 * live)} % of rows; effective sample size ${figure(support.effectiveSize)}, largest weight ${figure(support.largestWeight)}, mean weight ${figure(support.meanWeight)}`,
+      ({ revision, router, live, support }, i) =>
+        `${revision.id}: floor ${router.floor ?? "none"}, decides ${figure(100 * live)} % of rows, ${changeText(changed[i]!)}; effective sample size ${figure(support.effectiveSize)}, largest weight ${figure(support.largestWeight)}, mean weight ${figure(support.meanWeight)}`,
     ),
     ...(checks.length === 0 ? [] : [checkTable(checks)]),
     // Where none passes, the reasons stand in the error that follows.
@@ -32,10 +34,58 @@ export function renderVerdict(
       : candidates.flatMap(({ revision, reasons }) =>
           reasons.map((reason) => `  ${revision.id}: ${reason}`),
         )),
-    outcome === "pass" ? `PASS: ${passed!.id}` : "REFUSE",
+    ...repeatText(earlier, rule.method),
+    outcome === "pass"
+      ? `PASS: ${passed!.id}, which ${changeText(changed[passedAt]!)} of ${against}`
+      : "REFUSE",
     `verdict ${short(digest)}${sealed ? ", sealed in the book" : ""}`,
     "",
   ].join("\n");
+}
+
+interface VerdictFacts extends JudgedFacts {
+  readonly sealed: boolean;
+  /** Of each candidate, the share of decisions that differ from the baseline's. */
+  readonly changed: readonly number[];
+  /** Gates that looked at these rows before. */
+  readonly earlier: number;
+}
+
+type JudgedFacts = Pick<PolicyEvaluation["judged"], "rows" | "rule" | "leftOut" | "unlabelled" | "callCosts">;
+
+/** Which rows judge, and why the others do not. */
+export function judgedText({
+  rows,
+  rule,
+  leftOut,
+  unlabelled,
+  units,
+}: JudgedFacts & { units: number }): string {
+  const { train, calibration } = leftOut;
+  const left = [
+    `${thousands(train)} that trained the policy`,
+    ...(calibration === 0 ? [] : [`${thousands(calibration)} that set its floor`]),
+    ...(unlabelled === 0 ? [] : [`${thousands(unlabelled)} without a reward`]),
+  ];
+  // The rule of the split says which rows would have calibrated a floor.
+  const uncalibrated = calibration === 0 && train > 0 && rule.shares[1] > 0;
+  const note = uncalibrated ? "; calibration rows judge too, as no floor was calibrated on them" : "";
+  return `judged by ${plural(rows.length, "row")} of ${plural(units, rule.unit)}; left out: ${left.join(", ")}${note}`;
+}
+
+function changeText(share: number): string {
+  return share < ROUNDING ? "changes no decision" : `changes ${figure(100 * share)} % of the decisions`;
+}
+
+/** What is nearer to 0 is rounding. */
+const ROUNDING = 1e-9;
+
+/** One look is what alpha promises, unless the bound holds for any number of them. */
+function repeatText(earlier: number, method: GateVerdict["rule"]["method"]): string[] {
+  if (earlier === 0 || method === "confidence-sequence") return [];
+  return [
+    `WARNING: this is gate number ${earlier + 1} on these rows, and alpha is not corrected for the earlier ones. Use --method confidence-sequence for repeated gates, or count every policy in --candidates-tried`,
+  ];
 }
 
 export const CALL_COSTS = "cost is that of the recorded calls, in US dollars";
@@ -48,9 +98,11 @@ export function refusalText({ candidates, data, split }: GateVerdict): string {
   const told = [...sharedBy].map(([reason, ids]) => `${ids.join(", ")}: ${reason.replace(/\.$/, "")}`);
   const units = Math.min(...candidates.map(({ checks }) => unitsToProve(checks, data.units)));
   const share = judgeShareOf(split.shares, { isCalibrated: data.leftOut.calibration > 0 });
-  const unproven = `The difference is within its margin, but ${plural(data.units, "unit")} are too few to prove it. ${smallLogRemedy({ judging: units, judgeShare: share, unit: split.unit })}, or allow a larger margin.`;
+  const unproven = `The estimated difference is inside the margin, but its bound over ${plural(data.units, split.unit)} is not. To prove this difference at this margin: ${lowerFirst(smallLogRemedy({ judging: units, judgeShare: share, unit: split.unit }))}. Or allow a larger margin.`;
   return `${told.join("; ")}.${units > MOST_UNITS ? "" : ` ${unproven}`}`;
 }
+
+const lowerFirst = (text: string) => `${text[0]!.toLowerCase()}${text.slice(1)}`;
 
 /** More units than this are no advice. */
 const MOST_UNITS = 1e6;
