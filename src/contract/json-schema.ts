@@ -1,6 +1,6 @@
 /** Record kinds as JSON Schema 2020-12, in wire form (u64 as decimal strings), for readers in other languages.
  *  It says shapes, patterns and bounds; digests, canonical form and the rules between fields are checked by code only. */
-import { z } from "zod";
+import * as z from "zod";
 import type { RecordType } from "./codec/index.ts";
 import { RECORD_TYPES } from "./records.ts";
 import { ROUTING_ROW, RolloutDraft } from "./rollout/index.ts";

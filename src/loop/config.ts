@@ -1,7 +1,7 @@
 /** The configuration of a training loop: a YAML file, read strictly, so that a misspelt key is an error.
  *  In: text and the folder that its paths are relative to. Out: a checked configuration. Reads no other file. */
 import { isAbsolute, join } from "node:path";
-import { z } from "zod";
+import * as z from "zod";
 import { asSentence, type Digest, digestJson, parseId, RollbookError } from "../base/index.ts";
 import { ENGINES } from "../book/sim/index.ts";
 import { BEHAVIOURS, DIFFICULTIES } from "../collect/sim/index.ts";

@@ -1,5 +1,5 @@
 /** Which learners a configuration asks for. */
-import { z } from "zod";
+import * as z from "zod";
 import { given } from "../base/index.ts";
 import { type Learner, readSpec, readValueSpec } from "../book/train/index.ts";
 

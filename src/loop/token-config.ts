@@ -1,5 +1,5 @@
 /** What a configuration says of a loop that trains a language model on tokens. */
-import { z } from "zod";
+import * as z from "zod";
 
 const path = z.string().min(1).max(4096);
 const positive = z.number().int().min(1);

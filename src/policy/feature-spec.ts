@@ -1,6 +1,6 @@
 /** What a policy sees of a question, declared: the spec, its digest, and the place of every feature in the vector.
  *  Two policies with one digest read the same numbers; a checkpoint names the digest it was trained on. */
-import { z } from "zod";
+import * as z from "zod";
 import { asSentence, type Digest, digestJson, isObject, RollbookError } from "../base/index.ts";
 import { configProblem } from "../contract/index.ts";
 

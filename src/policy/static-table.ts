@@ -1,6 +1,6 @@
 /** The static table: rules a person writes, in YAML. It is the fallback below the confidence floor, and the baseline
  *  a learned policy has to beat. A typo is refused at load, never ignored. */
-import { z } from "zod";
+import * as z from "zod";
 import { asSentence, type Digest, digestJson, type Json, nearestName, RollbookError } from "../base/index.ts";
 import { configProblem } from "../contract/index.ts";
 import type { DecisionCandidate, DecisionContext } from "./decision.ts";

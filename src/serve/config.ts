@@ -1,6 +1,6 @@
 /** The `router:` configuration: read strictly, so that a typo is refused and never ignored.
  *  In: what the file says, and the environment. Out: a checked configuration. Opens no file: `openRouter` does. */
-import { z } from "zod";
+import * as z from "zod";
 import { asSentence, given, isObject, parseId, RollbookError } from "../base/index.ts";
 import { configProblem } from "../contract/index.ts";
 import { type Constraints, readYaml } from "../policy/index.ts";

@@ -1,6 +1,6 @@
 /** The gateway's configuration: a YAML file, read strictly, so that a typo is refused and never ignored.
  *  In: text and environment. Out: a checked configuration. Keys stand in the environment only; the file names them. */
-import { z } from "zod";
+import * as z from "zod";
 import { asSentence, type Digest, parseId, RollbookError } from "../../base/index.ts";
 import { configProblem } from "../../contract/index.ts";
 import { readYaml } from "../../policy/index.ts";

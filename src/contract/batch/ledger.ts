@@ -1,5 +1,5 @@
 /** What did not reach a batch, and why. Considered = batched + excluded, for artifacts, streams, samples and tokens. */
-import { z } from "zod";
+import * as z from "zod";
 import { count, defineRecord, digest, finite, type RecordOf, refuse, text } from "../codec/index.ts";
 
 const exclusionReason = z.enum([

@@ -1,5 +1,5 @@
 /** Which revisions a batch's samples came from, and which one it is meant to improve. */
-import { z } from "zod";
+import * as z from "zod";
 import { compareUtf8 } from "../../base/index.ts";
 import { defineRecord, digest, id, type RecordOf, refuse, type Sealed, seal, u64 } from "../codec/index.ts";
 import { type PolicyRevision, revisionDrift, revisionKey, standsBefore } from "../policy/index.ts";

@@ -1,5 +1,5 @@
 /** A sealed set of artifacts and of the records that decide what becomes of them. A batch is a function of it. */
-import { z } from "zod";
+import * as z from "zod";
 import type { Digest } from "../../base/index.ts";
 import { defineRecord, digest, type RecordOf, refuse, type Sealed, seal } from "../codec/index.ts";
 

@@ -1,6 +1,6 @@
 /** The commit mark of a replay store: which segments it has, what their arrays hash to, who wrote them.
  *  Kept as `manifest.json` in the store, not as a blob of a book. */
-import { z } from "zod";
+import * as z from "zod";
 import { count, defineRecord, digest, finite, id, type RecordOf, text, timeMs } from "../codec/index.ts";
 
 const name = z.string().max(256);

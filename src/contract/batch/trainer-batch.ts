@@ -1,6 +1,6 @@
 /** A trainer batch: rows cut from a sealed manifest, in an order fixed by the seed, with lineage and ledger.
  *  The batch record is small; rows and their columns live in shards, so a batch of any size is read in bounded memory. */
-import { z } from "zod";
+import * as z from "zod";
 import { type Digest, digestJson } from "../../base/index.ts";
 import {
   columnRef,

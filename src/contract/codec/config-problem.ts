@@ -1,6 +1,6 @@
 /** Says what is wrong with a configuration, in words. In: a schema, the issues it found, the value. Out: one sentence
  *  without a full stop. An unknown key comes first, with the nearest name: a key that is missing is often misspelt. */
-import { z } from "zod";
+import * as z from "zod";
 import { nearestName } from "../../base/index.ts";
 
 export function configProblem(

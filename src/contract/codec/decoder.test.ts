@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { z } from "zod";
+import * as z from "zod";
 import { anyJson } from "../../../test/support/arbitraries.ts";
 import { d, exampleWire } from "../../../test/support/examples.ts";
 import { draftWire, stepWire } from "../../../test/support/shelf.ts";

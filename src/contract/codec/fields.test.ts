@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { z } from "zod";
+import * as z from "zod";
 import { anyId, anyJson, anyU64 } from "../../../test/support/arbitraries.ts";
 import { refusalOf } from "../../../test/support/refusal-of.ts";
 import { canonicalize } from "../../base/canonical-json.ts";

@@ -1,6 +1,6 @@
 /** The small schemas that records are made of. Wire form in, typed form out; `encodeWire` goes back.
  *  u64 is a bigint inside and a decimal string outside, because JSON numbers end at 2^53. */
-import { z } from "zod";
+import * as z from "zod";
 import {
   columnTag,
   DIGEST_PATTERN,

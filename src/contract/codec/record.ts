@@ -1,6 +1,6 @@
 /** Records: versioned, canonical, named by their digest.
  *  A record's kind is its `schema` string, which is also the domain tag of its digest. */
-import { z } from "zod";
+import * as z from "zod";
 import {
   canonicalize,
   type Digest,

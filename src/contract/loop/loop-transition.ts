@@ -1,7 +1,7 @@
 /** The records of a training loop. A transition says what a window reached and by which contents; its envelope says when,
  *  and where the sealed records are. A transition holds no time, no process and no digest that depends on one, so a run
  *  that was killed and resumed seals the same transitions as one that was not. */
-import { z } from "zod";
+import * as z from "zod";
 import { compareUtf8 } from "../../base/index.ts";
 import {
   count,

@@ -1,6 +1,6 @@
 /** A run pack: everything that a result rests on, in one folder, with the facts that repeat it. The record lists every
  *  other file of the folder by its SHA-256. */
-import { z } from "zod";
+import * as z from "zod";
 import { compareUtf8 } from "../../base/index.ts";
 import { count, defineRecord, digest, id, type RecordOf, refuse, text, timeMs } from "../codec/index.ts";
 import { publicKey } from "../trust/index.ts";

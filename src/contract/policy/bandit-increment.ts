@@ -1,6 +1,6 @@
 /** What bandits sum over decisions, sealed in increments: the state of a bandit is the sum of increments that share no
  *  decision. Two processes that count the same decisions write the same bytes; whatever overlaps is counted once. */
-import { z } from "zod";
+import * as z from "zod";
 import {
   columnRef,
   columnReference,

@@ -1,5 +1,5 @@
 /** A confidence floor with what it promises: the expected loss of a policy's departures from its table, at most alpha. */
-import { z } from "zod";
+import * as z from "zod";
 import {
   count,
   defineRecord,

@@ -1,5 +1,5 @@
 /** What a gate decided about candidate policies, with everything needed to decide it again. */
-import { z } from "zod";
+import * as z from "zod";
 import {
   count,
   defineRecord,

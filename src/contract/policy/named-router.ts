@@ -1,6 +1,6 @@
 /** A router that rollouts name when they are opened: everything that its choices follow from. A gateway that holds the
  *  same book serves it, whichever process trained it. */
-import { z } from "zod";
+import * as z from "zod";
 import { defineRecord, digest, finite, id, json, probability, type RecordOf, u64 } from "../codec/index.ts";
 import { revisionKey } from "./policy-revision.ts";
 

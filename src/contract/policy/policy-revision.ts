@@ -1,5 +1,5 @@
 /** A policy at one point of its life: who it is, what its weights hash to, where it came from. */
-import { z } from "zod";
+import * as z from "zod";
 import { type Digest, digestJson, type Id, parseId } from "../../base/index.ts";
 import {
   count,

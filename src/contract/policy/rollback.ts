@@ -1,5 +1,5 @@
 /** A router that was taken back because its outcomes were worse than those of the one before, with the evidence. */
-import { z } from "zod";
+import * as z from "zod";
 import {
   columnRef,
   columnReference,

@@ -1,5 +1,5 @@
 /** How rows are divided into train, calibration and judge, so that anyone can divide them again. */
-import { z } from "zod";
+import * as z from "zod";
 import { probability, text } from "../codec/index.ts";
 
 export const splitPart = z.enum(["train", "calibration", "judge"]);

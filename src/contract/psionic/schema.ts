@@ -1,6 +1,6 @@
 /** The psionic-v1 records as its JSON spells them. u64 is a bigint here; every f32 is a double that holds one exactly.
  *  Refuses what its digest cannot tell apart (`|`, `@` and control characters in a name) and what f32 cannot hold. */
-import { z } from "zod";
+import * as z from "zod";
 import { id } from "../codec/index.ts";
 
 const MAX_U64 = 0xffff_ffff_ffff_ffffn;

@@ -1,5 +1,5 @@
 /** What a worker was asked to run. An artifact that names an assignment must fit it, end to end. */
-import { z } from "zod";
+import * as z from "zod";
 import { type Digest, digestJson } from "../../base/index.ts";
 import { count, defineRecord, digest, id, type RecordOf, refuse, u64 } from "../codec/index.ts";
 import { environmentKey } from "../task/index.ts";

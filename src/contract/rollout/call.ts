@@ -1,6 +1,6 @@
 /** One model call as it crossed the wire, and the messages it carried.
  *  Messages are blobs of their own, so a history resent with every turn is stored once. Measured times are in the envelope. */
-import { z } from "zod";
+import * as z from "zod";
 import { canonicalize, type Digest, digestBytes, digestJson, type Json } from "../../base/index.ts";
 import {
   count,

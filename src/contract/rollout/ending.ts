@@ -1,5 +1,5 @@
 /** How a rollout ended, and who is to blame if it failed. Truncation is not termination. */
-import { z } from "zod";
+import * as z from "zod";
 import { text } from "../codec/index.ts";
 
 export const failureOwner = z.enum(["agent", "task", "provider", "sandbox", "infrastructure"]);

@@ -1,5 +1,5 @@
 /** An outcome that arrives after the rollout was sealed. It adds a record; it never edits one. */
-import { z } from "zod";
+import * as z from "zod";
 import { count, defineRecord, digest, finite, id, type RecordOf, text, timeMs } from "../codec/index.ts";
 
 export const Feedback = defineRecord({

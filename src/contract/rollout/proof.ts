@@ -1,5 +1,5 @@
 /** What an envelope offers as evidence. Each kind says how it is checked; nothing is believed for being there. */
-import { z } from "zod";
+import * as z from "zod";
 import { type Digest, digestJson } from "../../base/index.ts";
 import { digest, text } from "../codec/index.ts";
 

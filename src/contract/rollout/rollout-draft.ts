@@ -1,6 +1,6 @@
 /** From numbers in hand to sealed records: the one way an artifact comes to be.
  *  In: a draft (or its JSON, `rollbook.rollout.v1`). Out: content, envelope and every blob they refer to. Pure. */
-import { z } from "zod";
+import * as z from "zod";
 import {
   bytesOf,
   type Column,

@@ -1,7 +1,7 @@
 /** How a rollout came to be: what was opened, called, graded and closed, one record per event. A recorder journals them
  *  while the rollout is open, and puts them into the book with the artifact: a later one knows from them which calls
  *  became which, and whether the sealing was cut short. They prove nothing. */
-import { z } from "zod";
+import * as z from "zod";
 import {
   columnRef,
   columnReference,

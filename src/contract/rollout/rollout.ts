@@ -1,6 +1,6 @@
 /** The rollout artifact in two records. Content is what happened and is the same for every worker; the envelope
  *  is who ran it, when, and what proves it. Batches, replay and training bind content only. */
-import { z } from "zod";
+import * as z from "zod";
 import { type Digest, digestJson } from "../../base/index.ts";
 import {
   count,

@@ -1,6 +1,6 @@
 /** A line of a routing dataset: one decision with its outcome. It is exchanged in files and never sealed; `convert/` reads and
  *  writes it. This is its shape for readers in other languages; rules between fields are checked where it is read. */
-import { z } from "zod";
+import * as z from "zod";
 
 const terms = z
   .record(z.string(), z.object({ value: z.number(), weight: z.number() }))

@@ -1,6 +1,6 @@
 /** A stream: the choices of one policy family in one rollout, token by token or step by step.
  *  Token streams keep their numbers in columns; mask 1 marks a token the policy sampled, 0 a token it only read. */
-import { z } from "zod";
+import * as z from "zod";
 import { type ColumnOf, firstNonFinite } from "../../base/index.ts";
 import {
   columnRef,

@@ -1,5 +1,5 @@
 /** Where a rollout happens: the key `ref@version`, and the package behind it. */
-import { z } from "zod";
+import * as z from "zod";
 import { idFault } from "../../base/index.ts";
 import { count, defineRecord, digest, id, json, type RecordOf, refuse, text } from "../codec/index.ts";
 

@@ -1,5 +1,5 @@
 /** What an agent is asked to do. Its digest is its identity: two tasks with one id and two digests are two tasks. */
-import { z } from "zod";
+import * as z from "zod";
 import { dataSource, defineRecord, id, json, jsonObject, type RecordOf, text } from "../codec/index.ts";
 import { environmentKey } from "./environment.ts";
 

@@ -1,7 +1,7 @@
 /** Ed25519 signatures over sealed records. One signature covers many subjects, because verifying one costs as
  *  much as hashing 200 KB: a group commit signs once. Further signers (validators) add attestations of their own. */
 import { type KeyObject, verify } from "node:crypto";
-import { z } from "zod";
+import * as z from "zod";
 import { canonicalize, type Digest } from "../../base/index.ts";
 import { defineRecord, digest, type RecordOf, refuse } from "../codec/index.ts";
 import { keyOf, type PublicKey, publicKey, signature } from "./keys.ts";

@@ -2,7 +2,7 @@
  *  that a pack is gone, was cut short or rewritten, or that the whole book was put back to an earlier state.
  *  A head names the packs that are new or have grown since the heads before it; their hashes cover every entry. */
 import { verify } from "node:crypto";
-import { z } from "zod";
+import * as z from "zod";
 import { canonicalize } from "../../base/index.ts";
 import { count, defineRecord, digest, type RecordOf, refuse, type Sealed, timeMs } from "../codec/index.ts";
 import { keyOf, publicKey, signature } from "./keys.ts";

@@ -1,6 +1,6 @@
 /** Ed25519 keys by their short names, and signatures in text. Says nothing about trust. */
 import { createPublicKey, type KeyObject } from "node:crypto";
-import { z } from "zod";
+import * as z from "zod";
 
 /** `ed25519:` and the base64url of the 32 key bytes: short enough to be its own name. */
 export type PublicKey = `ed25519:${string}`;

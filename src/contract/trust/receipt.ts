@@ -1,5 +1,5 @@
 /** The answer to a submission: what was decided, by which measurements. Refusing is an answer, not an error. */
-import { z } from "zod";
+import * as z from "zod";
 import { defineRecord, digest, finite, id, type RecordOf, text, timeMs } from "../codec/index.ts";
 
 /** `stored`: kept, freshness not judged. `unknown`: judged, but it could not be measured. */

@@ -1,5 +1,5 @@
 /** A validator's judgement of one rollout, and the release of a quarantined one. Verdicts gate batches. */
-import { z } from "zod";
+import * as z from "zod";
 import { defineRecord, digest, id, json, type RecordOf, refuse, text, timeMs } from "../codec/index.ts";
 
 export const FULL_WEIGHT_BPS = 10_000;

@@ -1,6 +1,6 @@
 /** The records of ATIF (Agent Trajectory Interchange Format), as far as Rollbook reads and writes them: the types that it
  *  writes, and the schema of what it reads. No behaviour. */
-import { z } from "zod";
+import * as z from "zod";
 import type { Json } from "../../base/index.ts";
 
 export const ATIF_VERSION = "ATIF-v1.7";

@@ -1,6 +1,6 @@
 /** What a trace format has no field for and its free-form part carries: everything sealed but messages, ids, masks,
  *  log-probabilities and scores, which have fields of their own. With it a trace that comes back is the same rollout. */
-import { z } from "zod";
+import * as z from "zod";
 import { type Digest, isObject, type Json, RollbookError } from "../../base/index.ts";
 import { Call, encodeWire, RolloutContent } from "../../contract/index.ts";
 import type { HandedRollout, HandoverBatch } from "../handover/index.ts";

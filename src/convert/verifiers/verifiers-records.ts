@@ -1,6 +1,6 @@
 /** The records of verifiers v1 (`traces.jsonl`), as far as Rollbook reads and writes them: the types that it writes, and the
  *  schemas of what it reads. No behaviour. */
-import { z } from "zod";
+import * as z from "zod";
 import type { Json } from "../../base/index.ts";
 
 export const TRACE_VERSION = 1;

@@ -1,7 +1,7 @@
 /** A benchmark suite: which tasks, which models, which arms, how often. A YAML file, read strictly.
  *  In: text and the folder that its paths are relative to. Out: a checked suite with its digest. Reads no other file. */
 import { isAbsolute, join } from "node:path";
-import { z } from "zod";
+import * as z from "zod";
 import { asSentence, type Digest, digestJson, RollbookError } from "../../base/index.ts";
 import { BEHAVIOURS, DIFFICULTIES, FAMILIES } from "../../collect/sim/index.ts";
 import { configProblem } from "../../contract/index.ts";

@@ -1,5 +1,5 @@
 /** Every setting of a training run with slime, with its default and bounds. Declarations only. */
-import { z } from "zod";
+import * as z from "zod";
 
 const path = z.string().min(1).max(4096);
 const name = z.string().regex(/^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$/, "is not a name");

@@ -1,5 +1,5 @@
 /** What clients may say about rollouts, strictly: a typo is refused, not ignored. */
-import { z } from "zod";
+import * as z from "zod";
 import type { Json } from "../../../base/index.ts";
 import {
   count,

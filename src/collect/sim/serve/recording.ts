@@ -1,6 +1,6 @@
 /** The description of a file of recorded answers: which column holds what, and what models cost. In: YAML. Out: the checked
  *  description; a typo is refused. Reads no file. */
-import { z } from "zod";
+import * as z from "zod";
 import { asSentence, RollbookError } from "../../../base/index.ts";
 import { readDeclaration } from "../world/index.ts";
 

@@ -1,7 +1,7 @@
 /** Simulated models, declared: how often each solves which tasks, what it costs and how long it takes.
  *  In: YAML, or nothing for the built-in five. Out: checked declarations. They are the whole truth about the models: every
  *  outcome and every expected value follows from them and from the proofs of the tasks. Runs nothing. */
-import { z } from "zod";
+import * as z from "zod";
 import { asSentence, type Digest, digestJson, RollbookError } from "../../../base/index.ts";
 import { readDeclaration } from "./read-declaration.ts";
 
