@@ -8,8 +8,8 @@ import { DeleteObjectsCommand, ListObjectsV2Command, PutObjectCommand, S3Client 
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import * as s3Server from "../scripts/setup/s3-server.mjs";
 import { systemClock } from "../src/base/index.ts";
-import { describeBlobStore } from "../src/store/blob/blob-store.contract.ts";
 import { type Book, checkOut, openBook, tryLock } from "../src/store/index.ts";
+import { describeBlobStore } from "./contracts/blob-store.ts";
 import { Cli } from "./support/cli.ts";
 import { describeNeeding } from "./support/needs.ts";
 import { type S3Server, startS3 } from "./support/s3-server.ts";

@@ -3,8 +3,8 @@ import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSyn
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { describeBlobStore } from "../../test/contracts/blob-store.ts";
 import { type Digest, systemClock } from "../base/index.ts";
-import { describeBlobStore } from "./blob/blob-store.contract.ts";
 import { openBook } from "./book.ts";
 import { openCatalog } from "./catalog/index.ts";
 

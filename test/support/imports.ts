@@ -74,11 +74,11 @@ const BEHIND_THE_DOOR: readonly string[] = ["book", "view", "loop"];
 
 export type Sources = ReadonlyMap<string, string>;
 
-/** Every module of src/ that ships: tests and contract suites do not. */
+/** Every module of src/ that ships: tests do not. */
 export function readSources(root: string): Sources {
   const paths = readdirSync(root, { recursive: true, encoding: "utf8" })
     .map((path) => path.replaceAll("\\", "/"))
-    .filter((path) => path.endsWith(".ts") && !/\.(test|contract)\.ts$/.test(path));
+    .filter((path) => path.endsWith(".ts") && !path.endsWith(".test.ts"));
   return new Map(paths.sort().map((path) => [path, readFileSync(`${root}/${path}`, "utf8")]));
 }
 

@@ -1,5 +1,5 @@
 /** The work queue: who works on what, and who may say that it is done.
- *  One interface for every driver (SQLite here, JetStream elsewhere); `queue.contract.ts` is the suite they all pass.
+ *  One interface for every driver (SQLite here, JetStream elsewhere); `test/contracts/queue.ts` is the suite they all pass.
  *  An item is claimed by one worker at a time; a claim that is not kept alive expires and the item goes to another.
  *  The fencing token of a claim is greater than that of every earlier claim of the item, so a worker that slept
  *  through its time to live cannot complete what is no longer its own. Keeps no rollouts: results are digests. */

@@ -2,11 +2,11 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, describe, expect, it } from "vitest";
+import { describeQueue } from "../../../test/contracts/queue.ts";
 import { claimInProcess } from "../../../test/support/claim-in-process.ts";
 import { manualClock, systemClock } from "../../base/clock.ts";
 import { digestJson } from "../../base/digest.ts";
 import { openSqlite } from "../../store/disk/sqlite.ts";
-import { describeQueue } from "./queue.contract.ts";
 import { openSqliteQueue } from "./sqlite-queue.ts";
 
 const directory = mkdtempSync(join(tmpdir(), "rollbook-queue-"));

@@ -1,4 +1,4 @@
-import { describeBlobStore } from "./blob-store.contract.ts";
+import { describeBlobStore } from "../../../test/contracts/blob-store.ts";
 import { memoryStore } from "./memory-store.ts";
 
 describeBlobStore("the memory store", async () => ({ open: async () => memoryStore(), persistent: false }));

@@ -1,6 +1,7 @@
 import fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import * as natsServer from "../../../../scripts/setup/nats-server.mjs";
+import { anySteps, describeQueue, live } from "../../../../test/contracts/queue.ts";
 import { claimInProcess } from "../../../../test/support/claim-in-process.ts";
 import { startCuttingProxy } from "../../../../test/support/cutting-proxy.ts";
 import { type NatsServers, startNats } from "../../../../test/support/nats-server.ts";
@@ -9,7 +10,6 @@ import { rejectionOf } from "../../../../test/support/refusal-of.ts";
 import { manualClock, systemClock } from "../../../base/clock.ts";
 import { digestJson } from "../../../base/digest.ts";
 import { openNatsQueue } from "../open-nats-queue.ts";
-import { anySteps, describeQueue, live } from "../queue.contract.ts";
 import type { SettledItem, WorkQueue } from "../queue.ts";
 
 const ids = (count: number) => Array.from({ length: count }, (_, i) => ({ id: `i${i}`, payload: i }));

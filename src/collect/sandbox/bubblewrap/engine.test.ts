@@ -1,7 +1,7 @@
 import { spawnSync } from "node:child_process";
 import * as requirement from "../../../../scripts/setup/sandbox.mjs";
+import { sandboxContract } from "../../../../test/contracts/sandbox.ts";
 import { describeNeeding } from "../../../../test/support/needs.ts";
-import { sandboxContract } from "../sandbox.contract.ts";
 import { openBubblewrap } from "./engine.ts";
 
 await describeNeeding(requirement, "where bubblewrap is installed", () => {

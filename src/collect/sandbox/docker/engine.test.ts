@@ -1,6 +1,7 @@
 import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import * as requirement from "../../../../scripts/setup/sandbox-docker.mjs";
+import { sandboxContract } from "../../../../test/contracts/sandbox.ts";
 import { abandonSandbox, untilRunning } from "../../../../test/support/abandon.ts";
 import { describeNeeding } from "../../../../test/support/needs.ts";
 import {
@@ -9,7 +10,6 @@ import {
   startPrivateDaemon,
 } from "../../../../test/support/private-daemon.ts";
 import { openPool } from "../pool.ts";
-import { sandboxContract } from "../sandbox.contract.ts";
 import { DockerClient } from "./client.ts";
 import { DEFAULT_IMAGE, openDocker } from "./engine.ts";
 import { importImage } from "./image.ts";

@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
+import { sandboxContract } from "../../../../test/contracts/sandbox.ts";
 import { openPool } from "../pool.ts";
-import { sandboxContract } from "../sandbox.contract.ts";
 import { openQuickjs } from "./engine.ts";
 
 sandboxContract("QuickJS", {

@@ -1,13 +1,19 @@
 /** The contract every engine keeps: the same results for the same programs, and every attack it claims to cover
  *  held. One suite; an engine's test names the engine and how to open it. */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { untilRunning } from "../../../test/support/abandon.ts";
-import { attacksFor } from "../../../test/support/sandbox-attacks/catalogue.ts";
-import { openPool } from "./pool.ts";
-import type { Attack } from "./probe/attack.ts";
-import { faultOf, probe } from "./probe/probe.ts";
-import { openWitness, type Witness } from "./probe/witness.ts";
-import { type Program, type Sandbox, type SandboxEngine, type Threat, textOf } from "./sandbox.ts";
+import { openPool } from "../../src/collect/sandbox/pool.ts";
+import type { Attack } from "../../src/collect/sandbox/probe/attack.ts";
+import { faultOf, probe } from "../../src/collect/sandbox/probe/probe.ts";
+import { openWitness, type Witness } from "../../src/collect/sandbox/probe/witness.ts";
+import {
+  type Program,
+  type Sandbox,
+  type SandboxEngine,
+  type Threat,
+  textOf,
+} from "../../src/collect/sandbox/sandbox.ts";
+import { untilRunning } from "../support/abandon.ts";
+import { attacksFor } from "../support/sandbox-attacks/catalogue.ts";
 
 export interface ContractOptions {
   open(): Promise<SandboxEngine>;

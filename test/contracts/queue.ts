@@ -1,10 +1,15 @@
 /** What every WorkQueue promises; each driver's test runs it. Time stands still until the test moves it. */
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { rejectionOf } from "../../../test/support/refusal-of.ts";
-import { type Clock, manualClock } from "../../base/clock.ts";
-import { type Digest, digestJson } from "../../base/digest.ts";
-import { type Claim, MAX_PAYLOAD_BYTES, type QueueItem, type WorkQueue } from "./queue.ts";
+import { type Clock, manualClock } from "../../src/base/clock.ts";
+import { type Digest, digestJson } from "../../src/base/digest.ts";
+import {
+  type Claim,
+  MAX_PAYLOAD_BYTES,
+  type QueueItem,
+  type WorkQueue,
+} from "../../src/collect/queue/queue.ts";
+import { rejectionOf } from "../support/refusal-of.ts";
 
 /** Opens an empty queue whose claims live 20 s. */
 export type OpenQueue = (clock: Clock) => Promise<WorkQueue>;

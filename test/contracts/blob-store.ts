@@ -1,9 +1,9 @@
 /** What every BlobStore promises; each driver's test runs it. */
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { type Digest, digestBytes } from "../../base/index.ts";
-import { LARGE_BYTES } from "../pack/pack-format.ts";
-import type { BlobStore, ScanItem } from "./blob-store.ts";
+import { type Digest, digestBytes } from "../../src/base/index.ts";
+import type { BlobStore, ScanItem } from "../../src/store/blob/blob-store.ts";
+import { LARGE_BYTES } from "../../src/store/pack/pack-format.ts";
 
 export interface StoreFixture {
   open(): Promise<BlobStore>;
