@@ -4,11 +4,21 @@ import type { Checkpoint, PolicyModel } from "./checkpoint.ts";
 import type { DecisionPolicy } from "./decision.ts";
 import { linearPolicy } from "./linear-policy.ts";
 import { mlpPolicy } from "./mlp-policy.ts";
+import { rememberAnswers } from "./remember-answers.ts";
 import { valuePolicy } from "./value/index.ts";
 
 export function policyOf({ model, revision }: Checkpoint): DecisionPolicy {
   const { family, id, digest } = revision.record;
-  return { family, revision: { id, digest }, answer: answerOf(model) };
+  const { spec } = model;
+  const answer = answerOf(model);
+  // A vector follows from the prompt, too, but may be missing once.
+  const readsVector = "embedding" in spec && spec.embedding !== undefined;
+  const names = spec.fields.map(({ name }) => name);
+  return {
+    family,
+    revision: { id, digest },
+    answer: readsVector ? answer : rememberAnswers(answer, names),
+  };
 }
 
 /** The model's answers without a revision: for judging what is not sealed yet. */

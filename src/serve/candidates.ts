@@ -19,7 +19,9 @@ export function declareWith({ candidates: facts }: Pick<RouterConfig, "candidate
     if (all !== undefined) return all;
     all = candidates.map((one) => {
       const features = declared.get(one.id);
-      return features === undefined ? one : { ...one, features: { ...one.features, ...features } };
+      return features === undefined
+        ? one
+        : Object.freeze({ ...one, features: { ...one.features, ...features } });
     });
     if (Object.isFrozen(candidates)) known.set(candidates, Object.freeze(all));
     return all;

@@ -107,36 +107,37 @@ export function decidedBytes({ decision: { probabilities, shadow } }: DecisionTo
 
 /** Returns where the numbers end. What is unknown is not a number. */
 export function writeDecided(
-  into: Buffer,
+  into: DataView,
   start: number,
   { decision, context, turn, call }: DecisionToLog,
   { frame, more }: DecidedTexts,
 ): number {
   const { probabilities, shadow, monteCarlo } = decision;
   const { messages, tools, stream, requestTokens, maxTokens } = context.fields;
-  into.writeUInt32LE(frame.length, start + AT.frameBytes);
-  into.writeUInt32LE(more.length, start + AT.moreBytes);
-  into.writeUInt32LE(probabilities.length, start + AT.probabilities);
-  into.writeUInt32LE(shadow?.probabilities.length ?? 0, start + AT.shadowProbabilities);
-  into.writeUInt32LE(decision.chosen, start + AT.chosen);
-  into.writeUInt32LE(shadow?.chosen ?? 0, start + AT.shadowChosen);
-  into.writeUInt32LE(turn, start + AT.turn);
-  into.writeUInt32LE(call ?? NO_CALL, start + AT.call);
-  into.writeUInt16LE(REASONS.indexOf(decision.reason), start + AT.reason);
-  into.writeUInt16LE(typeof stream === "boolean" ? 1 + Number(stream) : 0, start + AT.stream);
-  into.writeDoubleLE(decision.confidence ?? Number.NaN, start + AT.confidence);
-  into.writeDoubleLE(monteCarlo?.draws ?? Number.NaN, start + AT.draws);
-  into.writeDoubleLE(monteCarlo?.floor ?? Number.NaN, start + AT.drawFloor);
-  into.writeDoubleLE(numberOf(messages), start + AT.messages);
-  into.writeDoubleLE(numberOf(tools), start + AT.tools);
-  into.writeDoubleLE(numberOf(requestTokens), start + AT.requestTokens);
-  into.writeDoubleLE(numberOf(maxTokens), start + AT.maxTokens);
-  let at = start + FIXED_BYTES;
-  for (let i = 0; i < probabilities.length; i++) at = into.writeDoubleLE(probabilities[i]!, at);
-  if (shadow !== undefined)
-    for (let i = 0; i < shadow.probabilities.length; i++)
-      at = into.writeDoubleLE(shadow.probabilities[i]!, at);
-  return at;
+  into.setUint32(start + AT.frameBytes, frame.length, true);
+  into.setUint32(start + AT.moreBytes, more.length, true);
+  into.setUint32(start + AT.probabilities, probabilities.length, true);
+  into.setUint32(start + AT.shadowProbabilities, shadow?.probabilities.length ?? 0, true);
+  into.setUint32(start + AT.chosen, decision.chosen, true);
+  into.setUint32(start + AT.shadowChosen, shadow?.chosen ?? 0, true);
+  into.setUint32(start + AT.turn, turn, true);
+  into.setUint32(start + AT.call, call ?? NO_CALL, true);
+  into.setUint16(start + AT.reason, REASONS.indexOf(decision.reason), true);
+  into.setUint16(start + AT.stream, typeof stream === "boolean" ? 1 + Number(stream) : 0, true);
+  into.setFloat64(start + AT.confidence, decision.confidence ?? Number.NaN, true);
+  into.setFloat64(start + AT.draws, monteCarlo?.draws ?? Number.NaN, true);
+  into.setFloat64(start + AT.drawFloor, monteCarlo?.floor ?? Number.NaN, true);
+  into.setFloat64(start + AT.messages, numberOf(messages), true);
+  into.setFloat64(start + AT.tools, numberOf(tools), true);
+  into.setFloat64(start + AT.requestTokens, numberOf(requestTokens), true);
+  into.setFloat64(start + AT.maxTokens, numberOf(maxTokens), true);
+  const at = writeList(into, start + FIXED_BYTES, probabilities);
+  return shadow === undefined ? at : writeList(into, at, shadow.probabilities);
+}
+
+function writeList(into: DataView, start: number, values: readonly number[]): number {
+  for (let i = 0; i < values.length; i++) into.setFloat64(start + 8 * i, values[i]!, true);
+  return start + 8 * values.length;
 }
 
 /** `text` gives the next so many bytes of the entry's texts. */

@@ -143,37 +143,56 @@ export function encodeCall(
   for (const chunk of reply) replyBytes += chunk.length;
   let headBytes = HEAD_BYTES;
   for (const each of decided) headBytes += decidedBytes(each);
-  const head = Buffer.allocUnsafe(headBytes);
-  head[AT.version] = VERSION;
-  head[AT.dialect] = DIALECT_CODES[facts.dialect];
-  head[AT.outcome] = OUTCOME_CODES[facts.outcome];
-  head[AT.forms] = (REQUEST_FORM_CODES[parts.requestForm] << 4) | REPLY_FORM_CODES[parts.replyForm];
-  if (facts.isRenamed === true) head[AT.forms]! |= RENAMED;
-  head.writeUInt32LE(facts.status, AT.status);
-  head.writeUInt32LE(facts.index, AT.index);
-  head.writeUInt32LE(rollout.length, AT.rolloutBytes);
-  head.writeUInt32LE(target.length, AT.targetBytes);
-  head.writeUInt32LE(Buffer.byteLength(extra), AT.extraBytes);
-  head.writeUInt32LE(request.length, AT.requestBytes);
-  head.writeUInt32LE(replyBytes, AT.replyBytes);
-  head.writeDoubleLE(facts.startedAtMs, AT.startedAtMs);
-  head.writeDoubleLE(facts.durationMs, AT.durationMs);
-  head.writeDoubleLE(facts.firstByteMs ?? Number.NaN, AT.firstByteMs);
-  head.writeDoubleLE(facts.costUsd ?? Number.NaN, AT.costUsd);
-  head.writeDoubleLE(facts.usage?.promptTokens ?? Number.NaN, AT.promptTokens);
-  head.writeDoubleLE(facts.usage?.completionTokens ?? Number.NaN, AT.completionTokens);
-  head.writeDoubleLE(facts.usage?.cachedTokens ?? Number.NaN, AT.cachedTokens);
-  head.writeUInt32LE(facts.earlier, AT.earlier);
-  head.writeUInt32LE(decided.length, AT.decisions);
-  const all = [head, rollout, target, extra];
+  const { view: head, bytes } = numbersOf(headBytes);
+  head.setUint8(AT.version, VERSION);
+  head.setUint8(AT.dialect, DIALECT_CODES[facts.dialect]);
+  head.setUint8(AT.outcome, OUTCOME_CODES[facts.outcome]);
+  const forms = (REQUEST_FORM_CODES[parts.requestForm] << 4) | REPLY_FORM_CODES[parts.replyForm];
+  head.setUint8(AT.forms, facts.isRenamed === true ? forms | RENAMED : forms);
+  head.setUint32(AT.status, facts.status, true);
+  head.setUint32(AT.index, facts.index, true);
+  head.setUint32(AT.rolloutBytes, rollout.length, true);
+  head.setUint32(AT.targetBytes, target.length, true);
+  head.setUint32(AT.extraBytes, Buffer.byteLength(extra), true);
+  head.setUint32(AT.requestBytes, request.length, true);
+  head.setUint32(AT.replyBytes, replyBytes, true);
+  head.setFloat64(AT.startedAtMs, facts.startedAtMs, true);
+  head.setFloat64(AT.durationMs, facts.durationMs, true);
+  head.setFloat64(AT.firstByteMs, facts.firstByteMs ?? Number.NaN, true);
+  head.setFloat64(AT.costUsd, facts.costUsd ?? Number.NaN, true);
+  head.setFloat64(AT.promptTokens, facts.usage?.promptTokens ?? Number.NaN, true);
+  head.setFloat64(AT.completionTokens, facts.usage?.completionTokens ?? Number.NaN, true);
+  head.setFloat64(AT.cachedTokens, facts.usage?.cachedTokens ?? Number.NaN, true);
+  head.setUint32(AT.earlier, facts.earlier, true);
+  head.setUint32(AT.decisions, decided.length, true);
+  const all: (string | Uint8Array)[] = [bytes, rollout, target];
+  if (extra !== "") all.push(extra);
   let at = HEAD_BYTES;
   for (const each of decided) {
     const texts = decidedTexts(each, facts.stepFamily);
     at = writeDecided(head, at, each, texts);
-    all.push(texts.frame, texts.more);
+    all.push(texts.frame);
+    if (texts.more.length > 0) all.push(texts.more);
   }
+  all[0] = Buffer.from(bytes);
   all.push(request, ...reply, ...media);
   return all;
+}
+
+/** Numbers are written where a view is already: one for each entry would cost more than its numbers, and writes of a
+ *  Buffer check each number first. */
+const NUMBERS = new Map<number, { readonly view: DataView; readonly bytes: Uint8Array }>();
+const MOST_LENGTHS = 64;
+
+function numbersOf(length: number): { readonly view: DataView; readonly bytes: Uint8Array } {
+  let known = NUMBERS.get(length);
+  if (known === undefined) {
+    const bytes = new Uint8Array(length);
+    known = { view: new DataView(bytes.buffer), bytes };
+    if (NUMBERS.size >= MOST_LENGTHS) NUMBERS.clear();
+    NUMBERS.set(length, known);
+  }
+  return known;
 }
 
 /** Everything but the bytes that crossed the wire. */

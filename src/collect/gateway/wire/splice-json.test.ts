@@ -30,15 +30,20 @@ it("sets the fields and leaves every other one as it was, in any object", () => 
 
 it("renames the model of any body to the bytes that splicing gives", () => {
   const name = fc.oneof(fc.constantFrom("auto", "a b", 'q"', "b\\", "Ã", "ü", "\u0001", ""), fc.string());
-  const other = fc.oneof(fc.jsonValue(), fc.constantFrom("model", '"model"', '\\"model', { model: "auto" }));
+  const other = fc.oneof(
+    fc.jsonValue(),
+    fc.constantFrom("model", '"model"', '\\"model', { model: "auto" }, "a model", "x".repeat(60)),
+  );
   const escaped = (text: string) => text.replaceAll("model", "m\\u006fdel");
   fc.assert(
     fc.property(
       fc.record({ asked: name, to: name, before: other, after: other }),
       fc.constantFrom(0, 1),
       fc.constantFrom((text: string) => text, escaped),
-      ({ asked, to, before, after }, space, spell) => {
-        const text = spell(JSON.stringify({ before, model: asked, after }, null, space));
+      fc.boolean(),
+      ({ asked, to, before, after }, space, spell, isFirst) => {
+        const object = isFirst ? { model: asked, before, after } : { before, model: asked, after };
+        const text = spell(JSON.stringify(object, null, space));
         const renamed = renameModel(Buffer.from(text), asked, Buffer.from(JSON.stringify(to)));
         expect(renamed.toString()).toBe(Buffer.from(spliceFields(text, { model: to })).toString());
       },

@@ -8,26 +8,28 @@ export function renameModel(body: Buffer, asked: string, name: Buffer): Buffer {
   if (place < 0)
     return Buffer.from(spliceFields(body.toString(), { model: JSON.parse(name.toString()) as string }));
   const end = place + asked.length + 2;
-  const renamed = Buffer.allocUnsafe(place + name.length + body.length - end);
-  copy(body, { from: 0, to: place }, renamed, 0);
-  copy(name, { from: 0, to: name.length }, renamed, place);
-  copy(body, { from: end, to: body.length }, renamed, place + name.length);
+  const longer = name.length - (end - place);
+  const renamed = Buffer.allocUnsafe(body.length + longer);
+  if (longer >= 0 && place <= FEW_BYTES) {
+    // The whole body in one copy, its beginning once more over it: a view of the rest costs more than the rest.
+    renamed.set(body, longer);
+    for (let i = 0; i < place; i++) renamed[i] = body[i]!;
+  } else {
+    renamed.set(body.subarray(0, place), 0);
+    renamed.set(body.subarray(end), place + name.length);
+  }
+  for (let i = 0; i < name.length; i++) renamed[place + i] = name[i]!;
   return renamed;
 }
 
 /** Below this a loop is done before a call into the engine has begun. */
 const FEW_BYTES = 48;
 
-function copy(source: Buffer, { from, to }: { from: number; to: number }, into: Buffer, at: number): void {
-  if (to - from > FEW_BYTES) into.set(source.subarray(from, to), at);
-  else for (let i = from; i < to; i++) into[at + i - from] = source[i]!;
-}
-
 /** Where the value begins; -1 where it takes more than a look. A body without `\\u` spells the name of the field in one way
  *  only, so a name that stands there once is the field. */
 function modelPlace(body: Buffer, asked: string): number {
-  const at = body.indexOf(MODEL);
-  if (at < 0 || body.indexOf(MODEL, at + MODEL.length) >= 0) return -1;
+  const at = beginsWithModel(body) ? 1 : body.indexOf(MODEL);
+  if (at < 0 || hasModel(body, at + MODEL.length)) return -1;
   if (body.indexOf(BACKSLASH) >= 0 && body.indexOf(ESCAPE) >= 0) return -1;
   let place = at + MODEL.length;
   while (body[place] === COLON || isSpace(body[place]!)) place++;
@@ -38,7 +40,19 @@ function modelPlace(body: Buffer, asked: string): number {
   return body[end] === QUOTE ? place : -1;
 }
 
+/** Most clients name the model first: then it need not be searched for. */
+function beginsWithModel(body: Buffer): boolean {
+  for (let i = 0; i < MODEL.length; i++) if (body[1 + i] !== MODEL[i]) return false;
+  return true;
+}
+
+/** Quotes are frequent in JSON, so a search for the letters takes less time; where they stand, the quote is looked for. */
+function hasModel(body: Buffer, from: number): boolean {
+  return body.indexOf(MODEL_END, from) >= 0 && body.indexOf(MODEL, from) >= 0;
+}
+
 const MODEL = Buffer.from('"model"');
+const MODEL_END = Buffer.from('model"');
 const ESCAPE = Buffer.from("\\u");
 
 /** Sets each field; one that is there twice is set twice, because readers differ on which counts. */
