@@ -1,16 +1,18 @@
 /** What routing costs a gateway: each gateway is asked for a model by its name and for the routed alias, in turns of one
- *  process, so that the two differ in nothing else. A static table, a learned policy, and one with a shadow. Throughput at
- *  32 connections, latency at 300 requests/s, time of the serving thread per call. `--against` measures another build, too. */
+ *  process, so that the two differ in nothing else. A static table, a learned policy, and one with a shadow. Throughput and
+ *  time of the serving thread per call at 32 connections, in pairs of short slices; latency at 300 requests/s, where every
+ *  second request is routed, so that both meet the same writes of the disk. Intervals are of resampled rounds.
+ *  `--against` measures another build, too; `--folder /dev/shm` keeps books in memory, where a sync costs nothing. */
 import { execFileSync } from "node:child_process";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
-import { RollbookError } from "../src/base/index.ts";
+import { RollbookError, rngFrom } from "../src/base/index.ts";
 import { routingWorld } from "../test/support/routing-world.ts";
 import { MAIN, requireBuild } from "./support/build.ts";
-import { type AskedGateway, type Contender, openGateways } from "./support/gateway/contenders.ts";
-import { percentile } from "./support/gateway/load.ts";
+import { type AskedGateway, openGateways, type Prompts } from "./support/gateway/contenders.ts";
+import { type Load, percentile } from "./support/gateway/load.ts";
 import { mainThreadUs } from "./support/gateway/thread-time.ts";
 import { median, printTable } from "./support/interleave.ts";
 import type { Bench } from "./support/programs.ts";
@@ -20,12 +22,11 @@ const PER_SECOND = 300;
 const MODELS = "models: { cheap: { upstream: up }, strong: { upstream: up } }";
 const [NAMED, ROUTED] = ["cheap", "auto"] as const;
 
-/** One figure of every round; the latencies of all. */
+/** One figure, or one list of latencies, of every round. */
 interface Figures {
   readonly rate: number[];
   readonly threadUs: number[];
-  readonly latencyMs: number[];
-  readonly p99Ms: number[];
+  readonly latencyMs: number[][];
 }
 
 interface Measured {
@@ -40,14 +41,18 @@ export const bench: Bench = {
     const { values } = parseArgs({
       args,
       options: {
-        rounds: { type: "string", default: "8" },
-        "slice-ms": { type: "string", default: "1500" },
+        rounds: { type: "string", default: "40" },
+        "slice-ms": { type: "string", default: "300" },
         /** `rate` or `latency` alone, where the machine is lent for a short time. */
         only: { type: "string" },
         /** Routers to measure, as a list of: table, policy, shadow. */
         routers: { type: "string", default: "table,policy,shadow" },
         /** The `dist` folder of another build. */
         against: { type: "string" },
+        /** Where the books are. */
+        folder: { type: "string", default: tmpdir() },
+        /** `one`: all calls say the same. `many`: each rollout has words of its own, more than a policy remembers. */
+        prompts: { type: "string", default: "one" },
         json: { type: "boolean", default: false },
       },
     });
@@ -55,7 +60,10 @@ export const bench: Bench = {
     const { only, against } = values;
     if (only !== undefined && only !== "rate" && only !== "latency")
       throw new RollbookError("bad-only", { only }, `--only ${only} is neither rate nor latency.`);
-    const scratch = mkdtempSync(join(tmpdir(), "rollbook-bench-router-"));
+    if (values.prompts !== "one" && values.prompts !== "many")
+      throw new RollbookError("bad-prompts", {}, `--prompts ${values.prompts} is neither one nor many.`);
+    const prompts: Prompts = values.prompts;
+    const scratch = mkdtempSync(join(values.folder, "rollbook-bench-router-"));
     const wanted = values.routers.split(",");
     const routers = routersWith(trainPolicy(scratch)).filter(({ id }) => wanted.includes(id));
     const builds = [
@@ -68,7 +76,7 @@ export const bench: Bench = {
         ...{ models: [NAMED, ROUTED], ...(dist === undefined ? {} : { dist }) },
       })),
     );
-    const { gateways, close } = await openGateways(scratch, opening);
+    const { gateways, close } = await openGateways(scratch, opening, prompts);
     try {
       const measured = await measure(gateways, {
         ...{ rounds: Number(values.rounds), sliceMs: Number(values["slice-ms"]) },
@@ -115,68 +123,100 @@ interface Turns {
   readonly latencies: boolean;
 }
 
-/** Each has its turn in every round; the first round warms up and does not count. */
+/** Each has its turn in every round; the first three rounds warm up and do not count. */
 async function measure(gateways: readonly AskedGateway[], turns: Turns): Promise<Measured[]> {
-  const empty = (): Figures => ({ rate: [], threadUs: [], latencyMs: [], p99Ms: [] });
-  const measured = gateways.map(({ asked }) => ({
-    ...{ asked, label: asked[NAMED]!.name, named: empty(), routed: empty() },
+  const empty = (): Figures => ({ rate: [], threadUs: [], latencyMs: [] });
+  const measured = gateways.map((gateway) => ({
+    ...{ gateway, label: gateway.inTurn.name, named: empty(), routed: empty() },
   }));
-  for (let round = 0; round <= turns.rounds; round++)
-    for (const { asked, named, routed } of measured) {
-      const [first, second] = [
-        { contender: asked[NAMED]!, into: named },
-        { contender: asked[ROUTED]!, into: routed },
+  for (let round = 0; round < WARM_UP + turns.rounds; round++)
+    for (const { gateway, ...into } of measured) {
+      const { named, routed } = round < WARM_UP ? { named: empty(), routed: empty() } : into;
+      const pair = [
+        { model: NAMED, into: named },
+        { model: ROUTED, into: routed },
       ];
-      // Whoever comes second finds the process as the first left it: they take turns in that, too.
-      for (const { contender, into } of round % 2 === 0 ? [first, second] : [second, first])
-        await measureTurn(contender, turns, round === 0 ? empty() : into);
+      // The second finds the process as the first left it: they take turns in that, too.
+      if (turns.rates)
+        for (const each of round % 2 === 0 ? pair : pair.reverse())
+          await measureRate(gateway, { ...each, sliceMs: turns.sliceMs });
+      if (turns.latencies) await measureLatency(gateway, { named, routed, sliceMs: turns.sliceMs });
     }
   return measured;
 }
 
-async function measureTurn(
-  contender: Contender,
-  { sliceMs, rates, latencies }: Turns,
-  into: Figures,
+const WARM_UP = 3;
+
+async function measureRate(
+  { asked }: AskedGateway,
+  { model, into, sliceMs }: { model: string; into: Figures; sliceMs: number },
 ): Promise<void> {
-  if (rates) {
+  const contender = asked[model]!;
+  await contender.with(CONNECTIONS, "whole", async (load: Load) => {
     const before = mainThreadUs(contender.pid);
-    const rate = await contender.with(CONNECTIONS, "whole", (load) => load.closedLoop(sliceMs));
+    const rate = await load.closedLoop(sliceMs);
     into.rate.push(rate);
     into.threadUs.push((mainThreadUs(contender.pid) - before) / ((rate * sliceMs) / 1000));
-  }
-  if (!latencies) return;
-  const steady = await contender.with(64, "whole", (load) => load.openLoop(PER_SECOND, sliceMs));
-  const times = steady.map(({ totalMs }) => totalMs);
-  into.latencyMs.push(...times);
-  into.p99Ms.push(percentile(times, 0.99));
+  });
+}
+
+/** An even number of requests, so that the first of a slice is always by name. */
+async function measureLatency(
+  { inTurn }: AskedGateway,
+  { named, routed, sliceMs }: { named: Figures; routed: Figures; sliceMs: number },
+): Promise<void> {
+  const pairs = Math.max(1, Math.round((PER_SECOND * sliceMs) / 2000));
+  const ms = (2000 * pairs) / PER_SECOND + 1e-6;
+  const replies = await inTurn.with(64, "whole", (load: Load) => load.openLoop(PER_SECOND, ms));
+  const times = replies.map(({ totalMs }) => totalMs);
+  named.latencyMs.push(times.filter((_, i) => i % 2 === 0));
+  routed.latencyMs.push(times.filter((_, i) => i % 2 === 1));
 }
 
 function rowOf({ label, named, routed }: Measured): Record<string, string | number> {
-  const ratios = routed.rate.map((rate, i) => rate / named.rate[i]!);
-  const threadUs = routed.threadUs.map((us, i) => us - named.threadUs[i]!);
-  const addedMs = routed.p99Ms.map((p99, i) => p99 - named.p99Ms[i]!);
   const row: Record<string, string | number> = { gateway: label };
-  if (ratios.length > 0)
+  if (routed.rate.length > 0) {
+    const ratios = routed.rate.map((rate, i) => rate / named.rate[i]!);
+    const addedUs = routed.threadUs.map((us, i) => us - named.threadUs[i]!);
     Object.assign(row, {
       "calls/s by name": Math.round(median(named.rate)),
       "routed, ×": median(ratios).toFixed(3),
-      "(quartiles)": quartiles(ratios, 3),
+      "(95 %)": resampled(ratios, median, 3),
       "thread µs/call": median(named.threadUs).toFixed(1),
-      "added µs": median(threadUs).toFixed(1),
-      "(quartiles) ": quartiles(threadUs, 1),
-      "added, %": ((100 * median(threadUs)) / median(named.threadUs)).toFixed(1),
+      "added µs": median(addedUs).toFixed(1),
+      "(95 %) ": resampled(addedUs, median, 1),
+      "added, %": ((100 * median(addedUs)) / median(named.threadUs)).toFixed(1),
     });
-  if (addedMs.length > 0)
-    Object.assign(row, {
-      "p50 ms": `${percentile(named.latencyMs, 0.5).toFixed(2)} → ${percentile(routed.latencyMs, 0.5).toFixed(2)}`,
-      "p99 ms": `${percentile(named.latencyMs, 0.99).toFixed(2)} → ${percentile(routed.latencyMs, 0.99).toFixed(2)}`,
-      "added p99 ms, median": median(addedMs).toFixed(2),
-      "(quartiles)  ": quartiles(addedMs, 2),
-    });
+  }
+  if (routed.latencyMs.length > 0)
+    for (const [name, share] of [
+      ["p50", 0.5],
+      ["p99", 0.99],
+    ] as const) {
+      const of = (rounds: readonly (readonly number[])[]) => percentile(rounds.flat(), share);
+      const rounds = routed.latencyMs.map((times, i) => ({ named: named.latencyMs[i]!, routed: times }));
+      const added = (some: readonly (typeof rounds)[number][]) =>
+        of(some.map((each) => each.routed)) - of(some.map((each) => each.named));
+      Object.assign(row, {
+        [`${name} ms`]: `${of(named.latencyMs).toFixed(2)} → ${of(routed.latencyMs).toFixed(2)}`,
+        [`added ${name} ms`]: added(rounds).toFixed(3),
+        [`(95 %), ${name}`]: resampled(rounds, added, 3),
+      });
+    }
   return row;
 }
 
-function quartiles(values: readonly number[], digits: number): string {
-  return `${percentile(values, 0.25).toFixed(digits)} … ${percentile(values, 0.75).toFixed(digits)}`;
+const RESAMPLES = 400;
+
+/** The middle 95 % of a figure over rounds drawn again with replacement. */
+function resampled<T>(
+  rounds: readonly T[],
+  figure: (rounds: readonly T[]) => number,
+  digits: number,
+): string {
+  const rng = rngFrom(1);
+  const figures = Array.from({ length: RESAMPLES }, () =>
+    figure(rounds.map(() => rounds[rng.below(rounds.length)]!)),
+  );
+  return `${percentile(figures, 0.025).toFixed(digits)} … ${percentile(figures, 0.975).toFixed(digits)}`;
 }

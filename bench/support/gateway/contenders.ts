@@ -92,7 +92,12 @@ export interface AskedGateway {
   readonly book: string;
   /** Each model that it is asked for is a contender of its own, before one and the same process. */
   readonly asked: Readonly<Record<string, Contender>>;
+  /** Asks for one model after the other, request by request. */
+  readonly inTurn: Contender;
 }
+
+/** What calls say: all of them the same, or those of each rollout their own words. */
+export type Prompts = "one" | "many";
 
 export interface GatewayToOpen {
   readonly label: string;
@@ -108,6 +113,7 @@ export interface GatewayToOpen {
 export async function openGateways(
   scratch: string,
   gateways: readonly GatewayToOpen[],
+  prompts: Prompts = "one",
 ): Promise<{ gateways: AskedGateway[]; close(): void }> {
   const children: ChildProcess[] = [];
   const start = (args: string[], env: NodeJS.ProcessEnv = {}) => {
@@ -129,8 +135,8 @@ export async function openGateways(
     const opened: AskedGateway[] = [];
     for (const { models, ...each } of gateways) {
       const at = await startGateway("durable", { upstream, scratch, start, dist: DIST, ...each });
-      const asked = Object.fromEntries(models.map((model) => [model, askedFor(at, model)]));
-      opened.push({ book: at.book, asked });
+      const asked = Object.fromEntries(models.map((model) => [model, askedFor(at, [model], prompts)]));
+      opened.push({ book: at.book, asked, inTurn: askedFor(at, models, prompts) });
     }
     return { gateways: opened, close };
   } catch (error) {
@@ -140,7 +146,7 @@ export async function openGateways(
 }
 
 async function gateway(...at: Parameters<typeof startGateway>): Promise<Contender> {
-  return askedFor(await startGateway(...at), "bench-model");
+  return askedFor(await startGateway(...at), ["bench-model"]);
 }
 
 interface StartedGateway {
@@ -194,12 +200,24 @@ async function startGateway(
   return { name: record + label, book, port: Number(new URL(url).port), pid: child.pid!, keys };
 }
 
-function askedFor({ name, port, pid, keys }: StartedGateway, model: string): Contender {
+function askedFor(
+  { name, port, pid, keys }: StartedGateway,
+  models: readonly string[],
+  prompts: Prompts = "one",
+): Contender {
   const of = (stream: boolean) =>
-    keys.map((key) => requestOf({ authorization: `Bearer ${key}` }, stream, model));
+    keys.flatMap((key, i) =>
+      models.map((model) => {
+        const words = prompts === "one" ? PROMPT : `Question ${i}. ${PROMPT}`;
+        return post("/v1/chat/completions", BODY(stream, model, words), { authorization: `Bearer ${key}` });
+      }),
+    );
   const requests = { whole: of(false), stream: of(true) };
   let next = 0;
-  return contender(name, { port, pid, records: true }, (kind) => requests[kind][next++ % ROLLOUTS]!);
+  return contender(
+    ...([name, { port, pid, records: true }] as const),
+    (kind) => requests[kind][next++ % requests[kind].length]!,
+  );
 }
 
 function contender(
@@ -282,12 +300,14 @@ export function post(path: string, body: string, headers: Readonly<Record<string
   return Buffer.from(`POST ${path} HTTP/1.1\r\n${lines.join("")}\r\n${body}`);
 }
 
-function BODY(stream: boolean, model = "bench-model"): string {
+const PROMPT = "What does the quick brown fox do, and to whom? ".repeat(6).trim();
+
+function BODY(stream: boolean, model = "bench-model", prompt = PROMPT): string {
   return JSON.stringify({
     model,
     messages: [
       { role: "system", content: "You are a helpful assistant. Answer briefly and to the point." },
-      { role: "user", content: "What does the quick brown fox do, and to whom? ".repeat(6).trim() },
+      { role: "user", content: prompt },
     ],
     temperature: 0.7,
     ...(stream ? { stream: true } : {}),

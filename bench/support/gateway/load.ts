@@ -139,9 +139,11 @@ export class Load {
     return (replies / (performance.now() - startMs)) * 1000;
   }
 
-  /** Requests leave at their time whether or not earlier ones are answered; a late start counts as latency. */
+  /** Requests leave at their time whether or not earlier ones are answered; a late start counts as latency. Replies stand in
+   *  the order of their requests. */
   async openLoop(perSecond: number, ms: number): Promise<Reply[]> {
     const replies: Reply[] = [];
+    let asked = 0;
     const free = [...this.#connections];
     const waiting: number[] = [];
     const startMs = performance.now();
@@ -154,9 +156,10 @@ export class Load {
           waiting.push(dueMs);
           return;
         }
+        const order = asked++;
         connection.send(this.#requests(), dueMs).then((reply) => {
           check(reply);
-          replies.push(reply);
+          replies[order] = reply;
           free.push(connection);
           if (++finished === count) done();
           const next = waiting.shift();
