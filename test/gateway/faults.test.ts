@@ -72,7 +72,12 @@ describe("upstream faults", () => {
     for (let i = 0; i < 2; i++) expect((await test.post(CHAT, { ...ASK, seed: i })).status).toBe(500);
     expect(await test.post(CHAT, ASK)).toMatchObject({
       status: 503,
-      body: { error: { code: "upstream-resting" } },
+      body: {
+        error: {
+          code: "upstream-resting",
+          message: expect.stringMatching(/fails: it answered 500\. It is paused/),
+        },
+      },
     });
     expect(test.upstream.asked).toHaveLength(2);
   });

@@ -22,7 +22,7 @@ import { interruptible } from "../interrupted.ts";
 import type { Io } from "../io.ts";
 import { amount, finite, positiveAmount, positiveWhole } from "../options/numbers.ts";
 import { addRunOptions, progressLine, type RunFlags, workRequest } from "../options/run-options.ts";
-import { tellTracebacksOnce } from "../repeated-tracebacks.ts";
+import { tellFailuresOnce } from "../repeated-failures.ts";
 import { type BookFlags, withBook } from "../with-book.ts";
 
 interface LaunchFlags extends BookFlags, RunFlags {
@@ -157,7 +157,7 @@ async function runLaunch(io: Io, flags: LaunchFlags, command: Command): Promise<
   const tasks = flags.tasks === "-" ? { name: "stdin", stream: io.stdin } : flags.tasks;
   await interruptible(async (signal) => {
     const { log: print, end, ...followers } = progressLine(io);
-    const { log, end: endLog } = tellTracebacksOnce(print);
+    const { log, end: endLog } = tellFailuresOnce(print);
     const launched = launch(tasks, { ...workRequest(io, flags), ...settingsOf(flags), signal, log });
     const outcomes: LaunchOutcome[] = [];
     const onResult = (result: RolloutResult) => {
@@ -205,13 +205,13 @@ function finish(io: Io, { progress, report, flags, interrupted }: Finished): voi
   if (left === 0) {
     if (progress.total === 0 && flags.retry !== undefined)
       io.err(`no sample of experiment ${flags.exp} has such a failure: nothing to run again\n`);
-    else refuseNothing(progress, flags);
+    else refuseNothing(progress, report, flags);
     return;
   }
   const why = interrupted
     ? "interrupted"
     : dead > 0
-      ? `${plural(dead, "rollout")} set aside`
+      ? `${plural(dead, "rollout")} set aside after the last attempt${causeText(report)}`
       : "the deadline passed";
   throw new RollbookError(
     "launch-incomplete",
@@ -221,7 +221,8 @@ function finish(io: Io, { progress, report, flags, interrupted }: Finished): voi
 }
 
 /** Complete, but with nothing to show for it: scripts that go on by the exit code must not. */
-function refuseNothing({ total, failed }: Progress, { tasks }: LaunchFlags): void {
+function refuseNothing(progress: Progress, report: LaunchReport, { tasks }: LaunchFlags): void {
+  const { total, failed } = progress;
   if (total === 0)
     throw new RollbookError("no-tasks", { tasks }, `${tasks} holds no task. Write one JSON object a line.`);
   const failures = Object.values(failed).reduce((sum, count) => sum + count, 0);
@@ -229,8 +230,19 @@ function refuseNothing({ total, failed }: Progress, { tasks }: LaunchFlags): voi
     throw new RollbookError(
       "all-failed",
       { total, failed },
-      `${total === 1 ? "the one rollout" : `all ${plural(total, "rollout")}`} failed and ${total === 1 ? "is" : "are"} sealed. Correct the cause, then add --retry failed, or launch under another --exp.`,
+      `${total === 1 ? "the one rollout" : `all ${plural(total, "rollout")}`} failed and ${total === 1 ? "is" : "are"} sealed${causeText(report)}. Correct the cause, then add --retry failed, or launch under another --exp.`,
     );
+}
+
+/** Characters of the cause: the table of failures has more of it. */
+const MOST_CAUSE = 300;
+
+/** The reason of most failures. */
+function causeText({ failures: [first] }: LaunchReport): string {
+  if (first === undefined) return "";
+  const line = first.message.split("\n")[0]!;
+  const told = line.length > MOST_CAUSE ? `${line.slice(0, MOST_CAUSE)}…` : line.replace(/\.$/, "");
+  return `. ${plural(first.count, "failure")} of ${first.owner}: ${told}`;
 }
 
 function retried(text: string): { owner?: FailureOwner } {

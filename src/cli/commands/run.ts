@@ -19,6 +19,7 @@ import { interruptible } from "../interrupted.ts";
 import type { Io } from "../io.ts";
 import { positiveWhole } from "../options/numbers.ts";
 import { identityFrom, METRICS_OPTION } from "../options/run-options.ts";
+import { tellFailuresOnce } from "../repeated-failures.ts";
 import { type BookFlags, bookRoot } from "../with-book.ts";
 
 interface LoopFlags extends BookFlags {
@@ -111,10 +112,11 @@ async function work(io: Io, flags: LoopFlags, how: RunHow): Promise<void> {
   const { follow, metrics } = flags;
   const clear = io.live ? "\r\u001b[K" : "";
   let begun = how === "resume";
+  const { log, end } = tellFailuresOnce((line) => io.err(`${clear}${line}\n`));
   const ran = interruptible(async (signal) =>
     runLoop({
       ...{ config, book, how, signal, clock: io.clock, identity: () => identityFrom(io), follow, metrics },
-      log: (line) => io.err(`${clear}${line}\n`),
+      log,
       onWindow(window) {
         begun = true;
         io.err(`${clear}${renderTransition(windowStatus(window), config.windows)}\n`);
@@ -127,7 +129,7 @@ async function work(io: Io, flags: LoopFlags, how: RunHow): Promise<void> {
         : {}),
     }),
   );
-  const { state, done } = await ran.catch((error: unknown) => {
+  const { state, done } = await ran.finally(end).catch((error: unknown) => {
     if (!isRollbookError(error) || !REFUSALS.includes(error.code))
       io.err(
         begun

@@ -7,7 +7,7 @@ import { interruptible } from "../interrupted.ts";
 import type { Io } from "../io.ts";
 import { wholeNumber } from "../options/numbers.ts";
 import { addRunOptions, type RunFlags, workRequest } from "../options/run-options.ts";
-import { tellTracebacksOnce } from "../repeated-tracebacks.ts";
+import { tellFailuresOnce } from "../repeated-failures.ts";
 import type { BookFlags } from "../with-book.ts";
 
 interface WorkerFlags extends BookFlags, RunFlags {
@@ -34,7 +34,7 @@ another machine, use a queue on NATS; its credentials come from NATS_USER and NA
 }
 
 async function work(io: Io, flags: WorkerFlags): Promise<void> {
-  const { log, end } = tellTracebacksOnce((line) => io.err(`${line}\n`));
+  const { log, end } = tellFailuresOnce((line) => io.err(`${line}\n`));
   const done = await interruptible(
     (signal) =>
       startWorker({

@@ -354,8 +354,12 @@ export class Rollouts {
 }
 
 /** For a client that opens rollouts itself, and for the launcher, whose ids follow from the experiment. */
-const NEW_ID = "Open one with another id; `rollbook launch` does with another --exp.";
+const NEW_ID = "Open one with another id; `rollbook launch` does with --retry failed or another --exp.";
 
 function nameTaken(id: string, why: string): HttpRefusal {
-  return new HttpRefusal(409, "rollout-closed", `rollout ${id} ${why}, and takes no more calls. ${NEW_ID}`);
+  return new HttpRefusal(
+    409,
+    "rollout-closed",
+    `rollout ${id} ${why}, and takes no more calls: its recorded result stands. ${NEW_ID}`,
+  );
 }

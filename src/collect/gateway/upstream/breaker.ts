@@ -9,6 +9,7 @@ export class Breaker {
   #inARow = 0;
   #openUntilMs = 0;
   #onTrial = false;
+  #lastFailure = "";
   /** Of the failure before. */
   #lastAsked: Buffer | undefined;
 
@@ -33,6 +34,11 @@ export class Breaker {
     return this.#inARow >= this.#failures && (this.#onTrial || this.#openUntilMs > this.#clock.nowMs());
   }
 
+  /** Why the last call failed. */
+  get lastFailure(): string {
+    return this.#lastFailure;
+  }
+
   succeeded(): void {
     this.#inARow = 0;
     this.#lastAsked = undefined;
@@ -41,7 +47,8 @@ export class Breaker {
 
   /** A call failed, its retries included. `asked`: what the upstream answered with an error; the same words again, as
    *  clients send them, say no more about the upstream than the first time. */
-  failed(asked?: Buffer): void {
+  failed(why = "a call failed", asked?: Buffer): void {
+    this.#lastFailure = why;
     this.#onTrial = false;
     const isRepeated = asked !== undefined && this.#lastAsked?.equals(asked) === true;
     this.#lastAsked = asked;

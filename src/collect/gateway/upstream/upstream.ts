@@ -60,7 +60,7 @@ export class Upstream {
     this.name = name;
     this.breaker = new Breaker({ clock: options.clock, ...config.breaker });
     this.#attempts = {
-      ...{ name, breaker: this.breaker, retries: config.retries },
+      ...{ name, breaker: this.breaker, retries: config.retries, url: withoutUser(config.baseUrl) },
       delayMs: (tries, retryAfter) => delayMs(config, options.rng, { tries, retryAfter }),
       onRetry: options.onRetry ?? (() => {}),
     };
@@ -117,6 +117,7 @@ interface AttemptRules {
   delayMs(tries: number, retryAfter: string | undefined): number;
   onRetry(): void;
   readonly name: string;
+  readonly url: string;
 }
 
 interface Sending {
@@ -147,7 +148,7 @@ class Attempt implements Exchange, Dispatcher.DispatchHandler {
     if (waitMs > 0) {
       // Not in the caller's own turn: it has not got the exchange yet.
       queueMicrotask(() => {
-        if (!this.#aborted) this.#receiver.onError(breakerOpen(this.#deps.name, waitMs));
+        if (!this.#aborted) this.#receiver.onError(breakerOpen(this.#deps, waitMs));
       });
       return;
     }
@@ -177,7 +178,11 @@ class Attempt implements Exchange, Dispatcher.DispatchHandler {
     const isAgain = isFault && this.#tries < this.#deps.retries;
     if (status < 500) this.#deps.breaker.succeeded();
     else if (isAgain) this.#deps.breaker.undecided();
-    else this.#deps.breaker.failed((this.#sending.options.body as Buffer | null) ?? undefined);
+    else
+      this.#deps.breaker.failed(
+        `it answered ${status}`,
+        (this.#sending.options.body as Buffer | null) ?? undefined,
+      );
     if (isAgain) {
       const retryAfter = headers["retry-after"];
       this.#again(typeof retryAfter === "string" ? retryAfter : undefined);
@@ -204,8 +209,9 @@ class Attempt implements Exchange, Dispatcher.DispatchHandler {
       this.#again(undefined);
       return;
     }
-    this.#deps.breaker.failed();
-    this.#receiver.onError(unreachable(this.#deps.name, error));
+    const failure = unreachable(this.#deps, error);
+    this.#deps.breaker.failed(String(failure.fields.reason));
+    this.#receiver.onError(failure);
   }
 
   #again(retryAfter: string | undefined): void {
@@ -220,6 +226,11 @@ class Attempt implements Exchange, Dispatcher.DispatchHandler {
     );
     old?.abort(new Error("tried again"));
   }
+}
+
+/** A URL may carry a password. */
+function withoutUser(url: string): string {
+  return url.replace(/\/\/[^/@]*@/, "//");
 }
 
 function fixedHeaders(config: UpstreamConfig, key: string | undefined): string[] {
@@ -239,21 +250,22 @@ function keyHeader(auth: UpstreamConfig["auth"], key: string): [name: string, va
   }
 }
 
-function breakerOpen(upstream: string, waitMs: number): RollbookError {
+function breakerOpen({ name: upstream, breaker, url }: AttemptRules, waitMs: number): RollbookError {
   return new RollbookError(
     "upstream-resting",
     { upstream, waitMs },
-    `upstream ${upstream} has failed too often and is paused for ${Math.ceil(waitMs / 1000)} s. Try later, or route elsewhere.`,
+    `upstream ${upstream} (${url}) fails: ${breaker.lastFailure}. It is paused for ${Math.ceil(waitMs / 1000)} s after repeated failures. Check that the server runs at this URL, or route elsewhere.`,
   );
 }
 
-function unreachable(upstream: string, cause: Error): RollbookError {
+function unreachable({ name: upstream, url }: AttemptRules, cause: Error): RollbookError {
   const { code } = cause as NodeJS.ErrnoException;
   const isTimeout = code === "UND_ERR_HEADERS_TIMEOUT" || code === "UND_ERR_BODY_TIMEOUT";
+  const reason = isTimeout ? "it did not answer in time" : reasonOf(cause);
   return new RollbookError(
     isTimeout ? "upstream-timeout" : "upstream-failed",
-    { upstream, code: code ?? null },
-    `upstream ${upstream} ${isTimeout ? "did not answer in time" : `failed: ${reasonOf(cause)}`}.`,
+    { upstream, code: code ?? null, reason },
+    `upstream ${upstream} (${url}) failed: ${reason}.`,
     { cause },
   );
 }

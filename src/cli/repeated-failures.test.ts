@@ -1,15 +1,34 @@
 import { describe, expect, it } from "vitest";
-import { tellTracebacksOnce } from "./repeated-tracebacks.ts";
+import { tellFailuresOnce } from "./repeated-failures.ts";
 
 const TRACE = ["Traceback (most recent call last):", '  File "agent.py", line 3, in run', "KeyError: 'q'"];
 
 function told(log: readonly string[]): string[] {
   const lines: string[] = [];
-  const once = tellTracebacksOnce((line) => lines.push(line));
+  const once = tellFailuresOnce((line) => lines.push(line));
   for (const line of log) once.log(line);
   once.end();
   return lines;
 }
+
+it("attempts that fail for one reason are printed once and then counted, whatever their number and wait", () => {
+  const paused = (wait: number) => `failed by provider: refused at http://127.0.0.1:1, paused for ${wait} s`;
+  const closed = (id: string) => `${id}: attempt 1 failed by infrastructure: ${id} is closed`;
+  const log = ["r-1: attempt 1 failed by agent: no", `r-1: attempt 2 ${paused(15)}`];
+  const lines = told([
+    ...log,
+    `r-2: attempt 1 ${paused(14)}`,
+    `r-2: attempt 2 ${paused(2)}`,
+    closed("r-3"),
+    closed("r-4"),
+  ]);
+  expect(lines).toEqual([
+    ...log,
+    closed("r-3"),
+    `2 more like that of r-1: attempt 2 ${paused(15)}`,
+    "1 more like that of r-3: attempt 1 failed by infrastructure: r-3 is closed",
+  ]);
+});
 
 describe("tracebacks of many rollouts", () => {
   it("are printed once each and then counted, also where their lines are mixed with other lines", () => {

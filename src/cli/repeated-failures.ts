@@ -1,22 +1,29 @@
-/** Tracebacks of Python agents, told once. In: lines of a log, `rollout: text`. Out: the same lines, but of a traceback that
- *  was printed before only how often it came again. Other lines pass at once. */
+/** Failed attempts and tracebacks of Python agents, told once. In: lines of a log, `rollout: text`. Out: the same lines, but
+ *  of a failure or a traceback that was printed before only how often it came again. Other lines pass at once. */
 
-interface TracebackLog {
+interface FailureLog {
   log(line: string): void;
   /** Prints the counts, and tracebacks that broke off. */
   end(): void;
 }
 
 const BEGIN = "Traceback (most recent call last):";
-/** Different tracebacks that are remembered. */
+/** As `run-claim.ts` logs it. */
+const ATTEMPT = /^attempt \d+ (failed by .*)$/s;
+/** Seconds to wait: they differ where the failure is the same. */
+const WAIT = /\b\d+ m?s\b/g;
+/** Different failures that are remembered. */
 const MOST_KINDS = 1_000;
 
-export function tellTracebacksOnce(print: (line: string) => void): TracebackLog {
+/** The whole line was printed before. */
+const BRIEF = 120;
+const brief = (line: string) => (line.length > BRIEF ? `${line.slice(0, BRIEF)}…` : line);
+
+export function tellFailuresOnce(print: (line: string) => void): FailureLog {
   /** Lines of tracebacks that have not ended, by rollout. */
   const begun = new Map<string, string[]>();
   const repeats = new Map<string, { readonly first: string; readonly last: string; count: number }>();
-  const tell = (rollout: string, lines: readonly string[]) => {
-    const key = lines.join("\n");
+  const tell = (rollout: string, lines: readonly string[], key = lines.join("\n")) => {
     const known = repeats.get(key);
     if (known !== undefined) {
       known.count++;
@@ -28,6 +35,11 @@ export function tellTracebacksOnce(print: (line: string) => void): TracebackLog 
   return {
     log(line) {
       const [, rollout = "", text = line] = /^(\S+): (.*)$/s.exec(line) ?? [];
+      const [, failure] = ATTEMPT.exec(text) ?? [];
+      if (failure !== undefined) {
+        tell(rollout, [text], failure.replaceAll(rollout, "").replace(WAIT, ""));
+        return;
+      }
       const lines = begun.get(rollout);
       if (lines === undefined && text !== BEGIN) {
         print(line);
@@ -46,7 +58,7 @@ export function tellTracebacksOnce(print: (line: string) => void): TracebackLog 
       for (const [rollout, lines] of begun) tell(rollout, lines);
       begun.clear();
       for (const { first, last, count } of repeats.values())
-        if (count > 0) print(`${count} more like that of ${first}: ${last}`);
+        if (count > 0) print(`${count} more like that of ${first}: ${brief(last)}`);
       repeats.clear();
     },
   };
