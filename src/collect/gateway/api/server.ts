@@ -111,9 +111,9 @@ export class GatewayServer {
       return work;
     };
     return {
-      open: (opening) => held(control.open(opening)),
+      open: (opening) => held(control.open(plain(opening))),
       status: (rollout) => calls.rollouts.status(rollout),
-      close: (rollout, closing) => held(control.close(rollout, closing)),
+      close: (rollout, closing) => held(control.close(rollout, plain(closing))),
     };
   }
 
@@ -227,5 +227,10 @@ export class GatewayServer {
 }
 
 const NOTHING = Buffer.alloc(0);
+
+/** Fields that are undefined do not exist in JSON. */
+function plain(body: object): object {
+  return JSON.parse(JSON.stringify(body)) as object;
+}
 
 function ignore(): void {}
