@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, vi } from "vitest";
 import { collect, launchWorld } from "../../../../test/support/launch-world.ts";
 import { digestJson, manualClock, parseId, rngFrom, systemClock } from "../../../base/index.ts";
 import {
@@ -261,6 +261,15 @@ describe("launch", () => {
     expect(result).toMatchObject({ state: "sealed", receipt: { outcome: "stored" } });
     const content = openRecord(RolloutContent, (await book.get((result as SealedResult).content))!.bytes);
     expect((await book.get(content.finalState!))!.bytes).toHaveLength(100_002);
+  });
+
+  it("opens the records of an uploaded rollout once, also for its result", async () => {
+    const { start, book } = await launchWorld();
+    const get = vi.spyOn(book, "get");
+    const large: RolloutFunction = () => ({ reward: 1, finalState: "x".repeat(100_000) });
+    const [result] = (await collect(start(rows(1), large))) as SealedResult[];
+    const readsOf = (digest: string) => get.mock.calls.filter(([each]) => each === digest).length;
+    expect([readsOf(result!.content), readsOf(result!.envelope)]).toEqual([1, 1]);
   });
 
   it("takes a report with a picture that stays elsewhere", async () => {

@@ -12,6 +12,7 @@ import {
   type Attempts,
   makeWorkerServer,
   openSealedIndex,
+  RecentRecords,
   type SealedIndex,
   startWorker,
   type Worker,
@@ -77,6 +78,7 @@ class RunningLaunch implements Launch {
   readonly #planned: Promise<void>;
   readonly #over: Promise<void>;
   readonly #server: WorkerServer;
+  readonly #records: RecentRecords;
   #receipts!: Receipts;
   #worker: Worker | undefined;
   #wake: () => void = () => {};
@@ -85,7 +87,8 @@ class RunningLaunch implements Launch {
   constructor(rows: Iterable<unknown> | AsyncIterable<unknown>, options: LaunchOptions) {
     this.#options = options;
     this.#tally = new LaunchTally(options.clock);
-    this.#server = serverOf(options);
+    this.#records = new RecentRecords(options.book);
+    this.#server = serverOf(options, this.#records);
     this.#startMs = options.clock.nowMs();
     const planned = deferred<void>();
     this.#planned = planned.promise;
@@ -225,6 +228,7 @@ class RunningLaunch implements Launch {
       ...this.#options,
       name: worker,
       server: this.#server,
+      records: this.#records,
       sealed,
       recorder: recorder ?? bookRecorder(),
       onReceipt: (receipt) => this.#receipts.note(receipt),
@@ -270,7 +274,7 @@ class RunningLaunch implements Launch {
       slot.settled = true;
       read.push({
         slot,
-        result: await readResult(this.#options.book, slot.planned, { ...item, earlier }),
+        result: await readResult(this.#records, slot.planned, { ...item, earlier }),
       });
     }
     const done = read.flatMap(({ slot, result }) =>
@@ -317,11 +321,12 @@ class RunningLaunch implements Launch {
 }
 
 /** The worker server of this process: its workers come here, those of other processes have their own over the same queue. */
-function serverOf({ queue, book, clock, signer, trusts, admit, worker }: LaunchOptions): WorkerServer {
+function serverOf(options: LaunchOptions, records: RecentRecords): WorkerServer {
+  const { queue, book, clock, signer, trusts, admit, worker } = options;
   // No transport leads here, so a number is a name that no other worker can have.
   let sessions = 0;
   return makeWorkerServer({
-    ...{ queue, book, clock, signer, admit },
+    ...{ queue, book, clock, signer, admit, records },
     trusts: (key) => key === signer.publicKey || trusts?.(key) === true,
     newSession: () => `${worker}-${sessions++}`,
   });

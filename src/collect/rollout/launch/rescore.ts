@@ -12,6 +12,7 @@ import {
 } from "../../../contract/index.ts";
 import { type BlobStore, makeSealer, readRecord } from "../../../store/index.ts";
 import { type RewardInput, type Scorer, totalOf } from "../agent/index.ts";
+import { RecentRecords } from "../worker/index.ts";
 import { readUsage } from "./result.ts";
 
 interface Rescored {
@@ -92,7 +93,7 @@ async function readInput(
       own.filter(({ weight }) => weight === 0).map(({ name, value }) => [name, value]),
     ),
     ...(state === undefined ? {} : { finalState: JSON.parse(Buffer.from(state.bytes).toString()) as Json }),
-    usage: await readUsage(book, content),
+    usage: await readUsage(new RecentRecords(book), content),
     durationMs: envelope.endedAtMs - envelope.startedAtMs,
     attempt: envelope.attempt,
   };

@@ -2,10 +2,9 @@
  *  The same for every worker, here or in another process, now or before a crash. */
 import type { Digest } from "../../../base/index.ts";
 import { Call, type Ending, RolloutContent, RolloutEnvelope } from "../../../contract/index.ts";
-import { type BlobStore, readRecord } from "../../../store/index.ts";
 import type { SettledItem } from "../../queue/index.ts";
 import { type RolloutUsage, type Score, totalOf } from "../agent/index.ts";
-import type { GivenReceipt, PlannedRollout } from "../worker/index.ts";
+import type { GivenReceipt, PlannedRollout, RecentRecords } from "../worker/index.ts";
 
 interface Planned {
   readonly rolloutId: string;
@@ -47,15 +46,15 @@ export type RolloutResult = SealedResult | DeadResult;
 export type ReadResult = Omit<SealedResult, "receipt"> | DeadResult;
 
 export async function readResult(
-  book: Pick<BlobStore, "get">,
+  records: Pick<RecentRecords, "read">,
   planned: PlannedRollout,
   settled: SettledItem & { readonly earlier: boolean },
 ): Promise<ReadResult> {
   const { id, row, sample, task, taskTitle, group } = planned;
   const common = { rolloutId: id, row, sample, task, taskTitle, group, attempt: settled.attempt };
   if (settled.state === "dead") return { state: "dead", ...common, reason: settled.reason };
-  const envelope = await readRecord(book, RolloutEnvelope, settled.result);
-  const content = await readRecord(book, RolloutContent, envelope.content);
+  const envelope = await records.read(RolloutEnvelope, settled.result);
+  const content = await records.read(RolloutContent, envelope.content);
   return {
     state: "sealed",
     ...common,
@@ -64,7 +63,7 @@ export async function readResult(
     ending: content.ending,
     reward: totalOf(content.scores),
     scores: content.scores,
-    usage: await readUsage(book, content),
+    usage: await readUsage(records, content),
     worker: envelope.worker,
     durationMs: envelope.endedAtMs - envelope.startedAtMs,
     earlier: settled.earlier,
@@ -72,12 +71,12 @@ export async function readResult(
 }
 
 export async function readUsage(
-  book: Pick<BlobStore, "get">,
+  records: Pick<RecentRecords, "read">,
   { calls }: Pick<RolloutContent, "calls">,
 ): Promise<RolloutUsage> {
   const usage = { calls: calls.length, promptTokens: 0, completionTokens: 0, costUsd: 0 };
   for (const digest of calls) {
-    const call = await readRecord(book, Call, digest);
+    const call = await records.read(Call, digest);
     usage.promptTokens += call.usage?.promptTokens ?? 0;
     usage.completionTokens += call.usage?.completionTokens ?? 0;
     usage.costUsd += call.costUsd ?? 0;

@@ -1,5 +1,6 @@
 export * from "./claim-checks.ts";
 export * from "./plan.ts";
+export * from "./recent-records.ts";
 export * from "./run-claim.ts";
 export * from "./sealed-index.ts";
 export * from "./upload.ts";

@@ -28,6 +28,7 @@ import {
 import { claimId } from "../work/index.ts";
 import type { SignTogether } from "./group-signer.ts";
 import type { WorkOrder } from "./plan.ts";
+import type { RecentRecords } from "./recent-records.ts";
 import type { SealedIndex } from "./sealed-index.ts";
 import { checkNamed, INLINE_LIMIT_BYTES, inlineBytes } from "./upload.ts";
 import type { WorkerServer } from "./worker-protocol.ts";
@@ -58,6 +59,8 @@ export interface ClaimRunner {
   readonly attempts?: Partial<Attempts>;
   readonly retryBaseMs?: number;
   readonly cancelled?: ReadonlySet<string>;
+  /** Shared with the server, where it is of this process (default: its own). */
+  readonly records?: RecentRecords;
   readonly onReceipt?: (receipt: Sealed<Receipt>) => void;
   readonly log?: (message: string) => void;
 }
@@ -66,6 +69,7 @@ export interface ClaimRunner {
 export interface RegisteredRunner extends ClaimRunner {
   readonly session: string;
   readonly signTogether: SignTogether;
+  readonly records: RecentRecords;
 }
 
 const RETRY_BASE_MS = 1_000;
@@ -193,11 +197,11 @@ function attemptsFor({ attempts }: ClaimRunner, owner: FailureOwner): number {
   return attempts?.[owner] ?? ATTEMPTS[owner] ?? 1;
 }
 
-async function readJob(claim: Claim, { book }: ClaimRunner): Promise<RolloutJob> {
+async function readJob(claim: Claim, { records }: RegisteredRunner): Promise<RolloutJob> {
   const order = claim.payload as unknown as WorkOrder;
   const { exp, extra, baseUrl, modelId, overrides, limits, router } = order.extra;
-  const assignment = await readRecord(book, Assignment, order.assignment);
-  const task = await readRecord(book, Task, assignment.task.digest!);
+  const assignment = await records.read(Assignment, order.assignment);
+  const task = await records.read(Task, assignment.task.digest!);
   return {
     rolloutId: parseId(claim.item),
     task,

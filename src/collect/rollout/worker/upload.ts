@@ -28,6 +28,7 @@ import type { Blob } from "../../../store/index.ts";
 import type { ClaimKey } from "../../queue/index.ts";
 import { claimedName, claimId } from "../work/index.ts";
 import { type GroupSignatures, requireSubjects } from "./group-signatures.ts";
+import type { RecentRecords } from "./recent-records.ts";
 import type { RegisteredWorker } from "./worker-registration.ts";
 
 /** More travels by reference: the worker puts it into the book and names it. */
@@ -64,9 +65,10 @@ export async function openUpload(
     read: ReadBlob;
     has: (digest: Digest) => Promise<boolean>;
     signatures: GroupSignatures;
+    records: RecentRecords;
   },
 ): Promise<OpenedUpload> {
-  const parts = new UploadParts(upload, by.read);
+  const parts = new UploadParts(upload, by.read, by.records);
   const envelope = await parts.open(RolloutEnvelope, upload.envelope, "envelope");
   const content = await parts.open(RolloutContent, upload.content, "content");
   checkClaimed(upload, { content, envelope }, by);
@@ -92,10 +94,13 @@ class UploadParts {
   /** By their kinds. */
   readonly #found = new Map<Digest, string>();
   readonly #book: ReadBlob;
+  /** Of an upload by reference: what comes inline is not in the book, and may never be. */
+  readonly #records: RecentRecords | undefined;
 
-  constructor({ blobs }: Pick<Upload, "blobs">, book: ReadBlob) {
+  constructor({ blobs }: Pick<Upload, "blobs">, book: ReadBlob, records?: RecentRecords) {
     this.#inline = new Map(blobs.map((blob) => [digestBytes(blob.kind, blob.bytes), blob]));
     this.#book = book;
+    this.#records = blobs.length === 0 ? records : undefined;
   }
 
   readonly read: ReadBlob = async (digest) => {
@@ -105,6 +110,11 @@ class UploadParts {
   };
 
   async open<T extends RecordType>(type: T, digest: Digest, what: string): Promise<RecordOf<T>> {
+    const held = this.#records?.held(type, digest);
+    if (held !== undefined) {
+      this.#found.set(digest, type.kind);
+      return held;
+    }
     const blob = await this.read(digest);
     if (blob === undefined) throw this.#missing(digest, what);
     if (blob.kind !== type.kind)
@@ -113,7 +123,9 @@ class UploadParts {
         { digest, expected: type.kind, actual: blob.kind },
         `the ${what} ${digest} is a ${blob.kind}, not a ${type.kind}.`,
       );
-    return openRecord(type, blob.bytes, what);
+    const record = openRecord(type, blob.bytes, what);
+    this.#records?.add(type, digest, record);
+    return record;
   }
 
   /** Present, and what it is named as; what is `external` may also be elsewhere. */

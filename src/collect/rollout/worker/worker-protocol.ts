@@ -26,6 +26,7 @@ import {
   checkWorker,
 } from "./claim-checks.ts";
 import { GroupSignatures } from "./group-signatures.ts";
+import { RecentRecords } from "./recent-records.ts";
 import { INLINE_LIMIT_BYTES, inlineBytes, openUpload, type Upload } from "./upload.ts";
 import { checkRegistration, type RegisteredWorker, type Registration } from "./worker-registration.ts";
 
@@ -41,6 +42,8 @@ export interface WorkerServerOptions {
   admit?: Admit | undefined;
   /** Signs receipts. */
   signer?: Signer;
+  /** Shared with others that read the same records (default: its own). */
+  records?: RecentRecords;
 }
 
 interface ClaimRequest {
@@ -70,7 +73,11 @@ export interface WorkerServer {
 export function makeWorkerServer(options: WorkerServerOptions): WorkerServer {
   const { queue, clock, trusts, newSession } = options;
   const receipts = makeSealer(options.book, options.signer);
-  const receiver = { ...options, signatures: new GroupSignatures(options.book) };
+  const receiver = {
+    ...options,
+    signatures: new GroupSignatures(options.book),
+    records: options.records ?? new RecentRecords(options.book),
+  };
   const workers = new Map<string, RegisteredWorker>();
   const find = (session: string) => checkWorker(workers.get(session));
   const keep = async (admission: Admission, at: Omit<Parameters<typeof sealReceipt>[1], "atMs">) => {
@@ -150,7 +157,7 @@ interface Submission {
 type GiveReceipt = (admission: Admission) => Promise<Sealed<Receipt>>;
 
 async function receive(
-  options: WorkerServerOptions & { signatures: GroupSignatures },
+  options: WorkerServerOptions & { signatures: GroupSignatures; records: RecentRecords },
   submission: Submission,
   answer: GiveReceipt,
 ): Promise<Sealed<Receipt>> {
@@ -170,6 +177,7 @@ async function receive(
     read: (each) => book.get(each),
     has: (each) => book.has(each),
     signatures: options.signatures,
+    records: options.records,
   });
   const admission = (await options.admit?.({ ...opened, digest, nowMs: clock.nowMs() })) ?? STORED;
   putBlobs(book, upload);

@@ -8,6 +8,7 @@ import { claimId } from "../work/index.ts";
 import { makeGroupSigner } from "./group-signer.ts";
 import { laneOf } from "./plan.ts";
 import { makeRateLimit } from "./rate-limit.ts";
+import { RecentRecords } from "./recent-records.ts";
 import { type ClaimRunner, type RegisteredRunner, runClaim } from "./run-claim.ts";
 import { makeRegistration } from "./worker-registration.ts";
 
@@ -57,7 +58,8 @@ async function join(options: WorkerOptions): Promise<Joined> {
   const { server, signer, name, clock, recorder, book } = options;
   await recorder.checkBook?.(book);
   const registered = server.register(makeRegistration(signer, name, clock.nowMs()));
-  return { ...options, ...registered, signTogether: makeGroupSigner(signer) };
+  const records = options.records ?? new RecentRecords(book);
+  return { ...options, ...registered, records, signTogether: makeGroupSigner(signer) };
 }
 
 async function work(options: Joined, running: Running): Promise<void> {

@@ -1,0 +1,38 @@
+/** Records of a book that were read a moment ago: the samples of a task share its records, and what an upload was checked
+ *  by is told again as its result. In: types and digests. Out: records, opened and checked once. Holds few, the newest. */
+import type { Digest } from "../../../base/index.ts";
+import type { RecordOf, RecordType } from "../../../contract/index.ts";
+import { type BlobStore, readRecord } from "../../../store/index.ts";
+
+const MOST_HELD = 2_048;
+
+export class RecentRecords {
+  readonly #book: Pick<BlobStore, "get">;
+  readonly #held = new Map<Digest, { readonly kind: string; readonly record: unknown }>();
+
+  constructor(book: Pick<BlobStore, "get">) {
+    this.#book = book;
+  }
+
+  async read<T extends RecordType>(type: T, digest: Digest): Promise<RecordOf<T>> {
+    const held = this.held(type, digest);
+    if (held !== undefined) return held;
+    const record = await readRecord(this.#book, type, digest);
+    this.add(type, digest, record);
+    return record;
+  }
+
+  /** Undefined for one that has to be read. */
+  held<T extends RecordType>(type: T, digest: Digest): RecordOf<T> | undefined {
+    const held = this.#held.get(digest);
+    return held?.kind === type.kind ? (held.record as RecordOf<T>) : undefined;
+  }
+
+  /** A record that was just read from the book. */
+  add<T extends RecordType>({ kind }: T, digest: Digest, record: RecordOf<T>): void {
+    this.#held.set(digest, { kind, record });
+    if (this.#held.size <= MOST_HELD) return;
+    const [oldest] = this.#held.keys();
+    this.#held.delete(oldest!);
+  }
+}
