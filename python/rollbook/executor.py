@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import json
 import random
+import re
 import sys
 import traceback
 from dataclasses import dataclass, field
@@ -117,9 +118,13 @@ class Executor:
     def server(self, port: int = 0, *, host: str = "127.0.0.1") -> ThreadingHTTPServer:
         """The server of `serve()`, bound and not yet started."""
         answer = self.answer
+        local = {"127.0.0.1", "localhost", "::1"}
 
         class Handler(BaseHTTPRequestHandler):
             def do_POST(self) -> None:
+                if host in local and self.from_page():
+                    self.send_error(403, "web pages are not answered; use the address that was printed")
+                    return
                 body = self.rfile.read(int(self.headers.get("content-length") or 0))
                 try:
                     request = json.loads(body)
@@ -132,6 +137,11 @@ class Executor:
                 self.send_header("content-length", str(len(data)))
                 self.end_headers()
                 self.wfile.write(data)
+
+            def from_page(self) -> bool:
+                """Every program of this host may ask on loopback; a page that a browser here has open may not."""
+                name = re.sub(r":\d*$", "", self.headers.get("host", "")).strip("[]").lower()
+                return name not in local or "origin" in self.headers or "sec-fetch-site" in self.headers
 
             def log_message(self, format: str, *values: Any) -> None:
                 """The launcher logs rollouts; a line per request would repeat that."""

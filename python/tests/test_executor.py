@@ -155,6 +155,25 @@ class Executors(unittest.TestCase):
         executor(lambda *_: float("nan")).run(io.StringIO(json.dumps(request(1))), target)
         self.assertIn("not JSON", json.loads(target.getvalue())["error"]["message"])
 
+    def test_a_server_on_loopback_answers_no_web_page(self):
+        runs = []
+        server = executor(lambda payload, rollout: runs.append(payload)).server()
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        try:
+            for name, value in (("Host", "evil.example"), ("Origin", "null"), ("Sec-Fetch-Site", "cross-site")):
+                url = f"http://127.0.0.1:{server.server_address[1]}/"
+                page = urllib.request.Request(url, json.dumps(request(1)).encode(), {name: value})
+                with self.assertRaises(urllib.error.HTTPError) as refused:
+                    urllib.request.urlopen(page)
+                self.assertEqual(refused.exception.code, 403)
+                refused.exception.close()
+        finally:
+            server.shutdown()
+            thread.join()
+            server.server_close()
+        self.assertEqual(runs, [])
+
     def test_a_server_answers_requests_and_refuses_what_is_no_json(self):
         server = executor(lambda payload, rollout: payload + rollout.sample).server()
         thread = threading.Thread(target=server.serve_forever)

@@ -1,3 +1,4 @@
+export { HostCheck, isFromPage, LOOPBACK } from "./host-check.ts";
 export { listenOn } from "./listen.ts";
 export { MetricRegistry } from "./metric-registry.ts";
 export { type MetricsServer, serveMetrics } from "./metrics-server.ts";

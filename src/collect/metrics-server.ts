@@ -1,8 +1,10 @@
 /** `GET /metrics` of a process that is no gateway: a launcher, a worker, a loop. In: where to listen, and who writes the page.
- *  Out: a server that ends with the process. It tells numbers, never content, and asks for no token. */
+ *  Out: a server that ends with the process. It tells numbers, never content, and asks for no token; on loopback it answers
+ *  no web page. */
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { RollbookError, reasonOf } from "../base/index.ts";
+import { HostCheck, isFromPage, LOOPBACK } from "./host-check.ts";
 import { listenOn } from "./listen.ts";
 
 export interface MetricsServer {
@@ -16,7 +18,13 @@ export async function serveMetrics(
   page: () => string | Promise<string>,
 ): Promise<MetricsServer | undefined> {
   if (address === undefined) return undefined;
+  const at = parseAddress(address);
+  const hosts = LOOPBACK.test(at.host) ? new HostCheck(at.host, []) : undefined;
   const server = createServer(async (request, response) => {
+    if (hosts !== undefined && isFromPage(request.headers, hosts)) {
+      response.writeHead(403).end("web pages are not answered; use the address in the Host header\n");
+      return;
+    }
     if (request.url !== "/metrics") {
       response.writeHead(request.url === "/healthz" ? 200 : 404).end();
       return;
@@ -28,7 +36,6 @@ export async function serveMetrics(
       response.writeHead(500).end(`${reasonOf(error)}\n`);
     }
   });
-  const at = parseAddress(address);
   await listenOn(server, { ...at, flag: "--metrics" });
   server.unref();
   const { port } = server.address() as AddressInfo;

@@ -5,7 +5,7 @@ import { timingSafeEqual } from "node:crypto";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { isObject, type Json, parseJson, RollbookError, reasonOf } from "../base/index.ts";
-import { listenOn } from "../collect/index.ts";
+import { HostCheck, isFromPage, LOOPBACK, listenOn } from "../collect/index.ts";
 import { type RewardInput, type Scorer, totalOf } from "../collect/rollout/index.ts";
 
 export interface RewardServer {
@@ -25,7 +25,6 @@ export interface RewardServerOptions {
 }
 
 const MAX_BODY = 16 * 1024 * 1024;
-const LOOPBACK = /^(127\.\d+\.\d+\.\d+|localhost|::1)$/;
 
 export async function serveRewards(scorer: Scorer, options: RewardServerOptions = {}): Promise<RewardServer> {
   const { host = "127.0.0.1", port = 0, token, timeoutMs = 60_000, concurrency = 32 } = options;
@@ -36,7 +35,13 @@ export async function serveRewards(scorer: Scorer, options: RewardServerOptions 
       `${host} can be reached by others. Set a token (--token-env), or listen on 127.0.0.1.`,
     );
   const desk = new RewardDesk(scorer, { timeoutMs, concurrency });
+  const hosts = token === undefined ? new HostCheck(host, []) : undefined;
   const server = createServer((request, response) => {
+    if (hosts !== undefined && isFromPage(request.headers, hosts)) {
+      const message = "requests of web pages, or for another Host, need a token. Set --token-env.";
+      send(response, 403, { error: { message } });
+      return;
+    }
     desk.answer(request, response, token).catch((error: unknown) => {
       if (!response.headersSent) send(response, 500, { error: { message: reasonOf(error) } });
       else response.destroy();

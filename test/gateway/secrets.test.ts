@@ -1,6 +1,7 @@
 import { readdirSync, readFileSync, statSync } from "node:fs";
 import { request } from "node:http";
 import { join } from "node:path";
+import { brotliCompressSync, deflateSync, gzipSync } from "node:zlib";
 import { describe, expect, it } from "vitest";
 import { TestGateway, TOKEN, UPSTREAM_KEY } from "../support/gateway.ts";
 import { leaks } from "../support/leaks.ts";
@@ -59,6 +60,32 @@ describe("an upstream that echoes its key", () => {
     await test.restart();
     for (const file of files(test.root)) expect(leaks(readFileSync(file), UPSTREAM_KEY), file).toBe(false);
     expect((await test.verify()).problems).toEqual([]);
+  });
+
+  it.each([
+    ["gzip", gzipSync],
+    ["X-GZIP", gzipSync],
+    ["deflate", deflateSync],
+    ["br", brotliCompressSync],
+    ["gzip, br", (text: string) => brotliCompressSync(gzipSync(text))],
+    ["unheard-of", (text: string) => Buffer.from(text)],
+    ["gzip", (text: string) => gzipSync(text).subarray(0, -12)],
+    ["gzip", () => gzipSync(Buffer.alloc(50_000_000))],
+    ["identity", (text: string) => Buffer.from(text, "utf16le")],
+  ] as const)("does not give it to the client in an error that is encoded: %s", async (encoding, encode) => {
+    const test = await TestGateway.open();
+    test.upstream.otherwise = (response) => {
+      const type = { "content-type": "application/json", [`x-${UPSTREAM_KEY}`]: "named" };
+      response.writeHead(400, { ...type, "content-encoding": encoding });
+      response.end(encode(JSON.stringify({ error: { message: `bad key ${UPSTREAM_KEY}` } })));
+    };
+    for (const path of [CHAT, "/v1/messages/count_tokens"]) {
+      const { status, text, headers } = await test.post(path, ASK);
+      expect(status).toBe(400);
+      expect(leaks(Buffer.from(`${JSON.stringify([...headers])}${text}`), UPSTREAM_KEY)).toBe(false);
+      expect(text).toMatch(/\[redacted\]|cannot be read/);
+      expect([null, "identity"]).toContain(headers.get("content-encoding"));
+    }
   });
 
   it("finds none of it on disk after a cut stream of /v1/responses, an attachment and nested arguments", async () => {

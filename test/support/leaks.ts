@@ -15,6 +15,7 @@ const DECODERS: readonly ((text: string) => string)[] = [
     text.replaceAll(/%([0-9a-f]{2})/gi, (_, hex: string) => String.fromCharCode(Number.parseInt(hex, 16))),
   (text) => text.replaceAll(/\\+([/"\\])/g, "$1"),
   (text) => text.replaceAll(/(?:\\+[nr]|\s)+/g, ""),
+  (text) => text.replaceAll("\0", ""),
 ];
 
 function inBase64(text: string, secret: string): boolean {

@@ -2,6 +2,7 @@
  *  rest; server.ts starts and stops them. */
 import { type Clock, given } from "../../../base/index.ts";
 import type { PromptVectors } from "../../../policy/index.ts";
+import { HostCheck } from "../../host-check.ts";
 import { type CallContext, isCredentialHeader, Returned, type TellEvent, TurnEnd } from "../call/index.ts";
 import { compile, type GatewayConfig, PLACEHOLDER_KEYS } from "../config.ts";
 import { Metrics } from "../metrics.ts";
@@ -18,7 +19,6 @@ import { firstInList, Routes, Upstream } from "../upstream/index.ts";
 import { callStarter, type StartCall } from "./call-starter.ts";
 import { ControlApi } from "./control-api.ts";
 import type { GatewayOptions } from "./gateway-options.ts";
-import { HostCheck } from "./host-check.ts";
 import { Gatekeeper } from "./identity.ts";
 import { Peers } from "./peers.ts";
 import { type Refuse, refuser } from "./refusals.ts";

@@ -3,10 +3,10 @@
 import { join } from "node:path";
 import { RollbookError, reasonOf } from "../../../base/index.ts";
 import { type Catalog, type Lock, openCatalog, tryLock } from "../../../store/index.ts";
+import { LOOPBACK } from "../../host-check.ts";
 import { readSecrets } from "../config.ts";
 import { ClosedIndex, type Recovered, recoverRollouts } from "../rollouts/index.ts";
 import type { Gateway, GatewayOptions } from "./gateway-options.ts";
-import { LOOPBACK } from "./host-check.ts";
 import { GatewayServer } from "./server.ts";
 
 export async function openGateway(options: GatewayOptions): Promise<Gateway> {

@@ -13,7 +13,7 @@ import type { CallContext, IncomingCall } from "./call-context.ts";
 import { callEvent } from "./call-report.ts";
 import { CallTarget, readAgain } from "./call-target.ts";
 import { jsonBytes, partsToKeep } from "./journaled-bytes.ts";
-import { passedHeaders, passedPath, withLength } from "./outgoing.ts";
+import { passedHeaders, passedPath } from "./outgoing.ts";
 import { costUsd, estimateUsd } from "./prices.ts";
 
 /** The status nginx gave to a client that left. */
@@ -298,8 +298,8 @@ export class ModelCall implements Receiver, Waiter {
       response.end(this.#reader?.held());
       return;
     }
-    const body = this.#deps.returned.body(this.#reader!.chunks);
-    response.writeHead(this.#status, withLength(this.#heldHeaders, body.length));
+    const { headers, body } = this.#deps.returned.whole(this.#heldHeaders, this.#reader!.chunks);
+    response.writeHead(this.#status, headers);
     response.end(body);
   }
 

@@ -1,5 +1,6 @@
 /** The request as it goes to an upstream. In: what the client sent, and the target. Out: headers and body. A body
  *  changes only where a routed alias or a configured capture says so; every other byte passes as it came. Pure. */
+import { brotliDecompressSync, gunzipSync, inflateSync } from "node:zlib";
 import { type DialectName, dialectNamed, isObject, type RequestFacts } from "../dialects/index.ts";
 import { MIN_SECRET, type SecretFinder } from "../redact/index.ts";
 import type { Target } from "../upstream/index.ts";
@@ -108,7 +109,7 @@ export class Returned {
     const out: string[] = [];
     for (const name in headers) {
       const value = headers[name];
-      if (value === undefined || NOT_RETURNED.has(name)) continue;
+      if (value === undefined || NOT_RETURNED.has(name) || this.#value(name) !== name) continue;
       if (typeof value === "string") out.push(name, this.#value(value));
       else for (const each of value) out.push(name, this.#value(each));
     }
@@ -120,10 +121,13 @@ export class Returned {
     return this.#secrets !== undefined && (status < 200 || status >= 300);
   }
 
-  /** A body that was held. */
-  body(chunks: readonly Buffer[]): Buffer {
-    const body = Buffer.concat(chunks);
-    return this.#secrets!.isClear(body) ? body : Buffer.from(this.#secrets!.redact(body.toString()));
+  /** A reply whose body was held. No upstream is asked to compress one: if it does, the client gets the error decoded. */
+  whole(headers: readonly string[], chunks: readonly Buffer[]): { headers: string[]; body: Buffer } {
+    const given = Buffer.concat(chunks);
+    const at = headers.indexOf("content-encoding");
+    const read = at < 0 ? given : decoded(given, headers[at + 1]!);
+    const body = this.#secrets!.isClear(read) ? read : Buffer.from(this.#secrets!.redact(read.toString()));
+    return { headers: describing(headers, { bytes: body.length, isDecoded: read !== given }), body };
   }
 
   #value(value: string): string {
@@ -137,11 +141,38 @@ export class Returned {
 }
 
 /** The headers of a body that may be another than the upstream's. */
-export function withLength(headers: readonly string[], bytes: number): string[] {
+function describing(
+  headers: readonly string[],
+  { bytes, isDecoded }: { bytes: number; isDecoded: boolean },
+): string[] {
   const out: string[] = [];
-  for (let i = 0; i < headers.length; i += 2)
-    if (headers[i] !== "content-length" && headers[i] !== "content-md5" && headers[i] !== "digest")
-      out.push(headers[i]!, headers[i + 1]!);
+  for (let i = 0; i < headers.length; i += 2) {
+    const name = headers[i]!;
+    if (OF_BYTES.has(name) || (isDecoded && name === "content-encoding")) continue;
+    out.push(name, headers[i + 1]!);
+  }
   out.push("content-length", String(bytes));
   return out;
+}
+
+const OF_BYTES: ReadonlySet<string> = new Set(["content-length", "content-md5", "digest"]);
+
+const DECODERS: Readonly<Record<string, typeof gunzipSync>> = {
+  ...{ gzip: gunzipSync, "x-gzip": gunzipSync, deflate: inflateSync, br: brotliDecompressSync },
+};
+/** Of an error, decoded. */
+const MAX_DECODED = 4 * 1024 * 1024;
+
+/** A body in an encoding that cannot be undone may hold anything, and is replaced. */
+function decoded(body: Buffer, encoding: string): Buffer {
+  const name = encoding.trim().toLowerCase();
+  if (name === "identity" || name === "") return body;
+  try {
+    return DECODERS[name]!(body, { maxOutputLength: MAX_DECODED });
+  } catch {
+    const message = "the upstream's error is compressed and cannot be read, so it is not passed on";
+    return Buffer.from(
+      JSON.stringify({ error: { message, type: "upstream_error", code: "unreadable-error" } }),
+    );
+  }
 }

@@ -2,7 +2,7 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Target, Upstream } from "../upstream/index.ts";
 import { renameModel } from "../wire/index.ts";
-import { passedHeaders, passedPath, type Returned, withLength } from "./outgoing.ts";
+import { passedHeaders, passedPath, type Returned } from "./outgoing.ts";
 
 export function passThrough(options: {
   upstream: Upstream;
@@ -38,9 +38,9 @@ export function passThrough(options: {
         return false;
       },
       onEnd: () => {
-        const whole = held && returned.body(held.chunks);
-        if (whole !== undefined) response.writeHead(held!.status, withLength(held!.headers, whole.length));
-        response.end(whole);
+        const whole = held && returned.whole(held.headers, held.chunks);
+        if (whole !== undefined) response.writeHead(held!.status, whole.headers);
+        response.end(whole?.body);
       },
       onError: (error) => {
         if (response.headersSent) response.destroy();

@@ -130,7 +130,7 @@ const hex = (code: number, digits: number) => code.toString(16).padStart(digits,
 const spelling = fc
   .record({
     secret: fc.constantFrom(...SECRETS),
-    kind: fc.constantFrom("plain", "base64", "base64url", "wrapped", "percent", "data-url"),
+    kind: fc.constantFrom("plain", "base64", "base64url", "wrapped", "percent", "data-url", "utf-16"),
     before: fc.constantFrom("", "a", "bc ", "ü", "x-"),
     after: fc.constantFrom("", "d", " ef"),
     subset: fc.array(fc.boolean(), { minLength: 60, maxLength: 60 }),
@@ -149,6 +149,7 @@ const spelling = fc
       base64url: Buffer.from(before + secret + after).toString("base64url"),
       wrapped: `data:text/plain;base64,${base64.replaceAll(/.{20}/g, "$&\n")}`,
       percent: before + percent + after,
+      "utf-16": Buffer.from(before + secret + after, "utf16le").toString("latin1"),
       "data-url": `data:image/png;base64,${base64}`,
     };
     return { secret, text: texts[kind], subset };

@@ -1,6 +1,7 @@
 /** Finds secrets however they are spelled. In: the secrets, and text or bytes. Out: whether one is in there, and the text
  *  without it. A secret is found as it is, in base64 and base64url at any of three alignments, with any of its characters
- *  percent-encoded or spelled as a JSON escape, also in JSON inside of JSON. Pure. Does not find a secret that is
+ *  percent-encoded or spelled as a JSON escape, also in JSON inside of JSON, and with zero bytes between its characters, as
+ *  UTF-16 has them. Pure. Does not find a secret that is
  *  compressed, encrypted or spelled backwards. */
 
 export const REDACTED = "[redacted]";
@@ -14,7 +15,7 @@ interface Needle {
   readonly isBase64: boolean;
 }
 
-const [BACKSLASH, PERCENT] = [0x5c, 0x25];
+const [ZERO, BACKSLASH, PERCENT] = [0, 0x5c, 0x25];
 const ESCAPED_SLASH = Buffer.from("\\/");
 const UNICODE_ESCAPE = Buffer.from("\\u00");
 const PERCENT_SIGN = Buffer.from("%");
@@ -50,7 +51,7 @@ export class SecretFinder {
   isPlainlyClear(bytes: Buffer): boolean {
     const codes = this.#codes;
     if (codes === undefined) return false;
-    if (this.#hasNeedle(bytes, codes.run)) return false;
+    if (this.#hasNeedle(bytes, codes.run) || bytes.includes(ZERO)) return false;
     const slash = bytes.indexOf(BACKSLASH);
     if (slash >= 0) {
       if (this.#hasSlash && bytes.includes(ESCAPED_SLASH, slash)) return false;
@@ -136,12 +137,13 @@ export class SecretFinder {
 const MOST_ROUNDS = 5;
 
 function decodeOnce(text: string): string {
-  if (!text.includes("\\") && !text.includes("%")) return text;
+  if (!/[\0\\%]/.test(text)) return text;
   const charOf = (_: string, hex: string) => String.fromCharCode(Number.parseInt(hex, 16));
   return text
     .replaceAll(/\\{1,16}u([0-9a-f]{4})/gi, charOf)
     .replaceAll(/\\{1,16}(["\\/])/g, "$1")
-    .replaceAll(/%([0-9a-f]{2})/gi, charOf);
+    .replaceAll(/%([0-9a-f]{2})/gi, charOf)
+    .replaceAll("\0", "");
 }
 
 function needlesOf(secret: string): Needle[] {
@@ -178,8 +180,8 @@ function codesOf(needles: readonly Needle[]): SpelledCodes {
   const own = needles.map(({ text }) => text).join("");
   return {
     run: tableOf(own),
-    escaped: tableOf(`${own}%0123456789abcdefABCDEF\t\n\r `),
-    encoded: tableOf(`${own}%`),
+    escaped: tableOf(`${own}%0123456789abcdefABCDEF\t\n\r \0`),
+    encoded: tableOf(`${own}%\0`),
   };
 }
 

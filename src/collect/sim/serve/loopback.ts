@@ -3,6 +3,7 @@
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { reasonOf } from "../../../base/index.ts";
+import { HostCheck, isFromPage } from "../../host-check.ts";
 import { listenOn } from "../../listen.ts";
 
 export interface ServedUpstream {
@@ -15,10 +16,19 @@ export async function serveOnLoopback(
   handle: (request: Request) => Promise<Response>,
   port = 0,
 ): Promise<ServedUpstream> {
+  const hosts = new HostCheck("127.0.0.1", []);
   const server = createServer((request, response) => {
+    if (isFromPage(request.headers, hosts)) {
+      const refused = "web pages are not answered. Use the address that was printed.";
+      response.writeHead(403, { "content-type": "application/json" }).end(failed(refused, "browser-refused"));
+      return;
+    }
     answer(handle, request, response).catch((error: unknown) => {
       if (response.headersSent) response.destroy();
-      else response.writeHead(500, { "content-type": "application/json" }).end(failed(error));
+      else
+        response
+          .writeHead(500, { "content-type": "application/json" })
+          .end(failed(reasonOf(error), "internal"));
     });
   });
   await listenOn(server, { host: "127.0.0.1", port });
@@ -52,6 +62,6 @@ async function answer(
   response.end();
 }
 
-function failed(error: unknown): string {
-  return JSON.stringify({ error: { message: reasonOf(error), type: "server_error", code: "internal" } });
+function failed(message: string, code: string): string {
+  return JSON.stringify({ error: { message, type: "server_error", code } });
 }

@@ -1,5 +1,6 @@
-/** Which names a gateway answers to. In: where it listens, the names of the configuration, and the Host of a request. Out:
+/** Which names a server answers to. In: where it listens, the names of the configuration, and the Host of a request. Out:
  *  whether it is meant. A web page whose own name was made to point here sends that name, and is not answered. */
+import type { IncomingHttpHeaders } from "node:http";
 import { isIP } from "node:net";
 
 export const LOOPBACK = /^(127(\.\d{1,3}){3}|::1|localhost)$/;
@@ -28,6 +29,13 @@ export class HostCheck {
     if (isServed && this.#known.size < MOST_KNOWN) this.#known.add(host);
     return isServed;
   }
+}
+
+/** Whether a request comes from a web page, for a server on loopback that asks for no token: then every program of this host
+ *  may ask, and a page that a browser here has open may not. An address that a person types is no page. */
+export function isFromPage(headers: IncomingHttpHeaders, hosts: HostCheck): boolean {
+  if (!hosts.isServed(headers.host)) return true;
+  return headers.origin !== undefined || !["none", undefined].includes(headers["sec-fetch-site"] as string);
 }
 
 /** Without the port, and an address of version 6 without its brackets. */
