@@ -1,8 +1,18 @@
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { systemClock } from "../../src/base/clock.ts";
-import { parseId } from "../../src/base/index.ts";
-import { encodeWire, PolicyRevision, QuarantineRelease, seal, Verdict } from "../../src/contract/index.ts";
+import { canonicalize, type Json, parseId } from "../../src/base/index.ts";
+import { readTransitions } from "../../src/book/loop/index.ts";
+import { useBook } from "../../src/book/open/index.ts";
+import {
+  encodeWire,
+  LoopEnvelope,
+  PolicyRevision,
+  QuarantineRelease,
+  seal,
+  TrainerBatch,
+  Verdict,
+} from "../../src/contract/index.ts";
 import { openBook } from "../../src/store/index.ts";
 import { Cli, lines } from "../support/cli.ts";
 import { SMALL, writeLoop } from "../support/loop-world.ts";
@@ -24,6 +34,25 @@ async function judgedBook(): Promise<Cli> {
   await cli.ok(`artifact import ${cli.file("all.jsonl", lines(...revisions, ...ROLLOUTS))}`);
   await cli.ok("artifact admit --target r8 --freshness default");
   return cli;
+}
+
+/** Every record of a kind once more, changed and unsigned, in a pack of its own. Returns their digests. */
+async function forgeUnsigned(
+  cli: Cli,
+  type: { kind: string },
+  change: (record: Record<string, unknown>) => Record<string, unknown>,
+  root = cli.book,
+): Promise<string[]> {
+  const book = await openBook(root, { clock: systemClock });
+  const forged: string[] = [];
+  const found: Record<string, unknown>[] = [];
+  for await (const item of book.scan())
+    if (item.type === "blob" && item.kind === type.kind)
+      found.push(JSON.parse(Buffer.from(item.bytes).toString()));
+  for (const record of found)
+    forged.push(book.put(type.kind, Buffer.from(canonicalize(change(record) as Json))));
+  await book.close();
+  return forged;
 }
 
 /** What somebody without a key can do: one more pack, with a release in it that fits in every other way. */
@@ -82,6 +111,34 @@ describe("a release that nobody signed", () => {
   });
 });
 
+const required = { ROLLBOOK_REQUIRE_TRUSTED: "1" };
+const notTrusted = (kind: string) => ({
+  ...{ code: 1, err: expect.stringMatching(new RegExp(`${kind}.*\\[not-trusted\\]`, "s")) },
+});
+
+describe("records without a signature that decide what is learned", () => {
+  it("are refused where trust is required: a batch that is exported", async () => {
+    const cli = await judgedBook();
+    const [{ digest }] = await cli.json("batch assemble --target r8 --level token --freshness none");
+    const [forged] = await forgeUnsigned(cli, TrainerBatch, (batch) => ({ ...batch, seed: "77" }));
+    const out = (name: string) => `--format jsonl --out ${join(cli.folder, name)}`;
+    expect((await cli.run(`batch export ${digest} ${out("own")}`, "", required)).code).toBe(0);
+    expect((await cli.run(`batch export ${forged} ${out("any")}`)).code).toBe(0);
+    const refused = await cli.run(`batch export ${forged} ${out("forged")}`, "", required);
+    expect(refused).toMatchObject(notTrusted(TrainerBatch.kind));
+  });
+
+  it("are refused where trust is required: revisions that rollouts are admitted by", async () => {
+    const cli = await judgedBook();
+    const admit = "artifact admit --target r8 --freshness default";
+    expect((await cli.run(admit, "", required)).code).toBe(0);
+    await forgeUnsigned(cli, PolicyRevision, (revision) => ({ ...revision, id: "r9", number: "900" }));
+    expect(await cli.run(admit, "", required)).toMatchObject(notTrusted(PolicyRevision.kind));
+    const byForged = admit.replace("r8", "r9");
+    expect((await cli.run(byForged, "", required)).code).toBe(1);
+  });
+});
+
 describe("a loop with a key", () => {
   it("signs every record that stands by itself: rollouts, receipts, increments, revisions, verdicts, states", async () => {
     const cli = new Cli({ clock: systemClock });
@@ -102,5 +159,14 @@ describe("a loop with a key", () => {
       ]),
     );
     await cli.ok("verify --require-trusted");
+    // A state of the run that nobody signed is not continued from, where trust is required.
+    const [{ publicKey }] = await cli.json("keys show");
+    const readStates = (keys?: ReadonlySet<string>) =>
+      useBook(cli.book, { mode: "read", required: keys }, (book) => readTransitions(book, parseId("loop")));
+    const states = await readStates(new Set([publicKey]));
+    expect(states.length).toBeGreaterThan(3);
+    await forgeUnsigned(cli, LoopEnvelope, (envelope) => ({ ...envelope, atMs: 1 }));
+    expect(await readStates()).toHaveLength(states.length);
+    await expect(readStates(new Set([publicKey]))).rejects.toMatchObject({ code: "not-trusted" });
   }, 60_000);
 });

@@ -10,7 +10,7 @@ import {
   readBatch as readRows,
 } from "../../keep/batch/index.ts";
 import { readRecord } from "../../store/index.ts";
-import { type OpenBook, readOf, resolveBatch } from "../open/index.ts";
+import { type OpenBook, readOf, requireTrusted, resolveBatch } from "../open/index.ts";
 
 export interface BatchDetails {
   readonly digest: Digest;
@@ -47,9 +47,12 @@ export async function showBatch(book: OpenBook, name: string): Promise<BatchDeta
   };
 }
 
-/** Its rows, shard by shard. Where rows were erased reading them fails with `erased`. */
+/** Its rows, shard by shard. Where rows were erased reading them fails with `erased`. Where trust is required, a batch that no
+ *  trusted key signed is refused: its manifest may leave out a verdict. */
 export async function readBatch(book: OpenBook, name: string): Promise<ReadableBatch> {
   const digest = await digestOf(book, name);
+  if (book.required !== undefined)
+    await requireTrusted(book, await book.index(), [{ digest, kind: TrainerBatch.kind }]);
   return readRows(readOf(book, `batch ${short(digest)}`), digest);
 }
 

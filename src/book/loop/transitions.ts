@@ -4,7 +4,7 @@
 import type { Digest, Id } from "../../base/index.ts";
 import { LoopEnvelope, LoopTransition, type SealedBlob, seal } from "../../contract/index.ts";
 import { makeSealer, readRecord } from "../../store/index.ts";
-import type { OpenBook } from "../open/index.ts";
+import { type OpenBook, requireTrusted } from "../open/index.ts";
 
 export interface SealedTransition {
   readonly digest: Digest;
@@ -34,17 +34,19 @@ export async function sealTransition(
   return { digest: content.digest, record: content.record, envelope: envelope.record };
 }
 
-/** The transitions of one run, in no particular order. */
+/** The transitions of one run, in no particular order. Where trust is required, one that no trusted key signed is refused. */
 export async function readTransitions(book: OpenBook, run: Id): Promise<SealedTransition[]> {
   const index = await book.index();
   const own = new Set<unknown>(
     index.ofKind(LoopTransition.kind).flatMap(({ digest, fields }) => (fields.run === run ? [digest] : [])),
   );
+  const envelopes = index.ofKind(LoopEnvelope.kind).filter(({ fields }) => own.has(fields.transition));
+  await requireTrusted(book, index, envelopes);
   const found = new Map<Digest, SealedTransition>();
-  for (const { digest, fields } of index.ofKind(LoopEnvelope.kind)) {
+  for (const { digest, fields } of envelopes) {
     const transition = fields.transition as Digest;
     // Sealed twice, it is one transition: the smaller envelope stands for both, whatever came first.
-    if (!own.has(transition) || found.has(transition)) continue;
+    if (found.has(transition)) continue;
     found.set(transition, {
       digest: transition,
       record: await readRecord(book.store, LoopTransition, transition),

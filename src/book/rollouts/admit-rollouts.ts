@@ -28,6 +28,7 @@ import {
   type BookIndex,
   type IndexedArtifact,
   type OpenBook,
+  requireTrusted,
   resolveArtifact,
 } from "../open/index.ts";
 import { chooseArtifacts, type RolloutFilter } from "./admitted-rollouts.ts";
@@ -164,8 +165,10 @@ export async function admissionFor(
 /** The records of a family's revisions. One that was only logged does not know when it was produced; another record may. */
 async function revisionsOf(book: OpenBook, family: Id): Promise<FreshnessRequest["revision"]> {
   const known = new Map<string, PolicyRevision>();
-  for (const { digest, ...record } of (await book.index()).ofKind(PolicyRevision.kind)) {
-    if (record.family !== family) continue;
+  const index = await book.index();
+  const ofFamily = index.ofKind(PolicyRevision.kind).filter((record) => record.family === family);
+  await requireTrusted(book, index, ofFamily);
+  for (const { digest } of ofFamily) {
     const revision = await readRecord(book.store, PolicyRevision, digest);
     if ((known.get(revision.id)?.producedAtMs ?? 0) === 0) known.set(revision.id, revision);
   }

@@ -1,13 +1,16 @@
-/** Reads a policy revision of a book by what people call it: an id, a digest, or the first digits of one. */
+/** Reads a policy revision of a book by what people call it: an id, a digest, or the first digits of one. Where trust is
+ *  required, one that no trusted key signed is refused: it decides what counts as fresh and what is trained further. */
 import { PolicyRevision, type Sealed } from "../../contract/index.ts";
 import { readSealed } from "../../keep/admit/index.ts";
-import { type OpenBook, resolveRevision } from "../open/index.ts";
+import { type OpenBook, requireTrusted, resolveRevision } from "../open/index.ts";
 
 export async function readRevision(
   book: OpenBook,
   name: string,
   family?: string,
 ): Promise<Sealed<PolicyRevision>> {
-  const { digest } = resolveRevision(await book.index(), name, family);
+  const index = await book.index();
+  const { digest, kind } = resolveRevision(index, name, family);
+  await requireTrusted(book, index, [{ digest, kind }]);
   return readSealed((each) => book.store.get(each), PolicyRevision, digest);
 }
