@@ -13,6 +13,7 @@ import { routingWorld } from "../test/support/routing-world.ts";
 import { MAIN, requireBuild } from "./support/build.ts";
 import { type AskedGateway, openGateways, type Prompts } from "./support/gateway/contenders.ts";
 import { type Load, percentile } from "./support/gateway/load.ts";
+import { measureParts } from "./support/gateway/measure-parts.ts";
 import { mainThreadUs } from "./support/gateway/thread-time.ts";
 import { median, printTable } from "./support/interleave.ts";
 import type { Bench } from "./support/programs.ts";
@@ -43,7 +44,8 @@ export const bench: Bench = {
       options: {
         rounds: { type: "string", default: "40" },
         "slice-ms": { type: "string", default: "300" },
-        /** `rate` or `latency` alone, where the machine is lent for a short time. */
+        /** `rate` or `latency` alone, where the machine is lent for a short time. `parts`: without sockets and disk, where
+         *  other processes use it, too. */
         only: { type: "string" },
         /** Routers to measure, as a list of: table, policy, shadow. */
         routers: { type: "string", default: "table,policy,shadow" },
@@ -58,14 +60,20 @@ export const bench: Bench = {
     });
     requireBuild();
     const { only, against } = values;
-    if (only !== undefined && only !== "rate" && only !== "latency")
-      throw new RollbookError("bad-only", { only }, `--only ${only} is neither rate nor latency.`);
+    if (only !== undefined && only !== "rate" && only !== "latency" && only !== "parts")
+      throw new RollbookError("bad-only", { only }, `--only ${only} is none of rate, latency, parts.`);
     if (values.prompts !== "one" && values.prompts !== "many")
       throw new RollbookError("bad-prompts", {}, `--prompts ${values.prompts} is neither one nor many.`);
     const prompts: Prompts = values.prompts;
     const scratch = mkdtempSync(join(values.folder, "rollbook-bench-router-"));
+    const policy = trainPolicy(scratch);
+    if (only === "parts") {
+      printTable(await measureParts(scratch, partsOf(policy), Number(values.rounds)), args);
+      rmSync(scratch, { recursive: true, force: true });
+      return;
+    }
     const wanted = values.routers.split(",");
-    const routers = routersWith(trainPolicy(scratch)).filter(({ id }) => wanted.includes(id));
+    const routers = routersWith(policy).filter(({ id }) => wanted.includes(id));
     const builds = [
       { dist: undefined, of: "" },
       ...(against === undefined ? [] : [{ dist: against, of: ` of ${against}` }]),
@@ -89,6 +97,14 @@ export const bench: Bench = {
     }
   },
 };
+
+function partsOf(policy: string) {
+  return [
+    { label: "static table", policy: "table", prompts: "one" },
+    { label: "learned policy", policy, prompts: "one" },
+    { label: "learned policy", policy, prompts: "many" },
+  ];
+}
 
 function routersWith(policy: string) {
   const learned = `checkpoint: ${policy}, allowUngated: true`;

@@ -4,6 +4,7 @@ import { existsSync, mkdirSync, writeFileSync } from "node:fs";
 import { createServer } from "node:net";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { chatBody, PROMPT } from "./chat-request.ts";
 import { Load } from "./load.ts";
 
 export interface Contender {
@@ -209,7 +210,9 @@ function askedFor(
     keys.flatMap((key, i) =>
       models.map((model) => {
         const words = prompts === "one" ? PROMPT : `Question ${i}. ${PROMPT}`;
-        return post("/v1/chat/completions", BODY(stream, model, words), { authorization: `Bearer ${key}` });
+        return post("/v1/chat/completions", chatBody(stream, model, words), {
+          authorization: `Bearer ${key}`,
+        });
       }),
     );
   const requests = { whole: of(false), stream: of(true) };
@@ -270,7 +273,7 @@ async function openPortkey(
     const isUp = await fetch(`http://127.0.0.1:${port}/v1/chat/completions`, {
       method: "POST",
       headers: { "content-type": "application/json", ...headers },
-      body: BODY(false),
+      body: chatBody(false),
     }).then(
       (response) => response.ok,
       () => false,
@@ -287,7 +290,7 @@ export function requestOf(
   stream = false,
   model = "bench-model",
 ): Buffer {
-  return post("/v1/chat/completions", BODY(stream, model), headers);
+  return post("/v1/chat/completions", chatBody(stream, model), headers);
 }
 
 export function post(path: string, body: string, headers: Readonly<Record<string, string>> = {}): Buffer {
@@ -298,20 +301,6 @@ export function post(path: string, body: string, headers: Readonly<Record<string
     ...headers,
   }).map(([name, value]) => `${name}: ${value}\r\n`);
   return Buffer.from(`POST ${path} HTTP/1.1\r\n${lines.join("")}\r\n${body}`);
-}
-
-const PROMPT = "What does the quick brown fox do, and to whom? ".repeat(6).trim();
-
-function BODY(stream: boolean, model = "bench-model", prompt = PROMPT): string {
-  return JSON.stringify({
-    model,
-    messages: [
-      { role: "system", content: "You are a helpful assistant. Answer briefly and to the point." },
-      { role: "user", content: prompt },
-    ],
-    temperature: 0.7,
-    ...(stream ? { stream: true } : {}),
-  });
 }
 
 function firstLine(child: ChildProcess): Promise<string> {
