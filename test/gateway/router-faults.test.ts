@@ -24,6 +24,13 @@ test("with every upstream down the client hears the last one, every choice is lo
   expect(second!.candidates[second!.chosen]).toMatchObject({ probability: 1 });
 });
 
+test("a budget below zero is refused when the rollout is opened", async () => {
+  const { post } = await routedGateway({});
+  const { status, body } = await post("/v1/rollouts", { budgetUsd: -1 });
+  expect([status, body.error.code]).toEqual([400, "bad-request"]);
+  expect(body.error.message).toContain("budgetUsd");
+});
+
 describe("a budget of zero", () => {
   test("of a rollout refuses its calls before anything is decided", async () => {
     const { post, gateway } = await routedGateway({});

@@ -37,7 +37,7 @@ export const openRequest = z.strictObject({
   seed: z.optional(seed),
   dataSource: z.optional(dataSource),
   maxTurns: z.optional(count),
-  budgetUsd: z.optional(finite),
+  budgetUsd: z.optional(finite.min(0)),
   run: z.optional(rolloutRun),
   router: z.optional(digest),
 });
