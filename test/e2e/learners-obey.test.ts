@@ -238,6 +238,18 @@ describe("a book", () => {
     expect((await cli.json(`data export --out ${out}.jsonl`))[0]).toMatchObject({ rows: 3 });
     expect((await cli.json(`replay write ${out}-store`))[0]).toMatchObject({ chains: 3 });
   });
+
+  it("whose rollouts were imported again as other tasks teaches none that it judges by", async () => {
+    const reward = (i: number) => ({ chosen: (i % 3 === 0 ? 1 : 0) as 0 | 1, reward: i % 2 });
+    const cli = await bookOf(
+      ...many(60, (i) => decision(`d-${i}`, reward(i))),
+      ...many(60, (i) => ({ ...decision(`d-${i}`, reward(i)), task: { id: `other-${i}` } })),
+    );
+    const out = join(cli.folder, "out");
+    const [trained] = await cli.json(`train bc --out ${out} --id p`);
+    expect(trained.rows + trained.heldBack).toBe(60);
+    expect((await cli.run(`verify ${trained.batches[0]}`)).code).toBe(0);
+  });
 });
 
 it("a drift budget is about the target of the batch, whatever an earlier verdict was about", async () => {

@@ -67,7 +67,7 @@ export async function cutBatch(book: OpenBook, request: CutRequest): Promise<Sea
       ...given({ advantage: request.advantage, maxLength: request.maxLength }),
       ...(feedback === undefined ? {} : { feedback: parseId(feedback, "--feedback") }),
       ...(freshness === "none" ? {} : { freshness }),
-      ...{ requireVerdict: request.requireVerdict ?? false, distinct: true as const },
+      ...{ requireVerdict: request.requireVerdict ?? false, distinct: "before-split" as const },
       // A trainer divides by the probability of the choice alone; foreign logs seldom have the rest.
       ...(level === "step" ? { propensity: "choice" as const } : {}),
     },

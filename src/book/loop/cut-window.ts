@@ -43,7 +43,7 @@ export async function cutWindow(book: OpenBook, request: CutWindowRequest): Prom
     ...{ index, seed, target, artifacts: chooseArtifacts(index, { contents }) },
     selection: { level: "step", family: admitted.family },
     options: {
-      ...{ advantage: "none", propensity: "choice", distinct: true, requireVerdict: false },
+      ...{ advantage: "none", propensity: "choice", distinct: "before-split", requireVerdict: false },
       ...(freshness === "none" ? {} : { freshness }),
       split: { unit, salt, shares: [...shares] as [number, number, number], part: "train" },
     },

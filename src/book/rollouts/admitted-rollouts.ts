@@ -110,7 +110,7 @@ export async function admittedRollouts(book: OpenBook, request: AdmittedRequest)
       ...(feedback === undefined ? {} : { feedback: parseId(feedback, "--feedback") }),
       ...(freshness === "none" ? {} : { freshness }),
       requireVerdict: request.requireVerdict ?? false,
-      ...{ unrecorded: "name", distinct: true },
+      ...{ unrecorded: "name", distinct: "before-split" },
       unlabelled: request.unlabelled ?? "exclude",
       propensity: request.propensity ?? "choice",
       logprobs: request.logprobs ?? "one",

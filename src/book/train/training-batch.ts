@@ -66,7 +66,7 @@ export async function cutTrainingBatch(
     options: {
       advantage: "none",
       propensity: "choice",
-      distinct: true,
+      distinct: "before-split",
       requireVerdict: request.requireVerdict ?? false,
       ...(request.feedback === undefined ? {} : { feedback: request.feedback as never }),
       ...(except.length === 0 ? {} : { except: [...except] }),

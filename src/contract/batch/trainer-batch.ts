@@ -171,8 +171,9 @@ export const TrainerBatch = defineRecord({
     seed: u64,
     options: z.strictObject({
       advantage: advantageMethod,
-      /** Of two contents with one rollout id one counts; present where there were two. */
-      distinct: z.optional(z.literal(true)),
+      /** Of two contents with one rollout id one counts; present where there were two. `before-split`: the one that counts is
+       *  chosen before the split and the rows of other batches are left out, so that no other takes its place. */
+      distinct: z.optional(z.union([z.literal(true), z.literal("before-split")])),
       /** Rows of these batches are left out: a learner that grows takes each row once. */
       except: z.optional(z.array(digest).min(1).max(10_000)),
       feedback: z.optional(id),

@@ -22,7 +22,7 @@ import { type Gates, makeGates, taskKey } from "./gates.ts";
 import { LedgerTally } from "./ledger-tally.ts";
 import { type ManifestInputs, readInputs } from "./manifest-inputs.ts";
 import { contentReader, readRecord } from "./read-sources.ts";
-import { excludedBy, labelsOf, lengthOf, type StreamAt } from "./stream-gates.ts";
+import { excludedBy, isElsewhere, labelsOf, lengthOf, type StreamAt } from "./stream-gates.ts";
 
 /** A task that failed once is suspect in every rollout of it, also in those seen before the failure: the rare
  *  manifest that holds one is gone through again. */
@@ -64,9 +64,9 @@ async function selectOnce(request: AdmitRequest, inputs: ManifestInputs, suspect
       ledger.excludeArtifact(digest, content, gate);
       continue;
     }
-    const chosen = await chooseStreams(at, gate.weightBps);
+    const { rows: chosen, stands } = await chooseStreams(at, gate.weightBps);
+    if (stands) names.add(content.rolloutId);
     if (chosen.length === 0) continue;
-    names.add(content.rolloutId);
     admitted.rows.push(...chosen);
     for (const row of chosen)
       for (const { revision } of row.revisions)
@@ -95,7 +95,7 @@ function gateOf({ request, inputs, gates, names, digest, content }: ArtifactAt):
   const gate = gates.verdictGate(digest);
   if (!gate.open) return gate;
   // A rollout is known by its id: of two contents the one with the smaller digest stands.
-  if (request.options.distinct === true && names.has(content.rolloutId))
+  if (request.options.distinct !== undefined && names.has(content.rolloutId))
     return { open: false, reason: "duplicate-rollout" };
   const { freshness: budgets } = request.options;
   if (budgets === undefined || gates.isReleased(digest)) return gate;
@@ -110,16 +110,23 @@ function gateOf({ request, inputs, gates, names, digest, content }: ArtifactAt):
   return { open: false, reason: harsh, detail: message, budget: budgets };
 }
 
-async function chooseStreams(at: ArtifactAt, weightBps: number): Promise<AdmittedStream[]> {
+/** `stands`: no other content of the same rollout is admitted after this one. */
+async function chooseStreams(
+  at: ArtifactAt,
+  weightBps: number,
+): Promise<{ rows: AdmittedStream[]; stands: boolean }> {
   const { request, digest, envelope, content, admitted } = at;
   const { rolloutId, group, task } = content;
   const late = at.inputs.late.get(digest) ?? [];
   const rows: AdmittedStream[] = [];
   const left: { stream: Stream; index: number; reason: ExclusionReason }[] = [];
   const keeps = request.options.unlabelled === "keep";
+  let stands = false;
   for (const [index, stream] of content.streams.entries()) {
     const reason = excludedBy(at, stream, index);
-    const labels = reason === undefined ? await labelsOf(request.read, stream, late) : undefined;
+    const elsewhere = isElsewhere(at, stream, reason);
+    const labels = reason === undefined || elsewhere ? await labelsOf(request.read, stream, late) : undefined;
+    if (elsewhere && (labels !== undefined || keeps)) stands = true;
     if (reason !== undefined || (labels === undefined && !keeps)) {
       left.push({ stream, index, reason: reason ?? "unlabelled" });
       continue;
@@ -136,7 +143,7 @@ async function chooseStreams(at: ArtifactAt, weightBps: number): Promise<Admitte
   left.forEach((each, i) => {
     admitted.ledger.excludeStream(digest, { ...each, last: rows.length === 0 && i === left.length - 1 });
   });
-  return rows;
+  return { rows, stands: stands || rows.length > 0 };
 }
 
 function revisionParts(stream: Stream): AdmittedStream["revisions"] {

@@ -11,7 +11,7 @@ import {
   type Stream,
   type TokenStream,
 } from "../../contract/index.ts";
-import type { AdmitRequest, Admitted } from "./admitted.ts";
+import type { AdmitOptions, AdmitRequest, Admitted } from "./admitted.ts";
 import { type LateReward, labelSteps, labelTokens, type StreamLabels } from "./labels.ts";
 import { partOf, unitOfStream } from "./split.ts";
 
@@ -45,6 +45,17 @@ export function excludedBy(at: StreamAt, stream: Stream, index: number): Exclusi
   return stream.level === "step" ? propensityExcludes(at, stream) : logprobsExclude(at, stream);
 }
 
+/** Whether a stream is left out only because it is of another part of the split, or in another batch. */
+export function isElsewhere(
+  { request }: StreamAt,
+  stream: Stream,
+  reason: ExclusionReason | undefined,
+): boolean {
+  if (request.options.distinct !== "before-split") return false;
+  if (reason !== "held-out" && reason !== "already-batched") return false;
+  return stream.level === "token" || propensityOf(stream, request.options.propensity) !== "missing";
+}
+
 /** How rows of batches and admitted streams are compared. */
 export function streamKey(content: Digest, stream: number): string {
   return `${content} ${stream}`;
@@ -74,17 +85,23 @@ export async function labelsOf(
 /** Importance ratios divide by it: of the whole distribution, or of the choice alone. */
 function propensityExcludes(
   { request, admitted }: StreamAt,
-  { steps }: StepStream,
+  stream: StepStream,
 ): ExclusionReason | undefined {
-  const { propensity = "distribution" } = request.options;
-  if (propensity === "any" || steps.every((step) => step.candidates[step.chosen]!.probability !== null))
-    return undefined;
+  const found = propensityOf(stream, request.options.propensity);
+  if (found === "choice") admitted.choiceOnly = true;
+  return found === "missing" ? "no-propensity" : undefined;
+}
+
+function propensityOf(
+  { steps }: StepStream,
+  wanted: AdmitOptions["propensity"] = "distribution",
+): "enough" | "choice" | "missing" {
+  if (wanted === "any" || steps.every((step) => step.candidates[step.chosen]!.probability !== null))
+    return "enough";
   const logged = steps.every(
     (step) => step.candidates[step.chosen]!.probability !== null || step.propensity !== undefined,
   );
-  if (propensity === "distribution" || !logged) return "no-propensity";
-  admitted.choiceOnly = true;
-  return undefined;
+  return wanted === "distribution" || !logged ? "missing" : "choice";
 }
 
 /** One kind of log-probabilities for all: the one asked for, else that of the first stream. One tokenizer, if it is named. */

@@ -161,8 +161,13 @@ function recordedOptions(
     ...rest,
     ...(used.freshness === undefined ? {} : { freshness: used.freshness }),
     ...(used.choiceOnly ? { propensity: "choice" as const } : {}),
-    ...(used.duplicates ? { distinct: true as const } : {}),
+    ...(used.duplicates ? { distinct: distinctIn(options) } : {}),
   };
+}
+
+/** Both rules agree where nothing is left out after the choice. */
+function distinctIn({ distinct, split, except }: BatchOptions): BatchOptions["distinct"] {
+  return split === undefined && except === undefined ? true : distinct;
 }
 
 /** The same batch, computed again without writing: equal digests prove that it follows from its manifest. */
