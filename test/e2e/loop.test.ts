@@ -14,8 +14,11 @@ import { readRun } from "../../src/loop/run-loop.ts";
 import type { Served } from "../../src/serve/index.ts";
 import { readRecord } from "../../src/store/index.ts";
 import { Cli } from "../support/cli.ts";
-import { statusOf, withLoop } from "../support/loop-runs.ts";
+import { afterWindow, statusOf, withLoop } from "../support/loop-runs.ts";
 import { LOOP, SMALL, UNEQUAL, writeConfig } from "../support/loop-world.ts";
+
+/** A gate that no policy passes. */
+const STRICT = { ...UNEQUAL, gate: { alpha: 1e-12 } };
 
 describe("rollbook run on the simulator", () => {
   it("takes the served policy's exact value from the first behaviour towards the optimum in one window", async () => {
@@ -62,8 +65,8 @@ describe("rollbook run on the simulator", () => {
   }, 60_000);
 
   it("keeps the old policy and goes on where the gate always refuses", async () => {
-    const { cli, config } = withLoop({ ...UNEQUAL, windows: 2, gate: { alpha: 1e-12 } });
-    const { windows } = await statusOf(cli, `start --config ${config}`);
+    const { resume } = await afterWindow("strict", STRICT);
+    const { windows } = await resume(2);
     expect(windows.map(({ state, serves }) => [state, serves])).toEqual([
       ["kept", "behaviour"],
       ["kept", "behaviour"],
@@ -88,8 +91,8 @@ describe("rollbook run on the simulator", () => {
   }, 60_000);
 
   it("makes another run compare with its release, or say that it does not", async () => {
-    const { cli, config } = withLoop({ ...UNEQUAL, windows: 1 });
-    const { windows: before } = await statusOf(cli, `start --config ${config}`);
+    const { cli, config } = await afterWindow("unequal", UNEQUAL);
+    const { windows: before } = await statusOf(cli, `status --config ${config}`);
     expect(before[0]).toMatchObject({ state: "released", serves: "loop-w1" });
     const second = writeConfig(cli.folder, { ...UNEQUAL, run: "second", seed: 1, windows: 1 }, "second.yaml");
     const { err, out } = await cli.run(`run start --json --config ${second}`);
@@ -111,12 +114,11 @@ describe("rollbook run on the simulator", () => {
   }, 60_000);
 
   it("collects with what the book serves after a rollback of its own release, and compares with it", async () => {
-    const { cli, config } = withLoop({ ...UNEQUAL, windows: 2 });
-    const { windows } = await statusOf(cli, `start --config ${config}`);
+    const { cli, resume } = await afterWindow("unequal", UNEQUAL);
+    const { windows } = await resume(2);
     expect(windows.map(({ serves }) => serves)).toEqual(["loop-w1", "loop-w2"]);
     await rollBack(cli.book, (await verdictOf(cli.book, "loop", 2)).candidates[0]!.router.digest);
-    writeConfig(cli.folder, { ...UNEQUAL, windows: 3 });
-    const third = await statusOf(cli, `resume --config ${config}`);
+    const third = await resume(3);
     expect(third.windows[2]).toMatchObject({ collectedBy: "loop-w1", baseline: "loop-w1" });
     const { baseline } = await verdictOf(cli.book, "loop", 3);
     expect(baseline).toMatchObject({ kind: "policy", revision: { id: "loop-w1" } });
@@ -124,24 +126,21 @@ describe("rollbook run on the simulator", () => {
   }, 60_000);
 
   it("compares with a policy of its own that it refused and a gate by hand passed", async () => {
-    const strict = { ...UNEQUAL, gate: { alpha: 1e-12 } };
-    const { cli, config } = withLoop({ ...strict, windows: 1 });
-    const { windows } = await statusOf(cli, `start --config ${config}`);
+    const { cli, config, resume } = await afterWindow("strict", STRICT);
+    const { windows } = await statusOf(cli, `status --config ${config}`);
     expect(windows[0]).toMatchObject({ state: "kept", serves: "behaviour" });
     const candidate = join(cli.book, "loop", "loop", "window-1");
     await cli.ok(
       `gate --candidate ${candidate} --baseline behaviour --quality-only --exploration 0.02 --epsilon-quality 0.3`,
     );
-    writeConfig(cli.folder, { ...strict, windows: 2 });
-    const second = await statusOf(cli, `resume --config ${config}`);
+    const second = await resume(2);
     expect(second.windows[1]).toMatchObject({ collectedBy: "loop-w1", baseline: "loop-w1" });
     const { baseline } = await verdictOf(cli.book, "loop", 2);
     expect(baseline).toMatchObject({ kind: "policy", revision: { id: "loop-w1" } });
   }, 60_000);
 
   it("tells if a rollback has left no release, and compares with the last one", async () => {
-    const { cli, config } = withLoop({ ...UNEQUAL, windows: 1 });
-    await cli.ok(`run start --config ${config}`);
+    const { cli, config } = await afterWindow("unequal", UNEQUAL);
     await rollBack(cli.book, (await verdictOf(cli.book, "loop", 1)).candidates[0]!.router.digest);
     writeConfig(cli.folder, { ...UNEQUAL, windows: 2 });
     const { code, err } = await cli.run(`run resume --config ${config}`);

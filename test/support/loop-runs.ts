@@ -1,12 +1,36 @@
 /** Loops of the small world by the command line, each with a book of its own. */
+import { cpSync } from "node:fs";
+import { join } from "node:path";
 import { systemClock } from "../../src/base/clock.ts";
 import type { LoopStatus } from "../../src/view/runs/loop-view.ts";
 import { Cli } from "./cli.ts";
-import { writeLoop } from "./loop-world.ts";
+import { writeConfig, writeLoop } from "./loop-world.ts";
+import { madeOnce } from "./made-once.ts";
 
 export function withLoop(config: object): { cli: Cli; config: string } {
   const cli = new Cli({ clock: systemClock });
   return { cli, config: writeLoop(cli.folder, config) };
+}
+
+/** The same after its first window, which several tests start from: `name` stands for `config` and is run once. */
+export async function afterWindow(
+  name: string,
+  config: object,
+): Promise<{ cli: Cli; config: string; resume(windows: number): Promise<LoopStatus> }> {
+  const made = await madeOnce(`loop-${name}`, async (folder) => {
+    const { cli, config: path } = withLoop({ ...config, windows: 1 });
+    await cli.ok(`run start --config ${path}`);
+    cpSync(cli.folder, folder, { recursive: true });
+  });
+  const cli = new Cli({ clock: systemClock });
+  cpSync(made, cli.folder, { recursive: true });
+  return {
+    ...{ cli, config: join(cli.folder, "loop.yaml") },
+    resume(windows) {
+      writeConfig(cli.folder, { ...config, windows });
+      return statusOf(cli, `resume --config ${join(cli.folder, "loop.yaml")}`);
+    },
+  };
 }
 
 export async function statusOf(cli: Cli, words: string): Promise<LoopStatus> {
