@@ -3,15 +3,10 @@
  *  one piece. Arguments of a tool call must be an object; text that is none is kept under `arguments_text`. */
 import { isObject, type Json } from "../../base/index.ts";
 import { readTurn, sameTurn } from "../chat/index.ts";
-import type {
-  HandedConversation,
-  HandedRollout,
-  HandedTokens,
-  RolloutPart,
-  TrainerFormat,
-} from "../handover/index.ts";
+import type { HandedConversation, HandedRollout, HandedTokens, TrainerFormat } from "../handover/index.ts";
 import {
   EXTRAS_KEY,
+  TRACED_PARTS,
   type TraceExtras,
   type TraceMessage,
   traceExtras,
@@ -28,31 +23,10 @@ import {
 } from "./atif-records.ts";
 import { readTrajectory } from "./read-atif.ts";
 
-const CARRIED: readonly RolloutPart[] = [
-  "calls.cost",
-  "calls.usage",
-  "conversations.forks",
-  "conversations.thinking",
-  "conversations.tools",
-  "configs",
-  "ending",
-  "environment",
-  "finalState",
-  "reward",
-  "sampling",
-  "scores",
-  "seed",
-  "streams.steps",
-  "times",
-  "tokens.ids",
-  ...(["task.label", "task.payload"] as const),
-  ...(["tokens.rewards", "tokens.revisions", "tokens.tokenizer", "tokens.turns"] as const),
-];
-
 export const atifTrajectories: TrainerFormat<AtifTrajectory> = {
   from: "rollouts",
   together: "group",
-  carried: CARRIED,
+  carried: TRACED_PARTS,
   async *rows(rollouts, { batch, losses }) {
     for await (const rollout of rollouts) {
       const conversation = rollout.conversations.at(-1);
@@ -61,7 +35,7 @@ export const atifTrajectories: TrainerFormat<AtifTrajectory> = {
         losses.add("rollouts without a reply");
         continue;
       }
-      losses.addParts(rollout, CARRIED);
+      losses.addParts(rollout, TRACED_PARTS);
       const extras = await traceExtras(rollout, batch);
       const trajectory = trajectoryOf(rollout, { conversation, extras });
       const read = { where: rollout.record.rolloutId, options: { dataSource: "real" } } as const;

@@ -3,12 +3,20 @@
 import * as z from "zod";
 import { type Digest, isObject, type Json, RollbookError } from "../../base/index.ts";
 import { Call, encodeWire, RolloutContent } from "../../contract/index.ts";
-import type { HandedRollout, HandoverBatch } from "../handover/index.ts";
+import type { HandedRollout, HandoverBatch, RolloutPart } from "../handover/index.ts";
 import { requireShape } from "./trace-shape.ts";
 
 /** The key under which it stands. */
 export const EXTRAS_KEY = "rollbook";
 const EXTRAS_SCHEMA = "rollbook.trace-extras.v1";
+
+/** What a trace carries, in fields of the format or in its extras. */
+export const TRACED_PARTS: readonly RolloutPart[] = [
+  ...(["calls.cost", "calls.usage", "configs", "ending", "environment", "finalState", "reward"] as const),
+  ...(["conversations.forks", "conversations.thinking", "conversations.tools", "sampling"] as const),
+  ...(["scores", "seed", "streams.steps", "task.label", "task.payload", "times", "tokens.ids"] as const),
+  ...(["tokens.rewards", "tokens.revisions", "tokens.tokenizer", "tokens.turns"] as const),
+];
 
 export type TraceFields = { readonly [key: string]: Json };
 

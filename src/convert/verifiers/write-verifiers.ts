@@ -10,7 +10,14 @@ import {
   type RolloutPart,
   type TrainerFormat,
 } from "../handover/index.ts";
-import { EXTRAS_KEY, type TraceExtras, traceExtras, traceTools, wholeFor } from "../traces/index.ts";
+import {
+  EXTRAS_KEY,
+  TRACED_PARTS,
+  type TraceExtras,
+  traceExtras,
+  traceTools,
+  wholeFor,
+} from "../traces/index.ts";
 import { readTrace } from "./read-verifiers.ts";
 import { MessageGraph } from "./verifiers-graph.ts";
 import {
@@ -26,24 +33,7 @@ import {
 /** The release whose records these are. */
 const VERIFIERS_RELEASE = "0.4.0";
 
-const CARRIED: readonly RolloutPart[] = [
-  "calls.cost",
-  "calls.usage",
-  "conversations.forks",
-  "conversations.thinking",
-  "conversations.tools",
-  "configs",
-  "ending",
-  "environment",
-  "finalState",
-  "reward",
-  "sampling",
-  "scores",
-  "seed",
-  "streams.steps",
-  ...(["task.label", "task.payload", "times", "tokens.advantages", "tokens.ids", "tokens.rewards"] as const),
-  ...(["tokens.revisions", "tokens.tokenizer", "tokens.turns"] as const),
-];
+const CARRIED: readonly RolloutPart[] = [...TRACED_PARTS, "tokens.advantages"];
 
 export const verifiersTraces: TrainerFormat<VerifiersEpisode> = {
   from: "rollouts",
