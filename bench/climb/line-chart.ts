@@ -1,8 +1,16 @@
 /** Lines over one axis, each named at its end: how a figure changes with steps, windows or rows. */
-import { drawing, horizontalAxis, label, line, type Plot, place, verticalAxis } from "./frame.ts";
-import { element, type MarkupElement } from "./markup.ts";
-import { spread } from "./reward-chart.ts";
-import { linearScale, numberText } from "./scale.ts";
+import {
+  drawing,
+  horizontalAxis,
+  label,
+  line,
+  type Plot,
+  place,
+  verticalAxis,
+} from "../../src/view/charts/frame.ts";
+import { element, type MarkupElement } from "../../src/view/charts/markup.ts";
+import { spread } from "../../src/view/charts/reward-chart.ts";
+import { linearScale, numberText } from "../../src/view/charts/scale.ts";
 
 export interface ChartLine {
   readonly name: string;

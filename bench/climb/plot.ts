@@ -2,7 +2,8 @@
  *  In: held-out sampled exact match by window, from the results of run.mjs.
  *  Out: an SVG. */
 import { readFileSync, writeFileSync } from "node:fs";
-import { type ChartLine, lineChart, svgFile } from "../../src/view/charts/index.ts";
+import { svgFile } from "../../src/view/charts/index.ts";
+import { type ChartLine, lineChart } from "./line-chart.ts";
 
 const [from, to] = process.argv.slice(2) as [string, string];
 const { lines } = JSON.parse(readFileSync(from, "utf8")) as { lines: readonly ChartLine[] };

@@ -1,12 +1,12 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
+import { lineChart } from "../../../bench/climb/line-chart.ts";
 import {
   element,
   flowChart,
   frontierChart,
   intervalChart,
   lineageChart,
-  lineChart,
   type Markup,
   renderMarkup,
   rewardChart,

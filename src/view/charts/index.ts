@@ -5,7 +5,6 @@ export { CHART_STYLE, COLOURS, svgFile } from "./chart-style.ts";
 export { type Flow, type FlowLink, type FlowNode, flowChart } from "./flow-chart.ts";
 export { frontierChart } from "./frontier-chart.ts";
 export { intervalChart } from "./interval-chart.ts";
-export { type ChartLine, lineChart } from "./line-chart.ts";
 export { type LineageEdge, type LineageNode, lineageChart } from "./lineage-chart.ts";
 export { element, type Markup, type MarkupElement, renderMarkup } from "./markup.ts";
 export { rewardChart } from "./reward-chart.ts";
