@@ -158,12 +158,24 @@ export class FileStore implements Store {
 
   #makeDirectory(directory: string): void {
     if (this.#directories.has(directory)) return;
-    const first = makeDirectory(directory, { sync: false });
-    this.#directories.add(directory);
+    const first = this.#makeChild(directory) ?? makeDirectory(directory, { sync: false });
+    this.#directories.add(directory).add(dirname(directory));
     if (first === undefined) return;
     // New names stand in every directory from the one above the first new one down.
     for (let at = directory; at !== dirname(first); at = dirname(at))
       this.#unsyncedDirectories.add(dirname(at));
+  }
+
+  /** Of an array of rows every chunk has a directory of its own, beside that of the chunk before: one call makes it. */
+  #makeChild(directory: string): string | undefined {
+    if (!this.#directories.has(dirname(directory))) return undefined;
+    try {
+      fs.mkdirSync(directory);
+      return directory;
+    } catch {
+      // `makeDirectory` finds out what is there, and says so.
+      return undefined;
+    }
   }
 
   *#walk(folder: string): Generator<string> {
