@@ -75,6 +75,8 @@ export {
 } from "./rows/index.ts";
 export {
   baselineOf,
+  type CheckedModel,
+  checkModel,
   type FittedTable,
   fitStaticTable,
   type LinUcbOptions,

@@ -28,6 +28,7 @@ export {
 } from "./decision.ts";
 export {
   type CandidateScore,
+  contextReader,
   crowdedBuckets,
   explainPolicy,
   type FeaturePart,

@@ -2,6 +2,7 @@
 import type { OnlineTrained, TrainedPolicy } from "../book/train/index.ts";
 import type { FloorPromise } from "../contract/index.ts";
 import {
+  type CheckedModel,
   type CscReport,
   type CurvePoint,
   type NeuralReport,
@@ -51,7 +52,7 @@ export function renderTrained(facts: TrainedFacts): string {
   const from =
     batches.length === 0 ? "" : `from ${plural(batches.length, "batch")}: ${batches.map(short).join(", ")}\n`;
   const learned = model.kind === "value" ? valueText(facts) : "";
-  const course = courseText(facts.report as Partial<NeuralReport> | undefined);
+  const course = courseText(facts.report as Partial<NeuralReport> | undefined) || checksText(facts.report);
   const floor = promise === undefined ? "" : promiseText(promise.record, leastPropensity);
   return line + from + learned + course + floor;
 }
@@ -126,6 +127,19 @@ function courseText(report: Partial<NeuralReport> | undefined): string {
     renderCurve(report.curve).trimEnd(),
     `${rows} rows: ${trained} trained on, ${heldOut} held out, ${unlabelled} without an outcome, ${cut} with an unknown successor`,
     `weights of step ${report.bestStep} of ${report.steps}${resumed}; read back to ${figure(reproduced)}; ${features - constantFeatures} of ${features} features vary`,
+    ...(report.warnings ?? []).map((warning) => `warning: ${warning}`),
+    "",
+  ].join("\n");
+}
+
+/** Account and checks of the other trainings. */
+function checksText(report: Partial<CheckedModel> | undefined): string {
+  if (report?.account === undefined || report.checks === undefined) return "";
+  const { rows, trained, unlabelled } = report.account;
+  const { reproduced, constantFeatures, features } = report.checks;
+  const read = features === 0 ? "" : `; ${features - constantFeatures} of ${features} features vary`;
+  return [
+    `${plural(rows, "row")}: ${trained} trained on, ${unlabelled} without an outcome; read back to ${figure(reproduced)}${read}`,
     ...(report.warnings ?? []).map((warning) => `warning: ${warning}`),
     "",
   ].join("\n");

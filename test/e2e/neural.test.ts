@@ -110,9 +110,16 @@ describe("networks on the command line", () => {
     child.kill("SIGKILL");
     await closed;
     expect(readdirSync(cli.folder)).not.toContain("killed");
+    const other = await cli.run(`${words("killed").join(" ")} --seed 9`);
+    expect([other.code, other.err]).toEqual([
+      1,
+      expect.stringContaining(`${state} belongs to another training`),
+    ]);
+    writeFileSync(`${state}.tmp-1`, "what a kill amid a save leaves");
     const [resumed] = await cli.json(words("killed").join(" "));
     expect(resumed.report.resumedAt).toBeGreaterThan(0);
     expect(resumed.weights).toBe(whole.weights);
+    expect(readdirSync(cli.folder).filter((name) => name.startsWith("killed"))).toEqual(["killed"]);
   });
 });
 

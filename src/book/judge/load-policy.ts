@@ -31,7 +31,7 @@ export function loadPolicy(folder: string, spec?: AnyFeatureSpec): LoadedPolicy 
     throw new RollbookError(
       "unknown-split",
       { folder },
-      `${folder} does not say which rows it has learned from, so none can judge it. Train it again with \`rollbook train\`.`,
+      `${folder} does not say which rows it has learned from, so none can judge it. Train a policy from rows with \`rollbook train\`; \`train ppo --env\` learns from a world.`,
     );
   return { folder, checkpoint, policy: policyOf(checkpoint), ...split };
 }

@@ -1,6 +1,12 @@
 /** A model with what it was learned from, before it becomes a checkpoint. */
 import { compareUtf8, type Digest } from "../../base/index.ts";
-import { type DecisionRow, fitStaticTable, withBaseline } from "../../learn/index.ts";
+import {
+  checkModel,
+  type DecisionRow,
+  fitStaticTable,
+  type LoggedRow,
+  withBaseline,
+} from "../../learn/index.ts";
 import { type PolicyModel, type TrainingDataset, withUsualRequest } from "../../policy/index.ts";
 import type { Learned } from "./learners.ts";
 
@@ -31,4 +37,13 @@ export function withUsual(model: PolicyModel, rows: readonly DecisionRow[]): Pol
 /** The model with what a person could have written from `rows`: without outcomes there is no such table. */
 export function withTable(model: PolicyModel, rows: readonly DecisionRow[]): PolicyModel {
   return rows.some((row) => row.reward !== null) ? withBaseline(model, fitStaticTable({ rows })) : model;
+}
+
+/** A learner with a learning curve has checked itself. */
+export function checkedReport(
+  report: object | undefined,
+  model: PolicyModel,
+  rows: readonly LoggedRow[],
+): object {
+  return report !== undefined && "checks" in report ? report : { ...report, ...checkModel(model, rows) };
 }

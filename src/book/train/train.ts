@@ -9,6 +9,7 @@ import { batchContent, PolicyRevision, type Sealed, seal, TrainerBatch } from ".
 import { readSealed } from "../../keep/admit/index.ts";
 import {
   areBilled,
+  checkModel,
   DEFAULT_SPLIT,
   digestRows,
   type FitHooks,
@@ -61,7 +62,7 @@ import {
   requireLearner,
   weighsCost,
 } from "./learners.ts";
-import { type Taught, withTable, withUsual } from "./taught.ts";
+import { checkedReport, type Taught, withTable, withUsual } from "./taught.ts";
 import { cutTrainingBatch, readTraining, requireTraining, splitAdmitted } from "./training-batch.ts";
 import { removeTrainingState, requireFreeFolder, trainingState } from "./training-state.ts";
 
@@ -203,6 +204,7 @@ async function learnFromBook(book: OpenBook, request: TrainRequest, rule: SplitR
     return {
       ...{ data, batches, datasets: [], added, heldBack, returnDiscount: state.returnDiscount },
       model: withUsual(withTable(model, returnsToGo(rows, discountOf(request))), usual ? rows : []),
+      ...(rows.length === 0 ? {} : { report: checkModel(model, rows) }),
       units: [...units],
       ...{ rows: statistics.decisions, leastTaught: leastOf(rows) },
     };
@@ -244,10 +246,15 @@ async function learnFrom(
   const shown = await embedded(rows, request, source);
   const returns = returnsToGo(shown, discountOf(request));
   const data = { rows: readsChains(learner) ? shown : returns, digest: facts.data };
-  const { model, ...rest } = learn(data, withEmbedding(learner, request, shown), seed, { saver, progress });
+  const { model, report } = learn(data, withEmbedding(learner, request, shown), seed, { saver, progress });
   const counts = { rows: rows.length, leastTaught: leastOf(rows) };
   return {
-    ...{ ...rest, ...facts, ...counts, returnDiscount: hasChains(rows) ? discountOf(request) : undefined },
+    ...{
+      ...facts,
+      ...counts,
+      report: checkedReport(report, model, data.rows),
+      returnDiscount: hasChains(rows) ? discountOf(request) : undefined,
+    },
     model: withUsual(baseline === false ? model : withTable(model, returns), usual ? shown : []),
   };
 }

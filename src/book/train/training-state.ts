@@ -1,17 +1,20 @@
 /** The state of an unfinished training, beside the checkpoint it will become: the same command continues from it.
  *  In: the checkpoint's folder. Out: a place to load from and save to, replaced in one step. */
-import { existsSync, readFileSync } from "node:fs";
-import { dirname } from "node:path";
+import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { basename, dirname, join } from "node:path";
 import { RollbookError } from "../../base/index.ts";
 import type { Saver } from "../../learn/index.ts";
 import { makeDirectory, unlinkIfThere, writeAtomically } from "../../store/index.ts";
 
+const TEMPORARY = ".tmp-";
+
 export function trainingState(out: string): Saver {
   const path = pathOf(out);
   return {
+    place: path,
     load: () => (existsSync(path) ? readFileSync(path) : undefined),
     save(bytes) {
-      const temp = `${path}.tmp-${process.pid}`;
+      const temp = `${path}${TEMPORARY}${process.pid}`;
       makeDirectory(dirname(path));
       try {
         writeAtomically(path, bytes, temp);
@@ -23,8 +26,13 @@ export function trainingState(out: string): Saver {
   };
 }
 
+/** With what a process that was killed amid a save has left. */
 export function removeTrainingState(out: string): void {
-  unlinkIfThere(pathOf(out));
+  const path = pathOf(out);
+  unlinkIfThere(path);
+  const [folder, prefix] = [dirname(path), `${basename(path)}${TEMPORARY}`];
+  if (!existsSync(folder)) return;
+  for (const name of readdirSync(folder)) if (name.startsWith(prefix)) unlinkIfThere(join(folder, name));
 }
 
 /** Hours of training must not end at a folder that was there before. */

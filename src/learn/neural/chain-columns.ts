@@ -1,7 +1,7 @@
 /** Decisions as columns, filled chain by chain: choice, reward, successor, what may be chosen, task.
  *  In: the rows of one chain at a time, in the order of their steps, the chains in any order. Out: columns sorted by chain,
  *  about 30 bytes a row, and where each row came from. States are not kept. */
-import { compareUtf8, GrowingColumn, RollbookError } from "../../base/index.ts";
+import { compareUtf8, GrowingColumn, plural, RollbookError } from "../../base/index.ts";
 import { compareNatural, type LoggedRow } from "../rows/index.ts";
 
 export interface RowColumns {
@@ -146,7 +146,7 @@ function checkArms(arms: readonly string[]): readonly string[] {
   throw new RollbookError(
     "unsupported-candidates",
     { count: arms.length, most: MOST_ARMS },
-    `the rows have ${arms.length} candidates in all; a network learns to choose among 2 … ${MOST_ARMS}. Filter the rows, or use a static table.`,
+    `the rows have ${plural(arms.length, "candidate")} in all; a network learns to choose among 2 … ${MOST_ARMS}. Filter the rows, or use a static table.`,
   );
 }
 

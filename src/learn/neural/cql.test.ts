@@ -261,7 +261,7 @@ describe("conservative Q-learning", () => {
     expect(() => train(walks, { ...small, batch: 0 })).toThrow(/batch is 0/);
     expect(() =>
       train(walks.map((row) => ({ ...row, candidates: row.candidates.slice(0, 1), chosen: 0 }))),
-    ).toThrow(/1 candidates in all/);
+    ).toThrow(/1 candidate in all/);
     const crowd = Array.from({ length: 1025 }, (_, i) => ({ ...walks[0]!.candidates[0]!, id: `arm-${i}` }));
     expect(() => train(changed({ candidates: crowd, chosen: 0 }))).toThrow(/2 … 1024/);
     const spec = { ...(trainCql(data, small, rngFrom(1)).model.spec as FeatureSpec), candidate: ["price"] };

@@ -47,6 +47,8 @@ interface StepLimits {
 
 /** Where a training keeps its state between processes. */
 export interface Saver {
+  /** Where the state is kept, for messages. */
+  readonly place?: string;
   load(): Uint8Array | undefined;
   save(bytes: Uint8Array): void;
 }
@@ -91,7 +93,7 @@ export function* fitLearner(
     changed: false,
   };
   const saved = saver?.load();
-  if (saved !== undefined) restore(space, { saved, key, learner, best, at });
+  if (saved !== undefined) restore(space, { saved, place: saver?.place, key, learner, best, at });
   const resumedAt = at.step;
   learner.seek(at.step, at.memory);
   while (at.step < steps && !isOver(at, patience)) {
@@ -170,14 +172,15 @@ function encode(space: TensorSpace, { key, learner, best, at }: SavedParts): Uin
 
 function restore(
   space: TensorSpace,
-  { saved, key, learner, best, at }: SavedParts & { saved: Uint8Array },
+  { saved, place, key, learner, best, at }: SavedParts & { saved: Uint8Array; place: string | undefined },
 ): void {
-  const { tensors, metadata } = decodeSafetensors(saved, "the saved training state");
+  const where = place === undefined ? "the saved training state" : `the training state ${place}`;
+  const { tensors, metadata } = decodeSafetensors(saved, where);
   if (metadata.key !== key)
     throw new RollbookError(
       "other-training",
       { expected: key, actual: metadata.key ?? null },
-      `the saved training state belongs to another training: other rows, options, seed or algorithm. Repeat that command to finish it, or remove the state to begin anew.`,
+      `${where} belongs to another training: other rows, options, seed or algorithm. Repeat that command to finish it, or remove the state to begin anew.`,
     );
   const data = (name: string) => tensors[name]!.data as Float32Array;
   for (const [i, block] of learner.state.entries()) space.view(block).set(data(`state${i}`));

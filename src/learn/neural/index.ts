@@ -5,6 +5,6 @@ export { evaluateByFqe } from "./fqe.ts";
 export { type LoggedPpoConfig, trainLoggedPpo } from "./logged-ppo.ts";
 export { type NeuralBcConfig, trainNeuralBc } from "./neural-bc.ts";
 export { type PpoConfig, type PpoWorld, trainPpo } from "./ppo.ts";
-export type { NeuralReport, OnlineReport } from "./report.ts";
+export type { NeuralReport, OnlineReport, TrainingChecks } from "./report.ts";
 export { type StoredLearner, type StoredRow, StoredRows } from "./stored-rows.ts";
 export type { LoggedData, NetworkConfig } from "./train-network.ts";

@@ -16,7 +16,7 @@ export interface RowAccount {
   readonly cut: number;
 }
 
-interface TrainingChecks {
+export interface TrainingChecks {
   readonly weightsChanged: boolean;
   readonly lossFinite: boolean;
   /** The saved bytes, read back, answer as the weights in memory do: the largest difference of an output. */
@@ -24,7 +24,7 @@ interface TrainingChecks {
   /** Features that never vary in training: they teach nothing. */
   readonly constantFeatures: number;
   readonly features: number;
-  /** Every reward the same: there is nothing to prefer. */
+  /** Every reward (of a clone: every choice) the same: there is nothing to prefer. */
   readonly labelsEqual: boolean;
 }
 

@@ -11,7 +11,7 @@ const MEANS = "usual_features";
 
 /** The order of the contexts enters the last bits. A policy whose scores have no parts is left as it is. */
 export function withUsualRequest(model: PolicyModel, contexts: readonly DecisionContext[]): PolicyModel {
-  const reader = readerOf(model);
+  const reader = contextReader(model);
   if (reader === undefined || contexts.length === 0) return model;
   const means = new Float64Array(reader.size);
   for (const context of contexts) {
@@ -32,8 +32,8 @@ interface ContextReader {
   context(context: DecisionContext): SparseVector;
 }
 
-/** Undefined: its scores are not sums over features. */
-function readerOf(model: PolicyModel): ContextReader | undefined {
+/** What the policy reads of a context. Undefined: its scores are not sums over features. */
+export function contextReader(model: PolicyModel): ContextReader | undefined {
   switch (model.kind) {
     case "softmax-linear":
       return linearParts(model).reader;
