@@ -9,7 +9,7 @@ import { manualClock } from "../../base/clock.ts";
 import { openRecord, outsideBaseline, RolloutContent, type StepStream } from "../../contract/index.ts";
 import { compactReplay, openReplay, writeReplay } from "../../keep/replay/index.ts";
 import type { LoggedRow } from "../../learn/index.ts";
-import { replayRows } from "./replay-rows.ts";
+import { replayChains } from "./replay-rows.ts";
 import { loadDecisions } from "./source.ts";
 
 const folder = fastFolder("replay-rows");
@@ -32,7 +32,7 @@ async function rowsIn(root: string, options = {}): Promise<LoggedRow[]> {
   const opened = await openReplay(root);
   try {
     const rows: LoggedRow[] = [];
-    for await (const row of replayRows(opened, options)) rows.push(row);
+    for await (const chain of replayChains(opened, options)) for (const { row } of chain) rows.push(row);
     return rows;
   } finally {
     opened.close();

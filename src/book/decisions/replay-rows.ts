@@ -1,5 +1,5 @@
 /** Decision rows out of a replay store: its chains of steps, with the rewards they were written with.
- *  In: an open store. Out: rows one at a time, in the order of the store; some chains and their candidates are held.
+ *  In: an open store. Out: chains one at a time, in the order of the store; some chains and their candidates are held.
  *  Every array that is read must hash to what the manifest says, so the manifest's digest stands for the rows. Whether the
  *  values make sense is checked by `validateReplay`. A chain whose target is not valid is left out: it ended in a way that
  *  says nothing about the policy. */
@@ -41,13 +41,6 @@ const MOST_NUMBERS = 1 << 20;
 
 interface ReplayRowOptions {
   readonly mostNumbers?: number;
-}
-
-export async function* replayRows(
-  store: ReplayStore,
-  options: ReplayRowOptions = {},
-): AsyncGenerator<LoggedRow> {
-  for await (const chain of replayChains(store, options)) for (const { row } of chain) yield row;
 }
 
 /** Chain by chain, each decision with its row of `q_h`. */
