@@ -26,13 +26,6 @@ export function studentQuantile(p: number, freedom: number): number {
   return high;
 }
 
-/** Beyond this many degrees the t quantile equals the normal one to 7 digits. */
-const AS_GOOD_AS_NORMAL = 1e8;
-
-export function normalQuantile(p: number): number {
-  return studentQuantile(p, AS_GOOD_AS_NORMAL);
-}
-
 /** I_x(a, b), by the continued fraction (DLMF 8.17.22), evaluated by Lentz's method. */
 function incompleteBeta(x: number, a: number, b: number): number {
   if (x <= 0) return 0;
