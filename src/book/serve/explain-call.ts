@@ -101,14 +101,20 @@ async function explainStep(
     model: checkpoint?.model,
     ...(step.reason === undefined ? { fallback: "unknown" } : {}),
     router: judged === undefined ? undefined : { ...judged.router, floor: judged.router.floor ?? 1 },
-    why: whyOf(step, { isHeld: checkpoint !== undefined, verdict: judged?.verdict }),
+    why: whyOf(step, { isHeld: checkpoint !== undefined, judged }),
   });
   return { ...explanation, family, router: revision, policy: policy ?? null, reward: step.reward };
 }
 
-function whyOf({ revision, policy }: Step, about: { isHeld: boolean; verdict?: string | undefined }): string {
-  const { isHeld, verdict } = about;
-  const judged = verdict === undefined ? "" : `, judged by the gate verdict ${short(verdict)}`;
+function whyOf(
+  { revision, policy }: Step,
+  about: { isHeld: boolean; judged: Awaited<ReturnType<typeof judgedAs>> },
+): string {
+  const { isHeld, judged: by } = about;
+  const judged =
+    by === undefined
+      ? ""
+      : `, ${by.isReleased ? "judged" : "judged and not released"} by the gate verdict ${short(by.verdict)}`;
   if (policy === undefined)
     return `${revision.id} (${short(revision.digest)}), without a learned policy${judged}`;
   const lost = isHeld ? "" : "; its checkpoint is not in this book, so its features cannot be told";

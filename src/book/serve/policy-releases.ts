@@ -146,13 +146,20 @@ function newestFirst(a: Sealed<GateVerdict>, b: Sealed<GateVerdict>): number {
   return b.record.atMs - a.record.atMs || (a.digest < b.digest ? 1 : -1);
 }
 
-/** The verdict that judged this router, passed or not: what it says of floor and exploration. */
+/** The verdict that released this router, as the gateway names it: the newest that passes it. Where none does, the newest that
+ *  judged it: it says which floor and exploration were judged. */
 export async function judgedAs(book: OpenBook, router: Digest) {
-  const index = await book.index();
-  for (const { digest } of index.ofKind(GateVerdict.kind)) {
-    const { candidates } = await readRecord(book.store, GateVerdict, digest);
-    const found = candidates.find((each) => each.router.digest === router);
-    if (found !== undefined) return { verdict: digest, ...found };
-  }
-  return undefined;
+  const verdicts: Sealed<GateVerdict>[] = [];
+  for (const { digest } of (await book.index()).ofKind(GateVerdict.kind))
+    verdicts.push(seal(GateVerdict, await readRecord(book.store, GateVerdict, digest)));
+  const judged = verdicts.sort(newestFirst).flatMap(({ digest, record: { passed, candidates } }) =>
+    candidates
+      .filter((each) => each.router.digest === router)
+      .map((each) => ({
+        ...each,
+        verdict: digest,
+        isReleased: each.outcome === "pass" && each.revision.digest === passed?.digest,
+      })),
+  );
+  return judged.find(({ isReleased }) => isReleased) ?? judged[0];
 }

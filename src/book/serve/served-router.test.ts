@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { asked, keyOf, makePolicy, verdictOn } from "../../../test/support/served-policies.ts";
 import { manualClock } from "../../base/clock.ts";
-import { columnFrom, digestJson, parseId } from "../../base/index.ts";
+import { columnFrom, digestJson, parseId, short } from "../../base/index.ts";
 import { rngFrom } from "../../base/rng.ts";
 import { checkGatewayConfig, type Gateway, openGateway } from "../../collect/gateway/index.ts";
 import { Attestation, FloorPromise, newKeyPem, Rollback, seal, signerFromPem } from "../../contract/index.ts";
@@ -35,14 +35,15 @@ async function makeBook() {
   const root = mkdtempSync(join(tmpdir(), "rollbook-serve-"));
   const book = await openBook(root, { create: true, clock, signer: () => signer });
   onTestFinished(() => book.close());
-  const release = async (checkpoint: Checkpoint, atMs: number) => {
+  const judge = async (checkpoint: Checkpoint, atMs: number, outcome: "pass" | "refuse") => {
     const router = { policy: policyOf(checkpoint), table, floor: 0.5, exploration: 0 };
-    const verdict = verdictOn(checkpoint, { ...router, digest: digestRouter(router) }, { atMs });
+    const verdict = verdictOn(checkpoint, { ...router, digest: digestRouter(router) }, { atMs, outcome });
     book.store.put(CHECKPOINT_KIND, checkpoint.bytes);
     for (const { kind, bytes } of [checkpoint.revision, verdict]) book.store.put(kind, bytes);
     await book.store.flush();
     return verdict;
   };
+  const release = (checkpoint: Checkpoint, atMs: number) => judge(checkpoint, atMs, "pass");
   const serve = async () => {
     const served = await openServedRouter(book, CONFIG, { candidates: asked() });
     const gateway = await openGateway({
@@ -68,7 +69,7 @@ async function makeBook() {
     onTestFinished(() => gateway.close().then(() => served.close()));
     return { served, gateway };
   };
-  return { book, clock, release, serve };
+  return { book, clock, judge, release, serve };
 }
 
 /** Rollouts of one call; `large` earns this, `small` earns 1. */
@@ -243,5 +244,19 @@ describe("an explanation of a recorded call", () => {
     expect((await explainCall(book, "run-1")).steps).toEqual(steps);
     await expect(explainCall(book, "run-1.4")).rejects.toThrow(/and no call 4/);
     await expect(explainCall(book, "run-9.0")).rejects.toThrow(/no artifact "run-9"/);
+  });
+
+  test("names the verdict that released the router, not one that refused it", async () => {
+    const { book, judge, release, serve } = await makeBook();
+    const policy = makePolicy("r1", { sure: 1 });
+    for (const atMs of [12_000, 14_000, 16_000]) await judge(policy, atMs, "refuse");
+    const refused = await judge(policy, 30_000, "refuse");
+    await release(policy, 20_000);
+    const released = await release(policy, 25_000);
+    const { gateway } = await serve();
+    await play(gateway, ["run-1"], 1);
+    const { steps } = await explainCall(book, "run-1.0");
+    expect(steps[0]!.lines.join("\n")).toContain(`, judged by the gate verdict ${short(released.digest)}`);
+    expect(steps[0]!.lines.join("\n")).not.toContain(short(refused.digest));
   });
 });
