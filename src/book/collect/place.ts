@@ -56,8 +56,11 @@ export async function openPlace(
 }
 
 /** The gateway's recorder, or the book's. */
-export function recorderAt(gateway: string | GatewayPlace | undefined): Recorder {
+export function recorderAt(
+  gateway: string | GatewayPlace | undefined,
+  { log }: Pick<PlaceRequest, "log">,
+): Recorder {
   const own = bookRecorder();
   if (gateway === undefined) return own;
-  return gatewayRecorder(typeof gateway === "string" ? { url: gateway } : gateway, own);
+  return gatewayRecorder(typeof gateway === "string" ? { url: gateway } : gateway, own, { log });
 }

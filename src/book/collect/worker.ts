@@ -83,7 +83,7 @@ async function workAt(
       ...workerOptions(request),
       server: makeWorkerServer({ queue, book, clock, signer, trusts, newSession: () => name, admit }),
       ...{ signer, queue, book, sealed, clock, name, signal, agent: { ...agent, run } },
-      recorder: recorderAt(request.gateway),
+      recorder: recorderAt(request.gateway, request),
       onReceipt: ({ record: { outcome } }) => {
         receipts[outcome] = (receipts[outcome] ?? 0) + 1;
         metrics.receipt(outcome);

@@ -91,6 +91,7 @@ export async function executeRollout(job: RolloutJob, options: ExecutorOptions):
       token: job.token,
       maxTurns: limits.maxTurns,
       budgetUsd: limits.budgetUsd,
+      signal: options.signal,
     }),
   });
   const ran = await withRefusal(await runAgent({ job, options, recording, limits }), recording);

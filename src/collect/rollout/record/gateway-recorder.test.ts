@@ -1,5 +1,5 @@
 import { createServer, type RequestListener } from "node:http";
-import type { AddressInfo } from "node:net";
+import { type AddressInfo, connect, createServer as createNetServer, type Socket } from "node:net";
 import OpenAI from "openai";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { TestGateway, TOKEN } from "../../../../test/support/gateway.ts";
@@ -156,9 +156,46 @@ describe("rollouts recorded by a gateway", () => {
     expect(await run(() => 0.5)).toMatchObject([{ state: "sealed", reward: 0.5, usage: { calls: 0 } }]);
   });
 
+  it("wait for a gateway that is started again, and lose no attempt to the gap", async () => {
+    const { test, run } = await world();
+    test.upstream.otherwise = json(chatReply({ content: "4" }));
+    // Stands for a gateway that is killed and started again: its port is closed for a while.
+    const open: Socket[] = [];
+    const door = createNetServer((socket) => {
+      open.push(socket);
+      const there = connect(Number(new URL(test.gateway.url).port), "127.0.0.1");
+      socket.pipe(there).pipe(socket);
+      for (const each of [socket, there]) each.on("error", () => {});
+    });
+    const listen = (port: number) =>
+      new Promise<void>((done) => door.listen(port, "127.0.0.1", () => done()));
+    await listen(0);
+    onTestFinished(() => void door.close());
+    const { port } = door.address() as AddressInfo;
+    const lines: string[] = [];
+    const place = { url: `http://127.0.0.1:${port}`, token: TOKEN };
+    const waiting = gatewayRecorder(place, bookRecorder(), { log: (line) => lines.push(line) });
+    const recorder: Recorder = {
+      ...waiting,
+      async checkBook(book) {
+        await waiting.checkBook!(book);
+        door.close();
+        for (const each of open) each.destroy();
+        setTimeout(() => void listen(port), 700);
+      },
+    };
+    const results = await run(ask, { recorder, samples: 6, retryBaseMs: 1 });
+    expect(results).toMatchObject(Array(6).fill({ state: "sealed", reward: 1, attempt: 1 }));
+    expect(lines).toEqual([
+      expect.stringMatching(/does not answer; waiting up to 60 s$/),
+      expect.stringMatching(/answers again after \d s$/),
+    ]);
+  });
+
   it("are ours to answer for when the gateway goes away after the launch began", async () => {
     const { run } = await world();
-    const { checkBook: _, ...gone } = gatewayRecorder({ url: "http://127.0.0.1:9" }, bookRecorder());
+    const place = { url: "http://127.0.0.1:9" };
+    const { checkBook: _, ...gone } = gatewayRecorder(place, bookRecorder(), { waitMs: 0 });
     const [result] = await run(ask, { recorder: gone });
     expect(result).toMatchObject({
       state: "dead",

@@ -8,13 +8,15 @@ import type { RolloutDesk } from "../../rollout-desk.ts";
 import { failedBy, type RolloutUsage } from "../agent/index.ts";
 import { claimedName } from "../work/index.ts";
 import { checkGatewayBook, type GatewayPlace, gatewayUrls } from "./check-gateway-book.ts";
+import { AwayGateway, type GatewayWait } from "./gateway-wait.ts";
 import type { Recorded, Recorder, RolloutOpening } from "./recorder.ts";
 
 /** The score that marked a reported result before endings said who declared them. */
 const OLD_MARK = "reported";
 
-export function gatewayRecorder(place: GatewayPlace, fallback: Recorder): Recorder {
+export function gatewayRecorder(place: GatewayPlace, fallback: Recorder, wait: GatewayWait = {}): Recorder {
   const desks = desksOf(place);
+  const away = new AwayGateway(gatewayUrls(place), wait);
   return {
     checkBook: (book) => checkGatewayBook(place, book),
     namesOf: (item, last) => Array.from({ length: last }, (_, i) => claimedName({ item, token: i + 1 })),
@@ -24,14 +26,20 @@ export function gatewayRecorder(place: GatewayPlace, fallback: Recorder): Record
     async open(opening) {
       const token = opening.token ?? opening.attempt;
       const id = claimedName({ item: opening.rolloutId, token });
-      const { desk, apiKey } = await atOne(inTurn(desks, id), async (each) => {
+      const openAt = async (each: RecorderDesk) => {
         for (let earlier = 1; earlier < token; earlier++)
           await closeEarlier(each, claimedName({ item: opening.rolloutId, token: earlier }));
         return { desk: each, apiKey: (await each.open(openingBody(id, opening))).apiKey };
-      });
+      };
+      const { signal } = opening;
+      // An attempt that no gateway has heard of is no attempt.
+      const { desk, apiKey } = await away.reach(() => atOne(inTurn(desks, id), openAt), signal);
       const status = () =>
         desk.status(id) as Promise<{ readonly usage: RolloutUsage; readonly lastRefusal?: string }>;
-      const close = (body: object) => desk.close(id, body) as Promise<Partial<Recorded>>;
+      const closeNow = (body: object) => desk.close(id, body) as Promise<Partial<Recorded>>;
+      // Of several gateways another one records the next attempt sooner.
+      const close = (body: object) =>
+        desks.length > 1 ? closeNow(body) : away.reach(() => closeNow(body), signal);
       return {
         baseUrl: `${desk.url}/v1`,
         apiKey,
@@ -158,8 +166,13 @@ async function ask(place: GatewayPlace, url: string, body?: object): Promise<unk
 }
 
 /** The gateway cannot be reached, or cannot record: another one may. */
-function down(url: string, message: string, options?: ErrorOptions): RollbookError {
-  return new RollbookError("failed-infrastructure", { owner: "infrastructure", down: url }, message, options);
+function down(
+  url: string,
+  message: string,
+  { isAway = false, ...options }: ErrorOptions & { isAway?: boolean } = {},
+): RollbookError {
+  const fields = { owner: "infrastructure", down: url, isAway };
+  return new RollbookError("failed-infrastructure", fields, message, options);
 }
 
 function isDown(error: unknown): boolean {
@@ -174,6 +187,7 @@ async function send({ token }: GatewayPlace, url: string, body?: object): Promis
     },
     ...(body === undefined ? {} : { method: "POST", body: JSON.stringify(body) }),
   }).catch((cause: unknown) => {
-    throw down(url, `the gateway at ${url} cannot be reached: ${reasonOf(cause)}.`, { cause });
+    const message = `the gateway at ${new URL(url).origin} cannot be reached: ${reasonOf(cause)}.`;
+    throw down(url, message, { cause, isAway: true });
   });
 }

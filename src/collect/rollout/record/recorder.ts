@@ -40,6 +40,8 @@ export interface RolloutOpening
   readonly startedAtMs: number;
   readonly maxTurns?: number;
   readonly budgetUsd?: number;
+  /** Cancels the rollout: a recorder that waits for a gateway waits no longer. */
+  readonly signal?: AbortSignal;
 }
 
 export interface RolloutClosing extends Pick<RolloutDraft, "streams" | "calls"> {
