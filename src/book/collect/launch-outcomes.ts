@@ -1,7 +1,13 @@
 /** What became of the samples of an experiment. In: an open book and the name, or the results of a launch. Out: one outcome
  *  for each sample: the last one, where it was run again. Writes nothing. */
-import type { Id } from "../../base/index.ts";
-import { type FailedSample, type RolloutResult, totalOf } from "../../collect/rollout/index.ts";
+import { type Id, parseId } from "../../base/index.ts";
+import {
+  type FailedSample,
+  type LaunchOptions,
+  type Rerun,
+  type RolloutResult,
+  totalOf,
+} from "../../collect/rollout/index.ts";
 import { type Ending, type FailureOwner, Receipt, RolloutContent } from "../../contract/index.ts";
 import { readRecord } from "../../store/index.ts";
 import type { OpenBook } from "../open/index.ts";
@@ -19,20 +25,47 @@ export interface LaunchOutcome {
   readonly results: number;
 }
 
+/** … of the book, where its rollout can be read. */
+interface RecordedOutcome extends LaunchOutcome {
+  readonly rollout: Rerun;
+}
+
 /** Of rollouts that `launch` made. Attempts that were given up have no receipt of an upload and are no results. */
-export async function experimentOutcomes(book: OpenBook, experiment: string): Promise<LaunchOutcome[]> {
+export async function experimentOutcomes(book: OpenBook, experiment: string): Promise<RecordedOutcome[]> {
   const index = await book.index();
-  const outcomes = new Map<string, LaunchOutcome>();
+  const outcomes = new Map<string, RecordedOutcome>();
   // The one that ended last comes first.
-  for (const { content, task, taskTitle, group } of await listRollouts(book, { experiment })) {
+  for (const { rolloutId, content, envelopes, task, taskTitle, group } of await listRollouts(book, {
+    experiment,
+  })) {
     const { assignment, ending, scores } = await readRecord(book.store, RolloutContent, content);
     if (assignment === undefined || index.about([content], [Receipt.kind]).length === 0) continue;
-    const key = JSON.stringify([task, group, assignment.sample]);
+    const { sample } = assignment;
+    const key = sampleKey({ task, group, sample });
     const known = outcomes.get(key);
-    const outcome = { task, taskTitle, group, sample: assignment.sample, reward: totalOf(scores), ending };
+    const rollout = { id: parseId(rolloutId), envelope: envelopes[0]! };
+    const outcome = { task, taskTitle, group, sample, reward: totalOf(scores), ending, rollout };
     outcomes.set(key, { ...(known ?? outcome), results: (known?.results ?? 0) + 1 });
   }
   return [...outcomes.values()];
+}
+
+/** Finds the last result of a sample that was run again. Reads the experiment when it is first asked. */
+export function rerunsOf(book: OpenBook, experiment: string): NonNullable<LaunchOptions["rerun"]> {
+  let known: Promise<Map<string, Rerun>> | undefined;
+  const read = async () => {
+    const outcomes = await experimentOutcomes(book, experiment);
+    const again = outcomes.filter(({ results }) => results > 1);
+    return new Map(again.map((each) => [sampleKey(each), each.rollout]));
+  };
+  return async (planned) => {
+    known ??= read();
+    return (await known).get(sampleKey(planned));
+  };
+}
+
+function sampleKey({ task, group, sample }: Pick<LaunchOutcome, "task" | "group" | "sample">): string {
+  return JSON.stringify([task, group, sample]);
 }
 
 export function outcomeOf(result: RolloutResult): LaunchOutcome {

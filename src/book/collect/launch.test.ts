@@ -1,9 +1,9 @@
-import { existsSync, writeFileSync } from "node:fs";
+import { existsSync, unlinkSync, writeFileSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
 import { describe, expect, it } from "vitest";
 import { collect } from "../../../test/support/launch-world.ts";
 import { libraryHome } from "../../../test/support/library-home.ts";
-import { defineRollout, type RolloutFunction } from "../../collect/rollout/index.ts";
+import { defineRollout, type RolloutFunction, type RolloutResult } from "../../collect/rollout/index.ts";
 import { newKeyPem, signerFromPem } from "../../contract/index.ts";
 import { collectGarbage } from "../maintain/collect-garbage.ts";
 import { verifyBook } from "../maintain/verify.ts";
@@ -69,6 +69,32 @@ describe("launch on a book", () => {
     expect(await futures[0]!.result()).toMatchObject({ state: "sealed" });
     await launched.ended;
     expect(await openPacks(asked)).toBe(0);
+  });
+
+  it("counts the last result of a sample that failed and was run again", async () => {
+    const { path } = libraryHome();
+    const broken = path("broken");
+    writeFileSync(broken, "");
+    const agent = path("agent.mjs");
+    writeFileSync(
+      agent,
+      `import { existsSync } from "node:fs";
+export default ({ i }) => { if (existsSync(${JSON.stringify(broken)})) throw new Error("down"); return i; };`,
+    );
+    const request = { book: path("runs"), agent, isolation: "none", samples: 2 } as const;
+    const endings = (results: RolloutResult[]) =>
+      results.map((each) => each.state === "sealed" && each.ending.kind);
+    expect(endings(await collect(launch(tasks, request)))).toEqual(Array(4).fill("failed"));
+    unlinkSync(broken);
+    const retried = await collect(launch(tasks, { ...request, retry: {} }));
+    expect(endings(retried)).toEqual(Array(4).fill("terminal"));
+    const again = launch(tasks, request);
+    const results = await collect(again);
+    expect(endings(results)).toEqual(Array(4).fill("terminal"));
+    expect(results.map(({ rolloutId }) => rolloutId).sort()).toEqual(
+      retried.map(({ rolloutId }) => rolloutId).sort(),
+    );
+    expect(again.progress()).toMatchObject({ done: 4, earlier: 4, failed: {} });
   });
 
   it("leaves an open book open, and signs with its key", async () => {

@@ -18,7 +18,7 @@ import {
 import type { FailureOwner } from "../../contract/index.ts";
 import { type OpenBook, revisionsIn } from "../open/index.ts";
 import { agentOf, hiddenFrom } from "./agent.ts";
-import { experimentOutcomes, failedSamples } from "./launch-outcomes.ts";
+import { experimentOutcomes, failedSamples, rerunsOf } from "./launch-outcomes.ts";
 import { openPlace, recorderAt } from "./place.ts";
 import { checkQueue, openQueue, type WorkRequest, workerName, workerOptions } from "./queue.ts";
 import { rowsOf, type Tasks } from "./tasks.ts";
@@ -140,7 +140,8 @@ async function openLaunch(
       ...{ agent, book: book.store, queue, clock, signer, trusts, worker: workerName(request) },
       ...given({ admit, retries }),
       agentsBefore: await agentsIn(book),
-      recorder: recorderAt(request.gateway),
+      rerun: rerunsOf(book, settings.exp),
+      recorder: recorderAt(request.gateway, request),
     });
     return { launch, close };
   } catch (error) {

@@ -42,6 +42,7 @@ export {
   LaunchTally,
   launch,
   type Progress,
+  type Rerun,
   type RolloutFuture,
   type RolloutResult,
   rescore,

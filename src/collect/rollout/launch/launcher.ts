@@ -12,6 +12,7 @@ import {
   type Attempts,
   makeWorkerServer,
   openSealedIndex,
+  type PlannedRollout,
   RecentRecords,
   type SealedIndex,
   startWorker,
@@ -22,7 +23,7 @@ import { type EnqueueOptions, enqueueRows } from "./enqueue-rows.ts";
 import { deferred, futureOf, type RolloutFuture, type RolloutSlot, Slots } from "./futures.ts";
 import { LaunchTally, type Progress } from "./progress.ts";
 import { Receipts } from "./receipts.ts";
-import { type ReadResult, type RolloutResult, readResult } from "./result.ts";
+import { type ReadResult, type Rerun, type RolloutResult, readResult } from "./result.ts";
 
 export interface LaunchOptions extends EnqueueOptions {
   readonly book: Book;
@@ -38,6 +39,8 @@ export interface LaunchOptions extends EnqueueOptions {
   readonly admit?: Admit;
   /** Who records the rollouts; the book itself unless given. */
   readonly recorder?: Recorder;
+  /** The last result of a sample that failed and was run again since, by another launch. Undefined: it was not. */
+  readonly rerun?: (rollout: PlannedRollout) => Promise<Rerun | undefined>;
   /** How many run at a time in this process; 0: only others work. */
   readonly concurrency: number;
   readonly attempts?: Partial<Attempts>;
@@ -272,10 +275,7 @@ class RunningLaunch implements Launch {
       const slot = this.#slots.get(item.item);
       if (slot === undefined || slot.settled) continue;
       slot.settled = true;
-      read.push({
-        slot,
-        result: await readResult(this.#records, slot.planned, { ...item, earlier }),
-      });
+      read.push({ slot, result: await this.#read(slot.planned, { ...item, earlier }) });
     }
     const done = read.flatMap(({ slot, result }) =>
       result.state === "sealed"
@@ -293,6 +293,17 @@ class RunningLaunch implements Launch {
         slot,
         result.state === "sealed" ? { ...result, receipt: receipts.get(result.content)! } : result,
       );
+  }
+
+  /** Of a sample that failed and ran again, the later result: it is what `--retry` and reports of the experiment count. */
+  async #read(planned: PlannedRollout, settled: SettledItem & { earlier: boolean }): Promise<ReadResult> {
+    const { rerun } = this.#options;
+    const result = await readResult(this.#records, planned, settled);
+    if (!settled.earlier || result.state !== "sealed" || result.ending.kind !== "failed") return result;
+    const last = await rerun?.(planned);
+    if (last === undefined || settled.state !== "done") return result;
+    const { envelope, ...of } = last;
+    return readResult(this.#records, { ...planned, ...of }, { ...settled, result: envelope });
   }
 
   #tell(slot: RolloutSlot, result: RolloutResult): void {

@@ -1,6 +1,6 @@
 /** What became of a rollout, read from the book. In: a planned rollout and its end in the queue. Out: a result.
  *  The same for every worker, here or in another process, now or before a crash. */
-import type { Digest } from "../../../base/index.ts";
+import type { Digest, Id } from "../../../base/index.ts";
 import { Call, type Ending, RolloutContent, RolloutEnvelope } from "../../../contract/index.ts";
 import type { SettledItem } from "../../queue/index.ts";
 import { type RolloutUsage, type Score, totalOf } from "../agent/index.ts";
@@ -44,6 +44,12 @@ export type RolloutResult = SealedResult | DeadResult;
 
 /** All but the receipt, which may not be there yet. */
 export type ReadResult = Omit<SealedResult, "receipt"> | DeadResult;
+
+/** The rollout that ran a failed sample again. */
+export interface Rerun {
+  readonly id: Id;
+  readonly envelope: Digest;
+}
 
 export async function readResult(
   records: Pick<RecentRecords, "read">,
