@@ -19,6 +19,7 @@ from .errors import (
 )
 from .executor import Executor, Rollout, executor
 from .gateway import Gateway, OpenRollout
+from .http import Reply
 
 if TYPE_CHECKING:
     from .batch import Batch, load_batch, read_batch
@@ -40,6 +41,7 @@ __all__ = [
     "GatewayError",
     "OpenRollout",
     "ReplayStore",
+    "Reply",
     "RollbookError",
     "Rollout",
     "cut_by",

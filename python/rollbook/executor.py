@@ -17,8 +17,8 @@ from functools import update_wrapper
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Callable, Mapping, TextIO
 
-from .errors import CutBy, FailedBy, GatewayAwayError
-from .http import join_url, request_json
+from .endings import result_of_error
+from .http import Reply, join_url, request_json
 
 REQUEST_SCHEMA = "rollbook.executor-request.v1"
 
@@ -60,12 +60,11 @@ class Rollout:
         model: str | None = None,
         timeout: float = 600.0,
         **parameters: Any,
-    ) -> dict[str, Any]:
-        """One call of `/chat/completions`; returns the whole reply. Raises GatewayError, and GatewayAwayError where no
-        gateway answers."""
+    ) -> Reply:
+        """One call of `/chat/completions`; returns the whole reply, with `call` and `served_model` of the gateway. Raises
+        GatewayError, and GatewayAwayError where no gateway answers."""
         body = {"model": model or self.model, "messages": messages, **parameters}
-        reply: dict[str, Any] = self.post("chat/completions", body, timeout=timeout)
-        return reply
+        return Reply.of(self.post("chat/completions", body, timeout=timeout))
 
     def post(self, path: str, body: Any, *, timeout: float = 600.0) -> Any:
         """POSTs to the gateway as this rollout, and returns the parsed reply. Raises GatewayError."""
@@ -99,7 +98,7 @@ class Executor:
             return _as_result(self._function(payload, rollout))
         except Exception as error:  # a failed rollout is data for the launcher
             _print_error(error)
-            return _result_of_error(error)
+            return result_of_error(error)
 
     def run(self, source: TextIO | None = None, target: TextIO | None = None) -> None:
         """Runs the one rollout that stdin asks for, and prints its result: `rollbook launch --agent FILE.py`."""
@@ -183,58 +182,6 @@ def _as_result(value: Any) -> dict[str, Any]:
     if value is None:
         return {}
     return dict(value) if isinstance(value, Mapping) else {"reward": value}
-
-
-def _result_of_error(error: BaseException) -> dict[str, Any]:
-    """The first error in the chain of causes that names an owner or a limit decides; else it is the agent's."""
-    each: BaseException | None = error
-    for _ in range(32):  # a chain may lead back to itself
-        if each is None:
-            break
-        if isinstance(each, FailedBy):
-            return {"error": {"owner": each.owner, "message": str(error)}}
-        if isinstance(each, CutBy):
-            return _truncated(each.limit)
-        if isinstance(each, GatewayAwayError):
-            return {"error": {"owner": "infrastructure", "message": str(error)}}
-        named = _result_of_reply(each)
-        if named is not None:
-            return named
-        each = each.__cause__ or each.__context__
-    return {"error": {"message": f"{type(error).__name__}: {error}"}}
-
-
-def _result_of_reply(error: BaseException) -> dict[str, Any] | None:
-    """A reply of the gateway in GatewayError, or in an error of the `openai` and `anthropic` packages."""
-    status = getattr(error, "status", None) or getattr(error, "status_code", None)
-    if not isinstance(status, int):
-        return None
-    response = getattr(error, "response", error)
-    headers = getattr(response, "headers", None) or {}
-    if status == 503 and _header(headers, "x-rollbook-refusal") in _AWAY:
-        return {"error": {"owner": "infrastructure", "message": str(error)}}
-    said = f"{getattr(error, 'body', '')} {error}"
-    if status == 429 and "turn-cap" in said:
-        return _truncated("turns")
-    if status == 402 and "budget-cap" in said:
-        return _truncated("budget")
-    is_providers = status in (408, 429) or status >= 500
-    if is_providers and _header(headers, "x-rollbook-call") is not None:
-        return {"error": {"owner": "provider", "message": str(error)}}
-    return None
-
-
-_AWAY = ("cannot-record", "owner-away")
-"""A gateway that cannot record, or one that cannot reach the gateway that owns the rollout."""
-
-
-def _header(headers: Any, name: str) -> str | None:
-    value = headers.get(name)
-    return None if value is None else str(value)
-
-
-def _truncated(limit: str) -> dict[str, Any]:
-    return {"ending": {"kind": "truncated", "limit": limit}}
 
 
 def _to_line(result: dict[str, Any]) -> str:

@@ -9,8 +9,8 @@ from types import TracebackType
 from typing import Any, Mapping
 from urllib.parse import quote
 
-from .errors import CutBy, FailedBy
-from .http import join_url, request_json
+from .endings import ending_of
+from .http import Reply, join_url, request_json
 
 
 class Gateway:
@@ -72,9 +72,9 @@ class Gateway:
         call: str | None = None,
         source: str | None = None,
     ) -> bool:
-        """Adds an outcome to a rollout or to one call (`x-rollbook-call` of its reply), before or after the sealing.
-        `key` makes it idempotent: the same key counts once. Returns whether it was new."""
-        body = {"name": name, "value": value, "idempotencyKey": key}
+        """Adds an outcome to a rollout or to one call (`call` of the reply of `chat`), before or after the sealing.
+        True counts as 1 and False as 0. `key` makes it idempotent: the same key counts once. Returns whether it was new."""
+        body = {"name": name, "value": float(value), "idempotencyKey": key}
         named = {"rollout": rollout, "call": call, "source": source}
         return bool(self.post("feedback", {**body, **_given(named)})["added"])
 
@@ -119,12 +119,11 @@ class OpenRollout:
         """For SDKs: `OpenAI(base_url=rollout.base_url, api_key=rollout.api_key)`."""
         return join_url(self.gateway.url, "v1")
 
-    def chat(self, messages: list[dict[str, Any]], *, model: str = "auto", **parameters: Any) -> dict[str, Any]:
-        """One recorded call of `/chat/completions`; returns the whole reply. `auto` lets the gateway's router choose."""
-        reply: dict[str, Any] = self.gateway.post(
-            "chat/completions", {"model": model, "messages": messages, **parameters}, key=self.api_key
-        )
-        return reply
+    def chat(self, messages: list[dict[str, Any]], *, model: str = "auto", **parameters: Any) -> Reply:
+        """One recorded call of `/chat/completions`; returns the whole reply, with `call` and `served_model` of the gateway.
+        `auto` lets the gateway's router choose."""
+        body = {"model": model, "messages": messages, **parameters}
+        return Reply.of(self.gateway.post("chat/completions", body, key=self.api_key))
 
     def score(self, name: str, value: float) -> None:
         """Kept until the rollout is closed. The sum of its scores is its reward."""
@@ -148,16 +147,7 @@ class OpenRollout:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self.close(None if error is None else _ending_of(error))
-
-
-def _ending_of(error: BaseException) -> dict[str, Any]:
-    if isinstance(error, CutBy):
-        return {"kind": "truncated", "limit": error.limit}
-    if isinstance(error, KeyboardInterrupt):
-        return {"kind": "cancelled"}
-    owner = error.owner if isinstance(error, FailedBy) else "agent"
-    return {"kind": "failed", "owner": owner, "message": f"{type(error).__name__}: {error}"[:4096]}
+        self.close(None if error is None else ending_of(error))
 
 
 def _given(fields: Mapping[str, Any]) -> dict[str, Any]:

@@ -6,23 +6,38 @@ import http.client
 import json
 import urllib.error
 import urllib.request
-from typing import Any
+from typing import Any, Dict, Mapping
 
 from .errors import GatewayAwayError, GatewayError, RollbookError
+
+
+class Reply(Dict[str, Any]):
+    """The body of a reply, a dict, with what the gateway says about the call in its headers."""
+
+    def __init__(self, body: Mapping[str, Any], *, call: str | None = None, served_model: str | None = None) -> None:
+        super().__init__(body)
+        self.call = call
+        """Names the call in `Gateway.feedback(call=…)` and `rollbook route explain`; None where no call was recorded."""
+        self.served_model = served_model
+        """The model that the gateway called, where a router or a route chose it."""
+
+    @classmethod
+    def of(cls, answer: Any) -> Reply:
+        return answer if isinstance(answer, Reply) else cls(answer)
 
 
 def request_json(
     url: str, body: Any = None, *, key: str | None = None, timeout: float = 600.0
 ) -> Any:
     """POSTs `body`, or GETs where there is none."""
-    headers = {"content-type": "application/json"}
+    sent = {"content-type": "application/json"}
     if key is not None:
-        headers["authorization"] = f"Bearer {key}"
+        sent["authorization"] = f"Bearer {key}"
     data = None if body is None else json.dumps(body, allow_nan=False).encode()
-    request = urllib.request.Request(url, data=data, headers=headers)
+    request = urllib.request.Request(url, data=data, headers=sent)
     try:
         with urllib.request.urlopen(request, timeout=timeout) as reply:
-            content = reply.read()
+            content, headers = reply.read(), reply.headers
     except urllib.error.HTTPError as error:
         with error:
             text = error.read().decode("utf-8", "replace")
@@ -30,9 +45,12 @@ def request_json(
     except (OSError, http.client.HTTPException) as error:
         raise _away(url, error, timeout) from error
     try:
-        return json.loads(content)
+        parsed = json.loads(content)
     except ValueError as error:
         raise RollbookError(f"{url} answered what is not JSON. Check that the address is that of a gateway.") from error
+    if not isinstance(parsed, dict):
+        return parsed
+    return Reply(parsed, call=headers.get("x-rollbook-call"), served_model=headers.get("x-rollbook-model"))
 
 
 def join_url(base: str, path: str) -> str:

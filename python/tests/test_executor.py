@@ -8,11 +8,12 @@ import threading
 import unittest
 import urllib.request
 from contextlib import redirect_stderr
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 
 import rollbook
 from rollbook import Rollout, cut_by, executor, failed_by
-from rollbook.errors import GatewayError
+from rollbook.errors import GatewayAwayError, GatewayError
 
 
 def request(payload, **config):
@@ -103,6 +104,50 @@ class Executors(unittest.TestCase):
         self.assertEqual(answer(raising(turns))["ending"]["limit"], "turns")
         budget = GatewayError(402, '{"error":{"code":"budget-cap"}}', {}, "u")
         self.assertEqual(answer(raising(budget))["ending"]["limit"], "budget")
+
+    def test_a_rollout_of_the_client_ends_as_one_of_a_launch_does(self):
+        ours = {"X-Rollbook-Call": "r-1.0"}
+        cases = [
+            (GatewayError(502, "down", ours, "u"), ("failed", "provider")),
+            (GatewayError(400, "bad", ours, "u"), ("failed", "agent")),
+            (GatewayAwayError("no gateway"), ("failed", "infrastructure")),
+            (GatewayError(429, "turn-cap", {}, "u"), ("truncated", None)),
+            (failed_by("task", "broken"), ("failed", "task")),
+            (KeyboardInterrupt(), ("cancelled", None)),
+        ]
+        for error, expected in cases:
+            closed = []
+            gateway = rollbook.Gateway("http://127.0.0.1:9")
+            gateway.close = lambda id, *, ending, **_: closed.append(ending) or {}
+            with self.assertRaises(type(error)):
+                with rollbook.OpenRollout(gateway, "r-1", "key"):
+                    raise error
+            self.assertEqual((closed[0]["kind"], closed[0].get("owner")), expected)
+
+    def test_a_reply_names_its_call_and_the_model_that_served_it(self):
+        class Handler(BaseHTTPRequestHandler):
+            def do_POST(self):
+                asked.append(json.loads(self.rfile.read(int(self.headers["content-length"]))))
+                data = b'{"added": true}' if self.path.endswith("feedback") else b'{"choices": []}'
+                self.send_response(200)
+                self.send_header("x-rollbook-call", "r-1.0")
+                self.send_header("x-rollbook-model", "small")
+                self.send_header("content-length", str(len(data)))
+                self.end_headers()
+                self.wfile.write(data)
+
+            def log_message(self, *_):
+                pass
+
+        asked = []
+        with HTTPServer(("127.0.0.1", 0), Handler) as server:
+            threading.Thread(target=server.serve_forever, daemon=True).start()
+            gateway = rollbook.Gateway(f"http://127.0.0.1:{server.server_address[1]}")
+            reply = rollbook.OpenRollout(gateway, "r-1", "key").chat([])
+            self.assertEqual((reply, reply.call, reply.served_model), ({"choices": []}, "r-1.0", "small"))
+            self.assertTrue(gateway.feedback("liked", True, key="k", call=reply.call))
+            server.shutdown()
+        self.assertEqual(asked[-1], {"name": "liked", "value": 1.0, "idempotencyKey": "k", "call": "r-1.0"})
 
     def test_the_former_name_of_rollout_config_is_refused(self):
         for bad in ({"_rollout": {}}, request({"_rollout": {}})):

@@ -10,6 +10,7 @@ export {
   failureReasons,
   type LaunchComparison,
   type LaunchReport,
+  LEAST_TASKS,
   type MeanInterval,
   PASS_REWARD,
   reportLaunch,

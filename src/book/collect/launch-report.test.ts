@@ -78,11 +78,12 @@ describe("the report of a launch", () => {
       outcomes(Object.fromEntries(Array.from({ length: 1000 }, (_, i) => [`t${i}`, [i % 2]]))),
     ).reward!;
     expect((many.high! - 0.5) / (1.96234 * 0.5)).toBeCloseTo(1 / Math.sqrt(999), 3);
-    // t(0.975, 2) = 4.30265; mean 0.5, standard error 0.5/√3.
-    const { mean, low, high } = reportLaunch(outcomes({ a: [0], b: [0.5], c: [1] })).reward!;
-    expect(mean).toBe(0.5);
-    expect(low).toBeLessThan(0.5 - (4.30265 * 0.5) / Math.sqrt(3));
-    expect(high).toBeGreaterThan(0.5 + (4.30265 * 0.5) / Math.sqrt(3));
+    // t(0.975, 4) = 2.77645; mean 0, standard error √2.5/√5.
+    const few = { a: [-2], b: [-1], c: [0], d: [1], e: [2] };
+    const { mean, low, high } = reportLaunch(outcomes(few)).reward!;
+    expect(mean).toBe(0);
+    expect(low).toBeLessThan(-2.77645 * Math.sqrt(0.5));
+    expect(high).toBeGreaterThan(2.77645 * Math.sqrt(0.5));
   });
 
   it("does not take twenty passes, or twenty failures, for a proof that all pass or fail", () => {
@@ -99,6 +100,17 @@ describe("the report of a launch", () => {
   it("of nothing, or of one task, claims no interval", () => {
     expect(reportLaunch([])).toMatchObject({ passAt: [], reward: null, quartiles: null, tasks: [] });
     expect(reportLaunch(outcomes({ a: [1, 0] })).reward).toMatchObject({ mean: 0.5, low: null, high: null });
+  });
+
+  it("of fewer than five tasks claims no interval, and of rewards from 0 to 1 none beyond them", () => {
+    const none = { low: null, high: null };
+    expect(reportLaunch(outcomes({ a: [0], b: [1] })).reward).toMatchObject({ mean: 0.5, ...none, tasks: 2 });
+    const five = (low: number, high: number) =>
+      outcomes({ a: [low], b: [low], c: [high], d: [high], e: [high] });
+    expect(reportLaunch(five(0, 1)).reward).toMatchObject({ high: 1 });
+    expect(reportLaunch(five(0, 2)).reward!.high).toBeGreaterThan(2);
+    const { difference } = compareLaunches({ a: five(1, 0), b: five(0, 1) });
+    expect(difference).toMatchObject({ low: -1, high: 1 });
   });
 });
 

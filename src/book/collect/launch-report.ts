@@ -9,6 +9,8 @@ import type { LaunchOutcome } from "./launch-outcomes.ts";
 /** A rollout passes with this reward or more, unless told. */
 export const PASS_REWARD = 0.5;
 const LEVEL = 0.95;
+/** Fewer tasks have no interval: with two, one that passes and one that fails, it would be wider than the scale. */
+export const LEAST_TASKS = 5;
 
 interface TaskReport {
   readonly task: string;
@@ -27,7 +29,7 @@ interface TaskReport {
 
 export interface MeanInterval {
   readonly mean: number;
-  /** Null with fewer than two tasks. */
+  /** Null with fewer than five tasks. */
   readonly low: number | null;
   readonly high: number | null;
   readonly level: number;
@@ -74,7 +76,7 @@ export function reportLaunch(
       judged.length === 0
         ? []
         : ks.map((k) => ({ k, value: mean(judged.map((each) => passAtK(each.judged, each.passed, k))) })),
-    reward: meanInterval(means, rewardWidth(rewards)),
+    reward: meanInterval(means, rewardWidth(rewards), isShare(rewards) ? [0, 1] : undefined),
     quartiles: quartilesOf(rewards),
     unlabelled: outcomes.filter((each) => each.reward === null && !isOutside(each)).length,
     outside: outcomes.filter(isOutside).length,
@@ -121,11 +123,13 @@ export function compareLaunches(
     const [before, after] = [of.meanReward!, other.meanReward!];
     pairs.push({ task, taskTitle: of.taskTitle, a: before, b: after, difference: after - before });
   }
+  const scale = isShare(pairs.flatMap((each) => [each.a, each.b])) ? ([-1, 1] as const) : undefined;
   return {
     ...{ a, b },
     difference: meanInterval(
       pairs.map(({ difference }) => difference),
       differenceWidth(pairs),
+      scale,
     ),
     better: pairs.filter(({ difference }) => difference > 0).length,
     worse: pairs.filter(({ difference }) => difference < 0).length,
@@ -190,19 +194,31 @@ export function failureReasons(endings: readonly Ending[]): FailureReason[] {
   return [...reasons.values()].sort((a, b) => b.count - a.count);
 }
 
-/** As every interval of the judge: tasks that all earn the same are no proof that the next one will. */
-function meanInterval(values: readonly number[], width: number): MeanInterval | null {
+/** As every interval of the judge: a t interval, widened where the tasks are few, skewed or all alike. Tasks that all earn the
+ *  same are no proof that the next one will. Ends outside of the scale, where there is one, are moved to it. */
+function meanInterval(
+  values: readonly number[],
+  width: number,
+  [least, most]: readonly [least: number, most: number] = [-Infinity, Infinity],
+): MeanInterval | null {
   if (values.length === 0) return null;
   const count = values.length;
   const units = { count, of: Int32Array.from(values.keys()), rows: undefined };
   const exposure = { weights: new Float64Array(count).fill(1), units, width };
   const estimate = estimateOf("mean", [{ top: Float64Array.from(values), bottom: undefined }], exposure);
   const { low, high } = correctedInterval(estimate, LEVEL);
-  const isKnown = values.length > 1;
+  const isKnown = values.length >= LEAST_TASKS;
   return {
     mean: estimate.value,
-    ...{ low: isKnown ? low : null, high: isKnown ? high : null, level: LEVEL, tasks: values.length },
+    low: isKnown ? Math.max(least, low) : null,
+    high: isKnown ? Math.min(most, high) : null,
+    ...{ level: LEVEL, tasks: values.length },
   };
+}
+
+/** Rewards that are all between 0 and 1 are taken for a scale of that range. */
+function isShare(rewards: readonly number[]): boolean {
+  return rewards.every((each) => each >= 0 && each <= 1);
 }
 
 /** How far apart two outcomes of a task can be: what was seen, and 0 for a task that fails. Where nothing earned anything, a

@@ -1,5 +1,10 @@
 /** How a launch looks: one line while it runs, tables when it is over. In: progress, reports. Out: text. */
-import type { LaunchComparison, LaunchReport, MeanInterval } from "../../book/collect/index.ts";
+import {
+  type LaunchComparison,
+  type LaunchReport,
+  LEAST_TASKS,
+  type MeanInterval,
+} from "../../book/collect/index.ts";
 import type { Progress } from "../../collect/rollout/index.ts";
 import { figure, page, plural, table, thousands } from "../format.ts";
 
@@ -90,7 +95,8 @@ export function renderComparison(
 }
 
 function verdictOn({ low, high }: MeanInterval, { a, b }: { a: string; b: string }): string {
-  if (low === null || high === null) return "Two tasks or more are needed for an interval.";
+  if (low === null || high === null)
+    return `${plural(LEAST_TASKS, "task")} or more are needed for an interval.`;
   if (low > 0) return `${b} earns more than ${a}.`;
   return high < 0
     ? `${b} earns less than ${a}.`
@@ -104,7 +110,8 @@ function passText({ passAt, passReward }: LaunchReport): string {
 }
 
 function intervalText({ mean, low, high, level, tasks }: MeanInterval): string {
-  if (low === null || high === null) return figure(mean);
+  if (low === null || high === null)
+    return `${figure(mean)} over ${plural(tasks, "task")}: too few tasks for an interval`;
   return `${figure(mean)}, ${Math.round(level * 100)} % interval ${figure(low)} to ${figure(high)} over ${plural(tasks, "task")}`;
 }
 

@@ -74,7 +74,11 @@ export const feedbackRequest = z
     call: z.optional(text(512)),
     rollout: z.optional(id),
     name: id,
-    value: finite.refine(isReward, "is more than a float holds"),
+    /** True is 1 and false 0, as in imports. */
+    value: z.preprocess(
+      (value) => (typeof value === "boolean" ? Number(value) : value),
+      finite.refine(isReward, "is more than a float holds"),
+    ),
     source: text(512).default("feedback"),
     idempotencyKey: text(256).min(1),
   })

@@ -1,8 +1,9 @@
 /** Finds out what an agent is and makes it runnable. In: a path or a URL. Out: an Agent, known by the digest of its file.
  *  .js, .mjs and .cjs run in processes of their own, which are reused; .ts and .mts too, where Node strips types or tsx is
- *  installed; .py runs with python3, which finds the package in python/; http(s) URLs are servers; any other file is run as a program, if it is executable. */
+ *  installed; .py runs with the Python of
+ *  ROLLBOOK_PYTHON, of the active virtual environment or of the path, which finds the package in python/; http(s) URLs are servers; any other file is run as a program, if it is executable. */
 import { accessSync, constants, existsSync, readFileSync, realpathSync } from "node:fs";
-import { basename, delimiter, dirname, extname, join, resolve } from "node:path";
+import { basename, delimiter, dirname, extname, isAbsolute, join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { type Digest, digestBytes, fileReason } from "../../../base/index.ts";
 import { type Agent, functionAgent } from "./agent.ts";
@@ -40,11 +41,12 @@ function programIn(
   const isPython = extname(path) === ".py";
   if (!isPython) checkExecutable(path);
   const real = realpathSync(path);
-  const argv = isPython ? ["python3", real] : [real];
+  const python = interpreter(process.env);
+  const argv = isPython ? [python, real] : [real];
   const env = isPython ? withPythonPackage(environmentFor(confinement)) : environmentFor(confinement);
   if (confinePrograms !== true || confinement.isolation === "none")
     return programAgent({ argv, env, ...identity });
-  const needs = isPython ? [...interpreterPrefix("python3"), ...pythonPackage()] : [];
+  const needs = isPython ? [...interpreterPrefix(python), ...pythonPackage()] : [];
   const confinedProgram = () =>
     programAgent({
       argv: confined(argv, { ...confinement, agent: real, needs, channel: false }),
@@ -66,18 +68,30 @@ function withPythonPackage(env: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
   return folders.length === 0 ? env : { ...env, PYTHONPATH: folders.join(delimiter) };
 }
 
-/** Where an interpreter outside of /usr keeps its own modules: `bin` lies beside them. */
+/** The Python that runs `.py` agents. A virtual environment counts also where its `bin` is not on the path. */
+function interpreter({ ROLLBOOK_PYTHON, VIRTUAL_ENV }: NodeJS.ProcessEnv): string {
+  if (ROLLBOOK_PYTHON) return ROLLBOOK_PYTHON;
+  const inVenv = VIRTUAL_ENV ? join(VIRTUAL_ENV, "bin", "python3") : undefined;
+  return inVenv !== undefined && existsSync(inVenv) ? inVenv : "python3";
+}
+
+/** Where an interpreter outside of /usr keeps its own modules: `bin` lies beside them. A virtual environment has modules beside
+ *  the link and beside its target. */
 function interpreterPrefix(name: string): string[] {
+  if (isAbsolute(name))
+    return [name, realpathSync(name)].map((each) => dirname(dirname(each))).filter(isOutside);
   for (const folder of (process.env.PATH ?? "").split(delimiter)) {
     try {
-      return [dirname(dirname(realpathSync(join(folder, name))))].filter(
-        (prefix) => !prefix.startsWith("/usr"),
-      );
+      return [dirname(dirname(realpathSync(join(folder, name))))].filter(isOutside);
     } catch {
       // Not here: the next folder.
     }
   }
   return [];
+}
+
+function isOutside(prefix: string): boolean {
+  return !prefix.startsWith("/usr");
 }
 
 function checkExecutable(path: string): void {

@@ -1,10 +1,10 @@
 import { once } from "node:events";
-import { chmodSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { chmodSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterAll, describe, expect, it } from "vitest";
+import { afterAll, describe, expect, it, onTestFinished, vi } from "vitest";
 import { digestJson, rngFrom } from "../../../base/index.ts";
 import type { RolloutContext } from "./agent.ts";
 import { endingOfError } from "./failure.ts";
@@ -54,13 +54,42 @@ describe("a program", () => {
 
   it.each([
     ["exit 3", "echo broken >&2; exit 3", "agent", "exited with 3: broken"],
+    [
+      "a traceback",
+      "printf 'Traceback (most recent call last):\\n  File x\\nKeyError: 1\\n' >&2; exit 1",
+      "agent",
+      "it exited with 1: KeyError: 1\n",
+    ],
     ["no JSON", "echo done", "agent", "no JSON result"],
+    ["no result", "exit 0", "agent", "sh gave no result. A program prints its result"],
     ["a program that is not there", "exec /no/such/program", "agent", "exited with 127"],
   ])("that ends with %s fails by its owner", async (_name, script, owner, message) => {
     const error = await shell(script)
       .run({}, contextWith())
       .catch((each: unknown) => each);
     expect(endingOfError(error)).toMatchObject({ owner, message: expect.stringContaining(message) });
+  });
+
+  it("in Python that runs no agent is told what its file lacks", async () => {
+    const agent = join(folder, "norun.py");
+    writeFileSync(agent, "def agent(payload, rollout): return 1\n");
+    const loaded = await loadAgent(agent);
+    await expect(loaded.run({}, contextWith())).rejects.toThrow(
+      "norun.py gave no result. A file with an @executor",
+    );
+  });
+
+  it.each(["ROLLBOOK_PYTHON", "VIRTUAL_ENV"])("in Python is run by the interpreter of %s", async (name) => {
+    const venv = join(folder, name);
+    mkdirSync(join(venv, "bin"), { recursive: true });
+    const interpreter = join(venv, "bin", "python3");
+    writeFileSync(interpreter, `#!/bin/sh\necho '"own"'\n`, { mode: 0o755 });
+    const agent = join(folder, "agent.py");
+    writeFileSync(agent, "");
+    vi.stubEnv("VIRTUAL_ENV", "/no/such/folder");
+    vi.stubEnv(name, name === "VIRTUAL_ENV" ? venv : interpreter);
+    onTestFinished(() => void vi.unstubAllEnvs());
+    expect(await (await loadAgent(agent)).run({}, contextWith())).toBe("own");
   });
 
   it("that cannot be started is nobody's fault but ours", async () => {

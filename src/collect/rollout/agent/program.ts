@@ -5,6 +5,7 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { type Digest, digestJson, RollbookError, reasonOf } from "../../../base/index.ts";
 import type { Agent, Payload, RolloutContext } from "./agent.ts";
+import { errorFirst } from "./error-line.ts";
 import { failedBy } from "./failure.ts";
 import { lineSplitter } from "./pool/index.ts";
 
@@ -46,7 +47,7 @@ export function programAgent(options: {
         detached: true,
         stdio: ["pipe", "pipe", "pipe"],
       });
-      return converse(child, JSON.stringify(requestOf(payload, context)), context);
+      return converse(child, { name, request: JSON.stringify(requestOf(payload, context)), context });
     },
   };
 }
@@ -88,7 +89,10 @@ function environmentOf({ rolloutId, seed, baseUrl, apiKey }: RolloutContext): Re
   };
 }
 
-async function converse(child: ChildProcess, request: string, context: RolloutContext): Promise<unknown> {
+async function converse(
+  child: ChildProcess,
+  { name, request, context }: { name: string; request: string; context: RolloutContext },
+): Promise<unknown> {
   const stdout: Buffer[] = [];
   let size = 0;
   let tail = "";
@@ -113,8 +117,8 @@ async function converse(child: ChildProcess, request: string, context: RolloutCo
   if (size > MAX_RESULT_BYTES)
     throw failedBy("agent", `its output is larger than ${MAX_RESULT_BYTES} bytes.`);
   if (code !== 0)
-    throw failedBy("agent", `it exited with ${signal ?? code}: ${tail.trim() || "no word on stderr"}`);
-  return parseResult(Buffer.concat(stdout).toString(), "the program");
+    throw failedBy("agent", `it exited with ${signal ?? code}: ${errorFirst(tail) || "no word on stderr"}`);
+  return parseResult(Buffer.concat(stdout).toString(), name);
 }
 
 /** Ends when the program has, and nothing of its group is left that we could name. */
@@ -171,8 +175,17 @@ function parseResult(text: string, who: string): unknown {
       // The next form, then the error below.
     }
   }
+  if (whole === "")
+    throw failedBy("agent", `${who} gave no result.${missingCall(who)} See docs/executor.md.`);
   throw failedBy(
     "agent",
     `${who} gave no JSON result but ${JSON.stringify(line.slice(0, 200))}. See docs/executor.md.`,
   );
+}
+
+/** The most common reason, for programs that were written with the Python package. */
+function missingCall(who: string): string {
+  return who.endsWith(".py")
+    ? " A file with an @executor function ends with a call of its run(), for example `agent.run()`."
+    : " A program prints its result as one line of JSON on stdout.";
 }

@@ -4,6 +4,7 @@ import { type ChildProcess, spawn } from "node:child_process";
 import type { Duplex } from "node:stream";
 import { isDigest, isObject, type Json } from "../../../../base/index.ts";
 import type { Ending } from "../../../../contract/index.ts";
+import { errorFirst } from "../error-line.ts";
 import { cutBy, endingIn, failedBy } from "../failure.ts";
 import { type FromAgent, lineSplitter, MAX_MESSAGE_CHARS, type ToAgent, unpack } from "./wire.ts";
 
@@ -132,7 +133,7 @@ export class AgentProcess {
       this.#child.once("close", () => clearTimeout(timer));
     });
     this.#child.once("close", (code, signal) => {
-      const tail = this.#tail.trim() === "" ? "" : `: ${this.#tail.trim()}`;
+      const tail = this.#tail.trim() === "" ? "" : `: ${errorFirst(this.#tail)}`;
       this.#end(this.#ended ?? `exited with ${signal ?? code} before it returned${tail}`);
     });
   }

@@ -1,0 +1,71 @@
+"""How a rollout ended, by the error that ended it. In: an exception. Out: a result of an executor, or an ending."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .errors import CutBy, FailedBy, GatewayAwayError
+
+
+def ending_of(error: BaseException) -> dict[str, Any]:
+    """The ending that `rollbook launch` would give a rollout that ended with this error."""
+    if isinstance(error, KeyboardInterrupt):
+        return {"kind": "cancelled"}
+    result = result_of_error(error)
+    if "ending" in result:
+        ending: dict[str, Any] = result["ending"]
+        return ending
+    named = result["error"]
+    return {"kind": "failed", "owner": named.get("owner", "agent"), "message": named["message"][:4096]}
+
+
+def result_of_error(error: BaseException) -> dict[str, Any]:
+    """The first error in the chain of causes that names an owner or a limit decides; else it is the agent's."""
+    each: BaseException | None = error
+    for _ in range(32):  # a chain may lead back to itself
+        if each is None:
+            break
+        if isinstance(each, FailedBy):
+            return {"error": {"owner": each.owner, "message": str(error)}}
+        if isinstance(each, CutBy):
+            return _truncated(each.limit)
+        if isinstance(each, GatewayAwayError):
+            return {"error": {"owner": "infrastructure", "message": str(error)}}
+        named = _result_of_reply(each)
+        if named is not None:
+            return named
+        each = each.__cause__ or each.__context__
+    return {"error": {"message": f"{type(error).__name__}: {error}"}}
+
+
+def _result_of_reply(error: BaseException) -> dict[str, Any] | None:
+    """A reply of the gateway in GatewayError, or in an error of the `openai` and `anthropic` packages."""
+    status = getattr(error, "status", None) or getattr(error, "status_code", None)
+    if not isinstance(status, int):
+        return None
+    response = getattr(error, "response", error)
+    headers = getattr(response, "headers", None) or {}
+    if status == 503 and _header(headers, "x-rollbook-refusal") in _AWAY:
+        return {"error": {"owner": "infrastructure", "message": str(error)}}
+    said = f"{getattr(error, 'body', '')} {error}"
+    if status == 429 and "turn-cap" in said:
+        return _truncated("turns")
+    if status == 402 and "budget-cap" in said:
+        return _truncated("budget")
+    is_providers = status in (408, 429) or status >= 500
+    if is_providers and _header(headers, "x-rollbook-call") is not None:
+        return {"error": {"owner": "provider", "message": str(error)}}
+    return None
+
+
+_AWAY = ("cannot-record", "owner-away", "router-not-ready")
+"""A gateway that cannot record, cannot reach the gateway that owns the rollout, or has not read the router it names."""
+
+
+def _header(headers: Any, name: str) -> str | None:
+    value = headers.get(name)
+    return None if value is None else str(value)
+
+
+def _truncated(limit: str) -> dict[str, Any]:
+    return {"ending": {"kind": "truncated", "limit": limit}}
