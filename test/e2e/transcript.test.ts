@@ -21,8 +21,8 @@ describe("artifact show", () => {
     expect(text.slice(0, text.indexOf("  content "))).toBe(`rollout chat  terminal  reward 1
   task         task-paris
   where        environment env.weather@1, group group-1, experiment first, synthetic data
-  time         1970-01-01 00:00:01 UTC, 1.9 s
-  calls        2 calls · small-1 · 2 400 + 14 tokens · $0.003 · 1.58 s
+  time         1970-01-01 00:00:01 UTC, took 1.9 s
+  calls        2 calls · small-1 · 2 400 + 14 tokens · $0.003 · model calls 1.58 s
 
 ── call 0 · small-1 · 1 200 + 7 tokens · $0.0015 · 80 ms · first byte 30 ms · stop
    router chose small (probability 0.75) of small 0.75, large 0.25, huge 0, reward 0.5

@@ -98,6 +98,24 @@ await describeNeeding(needs, "the page of the viewer", () => {
     expect([faults, foreign]).toEqual([[], []]);
   });
 
+  it("opens a rollout by its id, and aligns its headings with their columns", async () => {
+    const cli = await importing(...Array.from({ length: 60 }, (_, i) => chatWire(`chat-${i}`)));
+    const out = join(cli.folder, "ids.html");
+    await cli.ok(["view", "--out", out]);
+    for (const address of [await served(cli.book), pathToFileURL(out).href]) {
+      const { page } = await watchPage(browser, address);
+      await rowsIn(page).nth(1).waitFor();
+      const lefts = (where: string) =>
+        page
+          .locator(where)
+          .evaluate((row) => [...row.children].map((each) => each.getBoundingClientRect().left));
+      expect(await lefts(".columns")).toEqual(await lefts("#row-0"));
+      expect(await page.locator("nav").textContent()).not.toMatch(/\d/);
+      await page.evaluate("location.hash = '#/rollouts/chat-7'");
+      await page.getByRole("heading", { name: "chat-7" }).waitFor();
+    }
+  });
+
   it("runs nothing of a hostile transcript, and does not hang on a message of 10 MB", async () => {
     const cli = await importing(hostileWire("evil", { megabytes: 10 }));
     const { page, faults, foreign } = await watchPage(browser, await served(cli.book));

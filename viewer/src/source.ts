@@ -88,7 +88,8 @@ function fileSource(data: PageData): Source {
       return windowOf(data.rollouts, last.rows, { ...window, summary: last.summary });
     },
     async transcript(content) {
-      const found = data.transcripts[content];
+      const named = data.rollouts.find(({ rolloutId }) => rolloutId === content)?.content;
+      const found = data.transcripts[content] ?? data.transcripts[named ?? ""];
       if (found === undefined) throw new Error("this file does not hold the transcript of that rollout");
       return found;
     },

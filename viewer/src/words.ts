@@ -11,7 +11,7 @@ export function timeText(atMs: number): string {
 /** When a rollout began, and how long it took. */
 export function spanText({ startedAtMs, endedAtMs }: { startedAtMs: number; endedAtMs: number }): string {
   if (endedAtMs === 0) return "no time recorded";
-  return `${timeText(startedAtMs)} UTC, ${durationText(endedAtMs - startedAtMs)}`;
+  return `${timeText(startedAtMs)} UTC, took ${durationText(endedAtMs - startedAtMs)}`;
 }
 
 export function durationText(ms: number): string {

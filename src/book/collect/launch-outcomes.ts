@@ -4,7 +4,7 @@ import { type Id, parseId } from "../../base/index.ts";
 import {
   type FailedSample,
   type LaunchOptions,
-  type Rerun,
+  type RepeatedSample,
   type RolloutResult,
   totalOf,
 } from "../../collect/rollout/index.ts";
@@ -27,7 +27,7 @@ export interface LaunchOutcome {
 
 /** … of the book, where its rollout can be read. */
 interface RecordedOutcome extends LaunchOutcome {
-  readonly rollout: Rerun;
+  readonly rollout: RepeatedSample;
 }
 
 /** Of rollouts that `launch` made. Attempts that were given up have no receipt of an upload and are no results. */
@@ -52,7 +52,7 @@ export async function experimentOutcomes(book: OpenBook, experiment: string): Pr
 
 /** Finds the last result of a sample that was run again. Reads the experiment when it is first asked. */
 export function rerunsOf(book: OpenBook, experiment: string): NonNullable<LaunchOptions["rerun"]> {
-  let known: Promise<Map<string, Rerun>> | undefined;
+  let known: Promise<Map<string, RepeatedSample>> | undefined;
   const read = async () => {
     const outcomes = await experimentOutcomes(book, experiment);
     const again = outcomes.filter(({ results }) => results > 1);

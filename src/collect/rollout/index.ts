@@ -42,7 +42,7 @@ export {
   LaunchTally,
   launch,
   type Progress,
-  type Rerun,
+  type RepeatedSample,
   type RolloutFuture,
   type RolloutResult,
   rescore,

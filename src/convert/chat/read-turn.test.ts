@@ -12,6 +12,7 @@ const result = (id: string | null, text: string, failed = false): ChatPart => ({
 // Messages by hand, after the public references of the four formats.
 const MESSAGES: [string, unknown, string, ChatPart[]][] = [
   ["text", { role: "user", content: "hi" }, "user", [{ kind: "text", text: "hi" }]],
+  ["an error of a server", { error: { message: "no model" } }, "error", [{ kind: "text", text: "no model" }]],
   [
     "parts of text and an image by its digest",
     {

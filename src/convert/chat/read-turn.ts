@@ -44,6 +44,7 @@ export function readTurn(message: unknown): ChatTurn {
   if (!isObject(message)) return { role: "unknown", parts: [otherPart(message)] };
   const item = itemTurn(message);
   if (item !== undefined) return item;
+  if (message.role === undefined && isObject(message.error)) return errorTurn(message.error);
   const role = typeof message.role === "string" ? (ROLES[message.role] ?? message.role) : "unknown";
   if (role === "tool") return { role, parts: [toolResult(message.tool_call_id, message.content)] };
   const parts = [
@@ -55,6 +56,14 @@ export function readTurn(message: unknown): ChatTurn {
   ];
   const isResultOnly = parts.length > 0 && parts.every(({ kind }) => kind === "tool-result");
   return { role: isResultOnly ? "tool" : role, parts };
+}
+
+/** The reply of a call that failed. */
+function errorTurn(error: Record<string, unknown>): ChatTurn {
+  return {
+    role: "error",
+    parts: typeof error.message === "string" ? textPart(error.message) : [otherPart(error)],
+  };
 }
 
 /** The same to a model: what servers add to a reply and clients leave out of a prompt does not count. */

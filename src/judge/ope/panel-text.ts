@@ -36,13 +36,13 @@ export function diagnosticLines(d: Diagnostics): string[] {
   ];
 }
 
-export function estimatedLines(verdict: PanelEstimates): string[] {
+export function estimatedLines(verdict: PanelEstimates, measure = "reward"): string[] {
   const lines = [
     verdict.certification === "certified"
       ? "certified: propensities were logged"
       : "NOT CERTIFIED: propensities were estimated from the log",
     ...verdict.rows.map(rowText),
-    `naive ${number(verdict.naive)}: mean reward where the target agrees with the log; biased, not an estimate of its value`,
+    `naive ${number(verdict.naive)}: mean ${measure} where the target agrees with the log; biased, not an estimate of its value`,
   ];
   for (const { left, right, difference } of verdict.disagreements) {
     lines.push(

@@ -152,7 +152,7 @@ function panelOf({ panels }: Pick<ContenderReport, "panels">, measures: readonly
   const lines = measures.flatMap((measure) => {
     const verdict = panels[measure];
     return verdict?.kind === "estimated"
-      ? [`${measure}:`, ...estimatedLines(verdict).map((line) => `  ${line}`)]
+      ? [`${measure}:`, ...estimatedLines(verdict, measure).map((line) => `  ${line}`)]
       : [];
   });
   return [...diagnosticLines(first.diagnostics), ...lines, ""].join("\n");

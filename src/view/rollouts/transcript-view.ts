@@ -84,14 +84,14 @@ function headLines(transcript: Transcript, ink: Paint): string[] {
     `  task         ${printable(task.id)}${taskText(task.prompt ?? task.payload)}`,
     `  where        ${printable(place.filter((each) => each !== "").join(", "))}`,
     `  time         ${spanText(transcript)}`,
-    `  calls        ${[plural(totals.calls, "call"), ...(models.length === 0 ? [] : [printable(models.join(", "))]), ...costs({ ...totals, durationMs: totals.callMs })].join(" · ")}`,
+    `  calls        ${[plural(totals.calls, "call"), ...(models.length === 0 ? [] : [printable(models.join(", "))]), ...costs(totals), ...(totals.callMs === null ? [] : [`model calls ${durationText(totals.callMs)}`])].join(" · ")}`,
   ];
 }
 
 /** An imported decision without a time has 0. */
 function spanText({ startedAtMs, endedAtMs }: Transcript): string {
   if (endedAtMs === 0) return "-";
-  return `${timeText(startedAtMs)} UTC, ${durationText(endedAtMs - startedAtMs)}`;
+  return `${timeText(startedAtMs)} UTC, took ${durationText(endedAtMs - startedAtMs)}`;
 }
 
 /** Feedback stands for a reward where batches are told its name. */
@@ -143,10 +143,10 @@ function choiceLine(
   );
   const among =
     candidates.length === 1 ? "" : ` of ${others.slice(0, 8).join(", ")}${others.length > 8 ? ", …" : ""}`;
-  const why = reason === undefined ? "" : `: ${reason}`;
+  const why = reason === undefined ? "" : `, ${reason}`;
   const worth = reward === null ? "" : `, reward ${figure(reward)}`;
   const share = probability === null ? "probability not logged" : `probability ${figure(probability)}`;
-  return ink.dim(printable(`${family} chose ${chosen} (${share})${among}${worth}${why}`));
+  return ink.dim(printable(`${family} chose ${chosen} (${share}${why})${among}${worth}`));
 }
 
 function turnLines({ role, parts, message }: TranscriptTurn, ink: Paint): string[] {

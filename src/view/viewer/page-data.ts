@@ -17,6 +17,8 @@ export interface PageCall extends Omit<TranscriptCall, "turns"> {
 
 export interface PageTranscript extends Omit<Transcript, "calls"> {
   readonly calls: readonly PageCall[];
+  /** What the list calls the task; null: it has no name. */
+  readonly taskTitle: string | null;
 }
 
 export type PageBatch = Pick<BatchDetails, "digest"> & {

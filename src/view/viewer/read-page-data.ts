@@ -11,6 +11,7 @@ import {
   LossLedger,
   PolicyRevisionLineage,
   TrainerBatch,
+  taskTitle,
 } from "../../contract/index.ts";
 import { readRecord } from "../../store/index.ts";
 import type { BookFacts, PageBatch, PageData, PagePart, PageTranscript, PageVerdict } from "./page-data.ts";
@@ -40,7 +41,7 @@ export async function readPageTranscript(
     ...call,
     turns: call.turns.map((turn) => ({ ...turn, parts: turn.parts.map(cut) })),
   }));
-  return { ...transcript, calls };
+  return { ...transcript, calls, taskTitle: taskTitle(transcript.task as Parameters<typeof taskTitle>[0]) };
 }
 
 export function bookFacts(book: OpenBook, rows: PageData["rollouts"]): BookFacts {

@@ -23,7 +23,7 @@ import { type EnqueueOptions, enqueueRows } from "./enqueue-rows.ts";
 import { deferred, futureOf, type RolloutFuture, type RolloutSlot, Slots } from "./futures.ts";
 import { LaunchTally, type Progress } from "./progress.ts";
 import { Receipts } from "./receipts.ts";
-import { type ReadResult, type Rerun, type RolloutResult, readResult } from "./result.ts";
+import { type ReadResult, type RepeatedSample, type RolloutResult, readResult } from "./result.ts";
 
 export interface LaunchOptions extends EnqueueOptions {
   readonly book: Book;
@@ -40,7 +40,7 @@ export interface LaunchOptions extends EnqueueOptions {
   /** Who records the rollouts; the book itself unless given. */
   readonly recorder?: Recorder;
   /** The last result of a sample that failed and was run again since, by another launch. Undefined: it was not. */
-  readonly rerun?: (rollout: PlannedRollout) => Promise<Rerun | undefined>;
+  readonly rerun?: (rollout: PlannedRollout) => Promise<RepeatedSample | undefined>;
   /** How many run at a time in this process; 0: only others work. */
   readonly concurrency: number;
   readonly attempts?: Partial<Attempts>;

@@ -46,7 +46,7 @@ export type RolloutResult = SealedResult | DeadResult;
 export type ReadResult = Omit<SealedResult, "receipt"> | DeadResult;
 
 /** The rollout that ran a failed sample again. */
-export interface Rerun {
+export interface RepeatedSample {
   readonly id: Id;
   readonly envelope: Digest;
 }
