@@ -72,6 +72,7 @@ async function checkOutBook(io: Io, command: Command): Promise<void> {
   if (book === undefined || !book.startsWith("s3://")) return;
   const { workingCopy } = await import("../book/open/index.ts");
   command.setOptionValue("book", await workingCopy(book, io.env));
+  command.setOptionValue("bookUrl", book);
 }
 
 /** Where none is named all are loaded: for the help, and for the nearest name of a typo. */

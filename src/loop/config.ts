@@ -305,6 +305,8 @@ function contradictionIn({
     return "gatewayTokenEnv has no effect without gateways. Remove it";
   if (rollouts % samples !== 0)
     return `rollouts: ${rollouts} is not a multiple of samples, ${samples}. Every task of a window gets the same number`;
+  if (gate.epsilonQuality >= 1 && rest.world.kind !== "agent")
+    return `gate.epsilonQuality: ${gate.epsilonQuality} is not less than the range of the reward (0 … 1), so any policy would pass. Choose the loss that you accept, such as 0.05`;
   const sum = split.shares.reduce((total, each) => total + each, 0);
   if (Math.abs(sum - 1) > 1e-9) return `split.shares: they add up to ${sum}, not to 1`;
   if (split.shares[0] === 0 || split.shares[2] === 0)

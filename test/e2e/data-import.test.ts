@@ -1,4 +1,4 @@
-import { readdirSync, readFileSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import type { RoutingRow } from "../../src/convert/routing-jsonl.ts";
@@ -88,6 +88,29 @@ describe("the candidates of an imported row", () => {
 });
 
 describe("an imported log", () => {
+  it("enters once: the same file with another map is refused, unless its rows are to count twice", async () => {
+    const cli = new Cli();
+    await cli.ok("init");
+    const file = cli.file("log.csv", "arm,score,p,c\na,1,0.5,2\nb,0,0.5,3\n");
+    const words = `data import ${file} --data-source real --map model=arm,reward=score,propensity=p`;
+    await cli.ok(words);
+    expect(await cli.ok(words)).toContain("2 already there");
+    const refused = await cli.run(`${words},cost=c`);
+    expect(refused).toMatchObject({ code: 1 });
+    expect(refused.err).toMatch(/is in this book already, imported .* would enter a second time.*--again/);
+    expect(await cli.ok(`${words},cost=c --again`)).toContain("2 decisions sealed");
+    // They hold no conversation: an empty dataset is refused.
+    for (const export_ of [
+      "data export --format sft",
+      "data export --format pairs",
+      "data convert --to trl-sft",
+    ])
+      expect((await cli.run(`${export_} --out ${join(cli.folder, "empty.jsonl")}`)).err).toMatch(
+        /of 4 .*rollouts none has a conversation that ends with a reply of the model/,
+      );
+    expect(existsSync(join(cli.folder, "empty.jsonl"))).toBe(false);
+  });
+
   it("makes a batch of decisions that log the probability of their choice alone", async () => {
     const cli = new Cli();
     await cli.ok("init");

@@ -1,7 +1,7 @@
 /** Writes conversations of a book in OpenAI's chat form: whole ones for supervised training, or pairs of a better and a worse
  *  reply. In: an open book, filters. Out: the file, there whole or not at all. The rollouts, and which conversations make a row,
  *  are those of `data convert --to trl-sft` and `--to trl-dpo`, whose rows are in the form of TRL. */
-import { given } from "../../base/index.ts";
+import { given, plural, RollbookError } from "../../base/index.ts";
 import { pairRows, sftRow } from "../../convert/chat/index.ts";
 import { type HandedRollout, inGroups, toExported } from "../../convert/handover/index.ts";
 import { type DecisionRequest, everyAdmitted, writeJsonLines } from "../decisions/index.ts";
@@ -28,8 +28,40 @@ export async function exportConversations(
   const source = await rolloutSource(book, `data export --format ${format}`);
   const admitted = await everyAdmitted(book, filter);
   const rollouts = rolloutsOfAdmitted(source, admitted, format === "pairs" ? "task" : "group");
-  const rows = format === "pairs" ? pairs(rollouts, request) : conversations(rollouts, request);
-  return { rows: await writeJsonLines(out, rows), admitted };
+  const seen = { rollouts: 0, replied: 0 };
+  const counted = counting(rollouts, seen);
+  const rows = format === "pairs" ? pairs(counted, request) : conversations(counted, request);
+  return { rows: await writeJsonLines(out, rows, () => noConversations(request, seen)), admitted };
+}
+
+interface Seen {
+  rollouts: number;
+  /** Those with a conversation that ends with a reply of the model. */
+  replied: number;
+}
+
+async function* counting(rollouts: AsyncIterable<HandedRollout>, seen: Seen): AsyncGenerator<HandedRollout> {
+  for await (const rollout of rollouts) {
+    seen.rollouts++;
+    if (rollout.conversations.some((each) => sftRow(toExported(rollout, each)) !== undefined)) seen.replied++;
+    yield rollout;
+  }
+}
+
+function noConversations(
+  { format, out, minScore, minGap = 0 }: ExportConversationsRequest,
+  { rollouts, replied }: Seen,
+): RollbookError {
+  const count = plural(rollouts, "admitted rollout");
+  const why =
+    rollouts === 0
+      ? "no rollout is admitted. Check the filters; `rollbook artifact ls` lists the rollouts"
+      : replied === 0
+        ? `of ${count} none has a conversation that ends with a reply of the model. Decisions that \`data import\` read have no replies: record calls through a gateway, or use --format decisions`
+        : format === "pairs"
+          ? `of ${count} ${replied} end with a reply, but no question has two replies whose rewards differ${minGap > 0 ? ` by at least ${minGap}` : ""}. Run each task several times (\`launch --samples\`), or lower --min-gap`
+          : `of ${count} ${replied} end with a reply, and none has a reward of ${minScore} or more. Lower --min-score, or name late feedback with --feedback`;
+  return new RollbookError("no-rows", { out, rollouts, replied }, `${out} would be empty: ${why}.`);
 }
 
 async function* conversations(

@@ -33,7 +33,12 @@ function requireNew(path: string): void {
 }
 
 /** A value a line. Returns how many. */
-export async function writeJsonLines(out: string, values: AsyncIterable<object>): Promise<number> {
+export async function writeJsonLines(
+  out: string,
+  values: AsyncIterable<object>,
+  /** The refusal of an empty file; without it an empty file is written. */
+  whenEmpty?: () => RollbookError,
+): Promise<number> {
   requireNew(out);
   let count = 0;
   const part = `${out}.part`;
@@ -47,6 +52,7 @@ export async function writeJsonLines(out: string, values: AsyncIterable<object>)
       writeFileSync(fd, text);
       text = "";
     }
+    if (count === 0 && whenEmpty !== undefined) throw whenEmpty();
     writeFileSync(fd, text);
     fsyncSync(fd);
   } catch (error) {

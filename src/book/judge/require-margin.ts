@@ -17,7 +17,7 @@ export function requireMargin(
   throw new RollbookError(
     "margin-too-wide",
     { epsilonQuality, low, high },
-    `--epsilon-quality ${epsilonQuality} is not less than the range of the ${isChained ? "return" : "reward"} (${figure(low)} … ${figure(high)}), so any policy would pass. Choose the loss that you accept, such as ${figure((high - low) / 20)} (5 % of the range).`,
+    `the margin on quality (--epsilon-quality, in a loop gate.epsilonQuality) is ${epsilonQuality}, not less than the range of the ${isChained ? "return" : "reward"} (${figure(low)} … ${figure(high)}), so any policy would pass. Choose the loss that you accept, such as ${figure((high - low) / 20)} (5 % of the range).`,
   );
 }
 

@@ -70,12 +70,13 @@ function lostRecords(index: BookIndex): Digest[] {
   return [...named.filter((content) => !contents.has(content)), ...index.lostSubjects()].sort();
 }
 
-/** An artifact by rollout id, or by the digest of its content or of one of its envelopes. `idPrefix`: the beginning of an
- *  id is enough. Only to read: a command that changes something must not take another rollout for the one that is meant. */
+/** An artifact by rollout id, by the first characters of an id, or by the digest of its content or of one of its envelopes.
+ *  `wholeId`: the beginning of an id is not enough. What cannot be undone must not take another rollout for the one that is
+ *  meant. */
 export function resolveArtifact(
   index: BookIndex,
   name: string,
-  { idPrefix = false }: { readonly idPrefix?: boolean } = {},
+  { wholeId = false }: { readonly wholeId?: boolean } = {},
 ): IndexedArtifact {
   const named = new Set<Digest>(
     index.named(name).flatMap(({ kind, digest, fields }) => {
@@ -85,9 +86,20 @@ export function resolveArtifact(
   );
   const found = artifactsAmong(index, [...named]);
   if (found.length === 0) requireNotErased(index, name);
-  if (found.length === 0 && idPrefix && name.length >= SHORTEST_PREFIX)
-    found.push(...artifactsOf(index).filter(({ content }) => content.id?.startsWith(name)));
+  if (found.length === 0 && !wholeId)
+    found.push(
+      ...artifactsAmong(
+        index,
+        rolloutsStarting(index, name).map(({ digest }) => digest),
+      ),
+    );
   return one(found, { what: "artifact", name, hint: seeArtifacts, show: ({ content }) => nameOf(content) });
+}
+
+/** Rollouts whose id begins so: what every lookup falls back to where nothing has the name itself. */
+function rolloutsStarting(index: BookIndex, name: string): IndexedRecord[] {
+  if (name.length < SHORTEST_PREFIX) return [];
+  return index.ofKind(RolloutContent.kind).filter(({ id }) => id?.startsWith(name));
 }
 
 /** `<rollout>.<number>` names a call, as the header x-rollbook-call does; any other name means all of a rollout. */
@@ -100,13 +112,14 @@ export function callIn(name: string): { rollout: string; call: number } | undefi
 export function resolveCall(
   index: BookIndex,
   name: string,
+  options: { readonly wholeId?: boolean } = {},
 ): { readonly artifact: IndexedArtifact; readonly call: number | undefined } {
   const named = callIn(name);
   const isWhole =
     index.named(name).some(({ kind }) => kind === RolloutContent.kind) || erasedAs(index, name).length > 0;
   return named === undefined || isWhole
-    ? { artifact: resolveArtifact(index, name), call: undefined }
-    : { artifact: resolveArtifact(index, named.rollout), call: named.call };
+    ? { artifact: resolveArtifact(index, name, options), call: undefined }
+    : { artifact: resolveArtifact(index, named.rollout, options), call: named.call };
 }
 
 /** What `artifact erase` may be told: an artifact, or one whose erasure was cut short. */
@@ -116,7 +129,7 @@ export function resolveErasable(index: BookIndex, name: string): { rollout: Id; 
     ({ content }) => content.digest === erased?.content || content.id === name,
   );
   if (erased !== undefined && !isThere) return erased;
-  const { content } = resolveArtifact(index, name);
+  const { content } = resolveArtifact(index, name, { wholeId: true });
   return { rollout: content.id as Id, content: content.digest };
 }
 
@@ -212,6 +225,7 @@ export function resolveRecord(index: BookIndex, name: string): IndexedRecord {
   const meant = byId
     ? [...named.filter((each) => !isRevision(each)), ...uniqueRevisions(named.filter(isRevision))]
     : named;
+  if (meant.length === 0) meant.push(...rolloutsStarting(index, name));
   return one(meant, { what: "record", name, hint: seeRecords, show: nameOf });
 }
 
@@ -219,7 +233,12 @@ export function resolveRecord(index: BookIndex, name: string): IndexedRecord {
 export function resolveBlob(index: BookIndex, name: string): Digest {
   const named = index.named(name).filter(({ id }) => id === name);
   const found = [...new Set([...named.map(({ digest }) => digest), ...index.blobsNamed(name)])];
-  return one(found, { what: "blob", name, hint: seeRecords, show: (digest) => digest.slice(7, 39) });
+  if (found.length === 0) found.push(...rolloutsStarting(index, name).map(({ digest }) => digest));
+  const show = (digest: Digest) => {
+    const record = index.record(digest);
+    return record?.id === undefined ? digest.slice(7, 39) : nameOf(record);
+  };
+  return one(found, { what: "blob", name, hint: seeRecords, show });
 }
 
 export function nameOf(record: IndexedRecord): string {

@@ -130,7 +130,7 @@ export async function releaseRollout(
   const { store, clock, signer } = book;
   const by = parseId(author, "--by");
   const index = await book.index();
-  const { content } = resolveArtifact(index, name);
+  const { content } = resolveArtifact(index, name, { wholeId: true });
   const released = new Set(index.ofKind(QuarantineRelease.kind).map(({ fields }) => fields.verdict));
   const releases: Sealed<QuarantineRelease>[] = [];
   for (const { digest, fields } of standingVerdicts(index).get(content.digest)?.values() ?? [])

@@ -31,7 +31,7 @@ export async function addFeedback(book: OpenBook, request: FeedbackRequest): Pro
   const { name, value, key, source } = outcomeOf(request);
   const { store, clock, signer } = book;
   const index = await book.index();
-  const { artifact, call: named } = resolveCall(index, request.rollout);
+  const { artifact, call: named } = resolveCall(index, request.rollout, { wholeId: true });
   const { content } = artifact;
   const call = named === undefined ? request.call : agreedCall(request, named);
   const { calls } = await readRecord(store, RolloutContent, content.digest);

@@ -86,7 +86,7 @@ export function lastRun<Run extends { readonly envelope: RolloutEnvelope }>(runs
 /** By rollout id, digest, or the beginning of one. */
 export async function showRollout(book: OpenBook, name: string): Promise<RolloutDetails> {
   const index = await book.index();
-  const { content, envelopes } = resolveArtifact(index, name, { idPrefix: true });
+  const { content, envelopes } = resolveArtifact(index, name);
   return {
     digest: content.digest,
     content: await readRecord(book.store, RolloutContent, content.digest),
@@ -108,7 +108,7 @@ export async function exportRollout(
   book: OpenBook,
   name: string,
 ): Promise<Awaited<ReturnType<typeof inlineRollout>>[]> {
-  const { content, envelopes } = resolveArtifact(await book.index(), name, { idPrefix: true });
+  const { content, envelopes } = resolveArtifact(await book.index(), name);
   const read = (digest: Digest) => book.store.get(digest);
   return Promise.all(envelopes.map((envelope) => inlineRollout(read, { content: content.digest, envelope })));
 }

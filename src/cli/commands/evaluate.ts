@@ -23,6 +23,8 @@ import { addRowOptions, requestOf, withDecisions } from "../options/row-options.
 
 interface EvaluateFlags extends JudgeFlags {
   checkpoint?: string;
+  /** As `gate` names it. */
+  candidate?: string;
   targetProbabilities?: string;
   unit: SplitUnit;
   estimatePropensities?: true;
@@ -48,7 +50,8 @@ decisions of any age.`,
       "rollbook evaluate --data decisions.jsonl --target-probabilities shadow.csv",
     ],
   })
-    .option("--checkpoint <dir>", "the policy, as `train` wrote it")
+    .option("--checkpoint <dir>", "the policy, as `train` wrote it (or --candidate)")
+    .addOption(new Option("--candidate <dir>").hideHelp().conflicts("checkpoint"))
     .option(
       "--target-probabilities <column|file>",
       "instead of a checkpoint: a field of the rows or a feature of the candidates that holds the probabilities of the policy to judge, or a CSV or JSON Lines file with decision_id and a column per candidate, or with decision_id and probability (of the logged choice)",
@@ -72,7 +75,7 @@ decisions of any age.`,
 
 async function run(io: Io, flags: EvaluateFlags): Promise<void> {
   const {
-    checkpoint,
+    checkpoint = flags.candidate,
     targetProbabilities: target,
     estimatePropensities,
     qualityRange,

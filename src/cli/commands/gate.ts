@@ -29,7 +29,9 @@ import { addRowOptions, datasetFrom, requestOf } from "../options/row-options.ts
 import { bookRoot, withBook } from "../with-book.ts";
 
 interface GateFlags extends JudgeFlags {
-  candidate: string[];
+  candidate?: string[];
+  /** As `evaluate` names it. */
+  checkpoint?: string[];
   baseline: string;
   epsilonQuality: number;
   epsilonCost: number;
@@ -62,7 +64,8 @@ Use --method confidence-sequence if you run the gate repeatedly on a growing log
       "rollbook gate --data decisions.jsonl --candidate policies/learned --total-reward --cost-weight 0.5",
     ],
   })
-    .requiredOption("--candidate <dir...>", "checkpoints to judge, as `train` wrote them")
+    .option("--candidate <dir...>", "required: checkpoints to judge, as `train` wrote them (or --checkpoint)")
+    .addOption(new Option("--checkpoint <dir...>").hideHelp().conflicts("candidate"))
     .option(
       "--baseline <which>",
       "static (the table), behaviour (the log's policy), or a checkpoint",
@@ -114,6 +117,8 @@ Use --method confidence-sequence if you run the gate repeatedly on a growing log
 }
 
 async function run(io: Io, flags: GateFlags): Promise<void> {
+  if (candidatesOf(flags).length === 0)
+    throw wrongUsage("required option '--candidate <dir...>' not specified: name the checkpoints to judge");
   if (flags.costWeight !== undefined && flags.totalReward !== true)
     throw wrongUsage("--cost-weight has no effect without --total-reward");
   if (flags.qualityOnly === true && flags.epsilonCost !== 0)
@@ -150,6 +155,10 @@ async function run(io: Io, flags: GateFlags): Promise<void> {
   if (verdict.record.outcome === "refuse") throw refusal(verdict.record);
 }
 
+function candidatesOf({ candidate, checkpoint }: GateFlags): string[] {
+  return candidate ?? checkpoint ?? [];
+}
+
 /** What a passing verdict allows: a router that is configured otherwise does not serve the policy. */
 function servedAsJudged({ candidates, passed }: GateVerdict, { table }: GateFlags): string[] {
   const judged = candidates.find(({ revision }) => revision.digest === passed?.digest);
@@ -179,7 +188,7 @@ function requestFrom(io: Io, flags: GateFlags, keepIn: OpenBook | undefined) {
     ...judgedRouter(io, flags),
     embeddings: embeddingPlace(io, flags),
     ...{ seed: flags.seed, keepIn, clock: io.clock },
-    candidates: flags.candidate,
+    candidates: candidatesOf(flags),
     epsilonCost: flags.qualityOnly === true ? null : flags.epsilonCost,
     total: flags.totalReward === true ? given({ costWeight: flags.costWeight }) : undefined,
     tried: flags.candidatesTried,

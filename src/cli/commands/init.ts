@@ -11,6 +11,8 @@ import { type BookFlags, bookRoot } from "../with-book.ts";
 interface InitFlags extends BookFlags {
   example?: true;
   upstream?: string;
+  /** As it was named, where it is a copy of a bucket. */
+  bookUrl?: string;
 }
 
 export function addInit(program: Command, io: Io): void {
@@ -38,9 +40,11 @@ async function init(io: Io, dir: string | undefined, flags: InitFlags): Promise<
   const files = example === undefined ? [] : initExample(dir ?? ".", { upstream });
   const root = flags.book ?? (dir === undefined ? bookRoot(io, flags) : join(dir, ".rollbook"));
   const made = await initBook(root, { clock: io.clock });
-  if (flags.json) io.out(jsonLine({ ...made, files }));
+  if (flags.json) io.out(jsonLine({ ...made, book: flags.bookUrl ?? made.book, files }));
   else {
-    io.out(`${made.book}: ${made.created ? "created" : "is already a book, and was not changed"}\n`);
+    io.out(
+      `${flags.bookUrl ?? made.book}: ${made.created ? "created" : "is already a book, and was not changed"}\n`,
+    );
     io.out(files.map((file) => `${file}: written\n`).join(""));
   }
   if (example !== undefined)

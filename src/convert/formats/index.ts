@@ -1,6 +1,6 @@
 /** Writes rollouts in the format of a trainer or a trace tool: one file, there whole or not at all.
  *  In: rollouts in the order the format asks for. Out: the file, how many rows, and what the format could not carry. */
-import { type Digest, RollbookError } from "../../base/index.ts";
+import { type Digest, plural, RollbookError } from "../../base/index.ts";
 import {
   type FieldLoss,
   type HandedRollout,
@@ -101,18 +101,34 @@ export async function writeHandover(
   const { rollouts, batch, options, out } = request;
   const losses = new LossTally();
   const warnings: string[] = [];
-  const rows = format.rows(rollouts, { batch, losses, options, warn: (message) => warnings.push(message) });
+  const seen = { rollouts: 0 };
+  const rows = format.rows(counting(rollouts, seen), {
+    batch,
+    losses,
+    options,
+    warn: (message) => warnings.push(message),
+  });
   let count = 0;
   await writeNewFile(out, async (file) => {
     count = await writeRows(format, { rows, file, batch: batch?.digest });
     if (count === 0)
       throw new RollbookError(
         "no-rows",
-        { losses: losses.list() },
-        `no row can be written to ${out}: ${describe(losses)}. Check the filters, or choose another format.`,
+        { ...seen, losses: losses.list() },
+        `no row can be written to ${out}: ${describe(losses, seen.rollouts)}. Check the filters, or choose another format.`,
       );
   });
   return { rows: count, losses: losses.list(), warnings };
+}
+
+async function* counting(
+  rollouts: AsyncIterable<HandedRollout>,
+  seen: { rollouts: number },
+): AsyncGenerator<HandedRollout> {
+  for await (const rollout of rollouts) {
+    seen.rollouts++;
+    yield rollout;
+  }
 }
 
 async function writeRows(
@@ -145,10 +161,12 @@ function valuesIn(value: unknown): number {
 }
 
 /** Why rollouts became no rows. Fields that rows lack explain nothing. */
-function describe(losses: LossTally): string {
+function describe(losses: LossTally, rollouts: number): string {
   const parts: readonly string[] = ROLLOUT_PARTS;
   const list = losses.list().filter(({ field }) => !parts.includes(field));
   return list.length === 0
-    ? "there are no rollouts"
+    ? rollouts === 0
+      ? "no rollout is admitted"
+      : `of ${plural(rollouts, "rollout")} none has a conversation that ends with a reply of the model. Decisions that \`data import\` read have none`
     : list.map(({ field, count }) => `${count} ${field}`).join(", ");
 }

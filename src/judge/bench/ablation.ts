@@ -1,5 +1,5 @@
 /** The result of an ablation: one row for each reward, dataset size, arm and confidence floor. Digests and figures only. */
-import { type Digest, isObject, parseJson, RollbookError } from "../../base/index.ts";
+import { type Digest, isObject, type Json, parseJson, RollbookError } from "../../base/index.ts";
 import type { ArmResult } from "./result.ts";
 
 /** The values that are varied. */
@@ -35,8 +35,21 @@ export interface AblationResult {
 }
 
 /** A result file; `where` names it in errors. */
+function jsonOf(text: string, where: string): Json {
+  try {
+    return parseJson(text);
+  } catch (cause) {
+    throw new RollbookError(
+      "bad-result",
+      { where },
+      `${where} is not JSON. Name a file that \`bench ablate --out\` wrote.`,
+      { cause },
+    );
+  }
+}
+
 export function parseAblation(text: string, where: string): AblationResult {
-  const value = parseJson(text);
+  const value = jsonOf(text, where);
   if (!isObject(value) || value.schema !== "rollbook.bench-ablation.v1")
     throw new RollbookError(
       "bad-result",

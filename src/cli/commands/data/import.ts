@@ -7,13 +7,15 @@ import {
   type LogFormat,
   type LogOptions,
   logWarnings,
+  noteImport,
   previewLog,
   readLog,
+  requireFirstImport,
   sealDecisions,
   writeDataset,
   wrongUsage,
 } from "../../../book/decisions/index.ts";
-import { keyringOf, loadSigner } from "../../../book/open/index.ts";
+import { isBook, keyringOf, loadSigner } from "../../../book/open/index.ts";
 import type { RoutingMeta } from "../../../convert/index.ts";
 import { renderDataset } from "../../../view/data/dataset-view.ts";
 import { renderPreview } from "../../../view/data/log-preview.ts";
@@ -27,6 +29,7 @@ interface DataImportFlags extends Omit<LogOptions, "format"> {
   format?: LogFormat;
   columns?: LogOptions["map"];
   dryRun?: true;
+  again?: true;
   out?: string;
   book?: string;
   sign: boolean;
@@ -39,7 +42,8 @@ export function addImport(data: Command, io: Io): void {
     description: `Read a decision log: your own CSV, JSON Lines or Parquet with --map, Vowpal Wabbit text and dsjson,
 Open Bandit CSV, RLlib JSON, a table with the outcome of every candidate (needs --out), or a routing dataset itself.
 Rows of one episode become one task. Without --out every decision is sealed into the book as a rollout, signed with
-your key if there is one; importing a file twice adds nothing. With --out a routing dataset is written. --dry-run
+your key if there is one; importing a file twice adds nothing,
+and the same file with another --map is refused. With --out a routing dataset is written. --dry-run
 writes nothing: it prints three rows as they were read, and what is missing. Rows are read one by one, so memory use
 does not depend on the size of the file. Text files may be gzipped. A bad row stops the import, and the error names
 its line.
@@ -72,6 +76,7 @@ the same; prompt, features, id, task.`,
     .addOption(new Option("--columns <map>").argParser(toMap).conflicts("map").hideHelp())
     .option("--dry-run", "print three rows as they were read and what is missing; write nothing")
     .option("--out <file>", "write a routing dataset there instead; never overwritten")
+    .option("--again", "import a file again that the book has with another --map: its rows then count twice")
     .option("--no-sign", "do not sign, even if there is a key")
     .addOption(
       new Option(
@@ -111,7 +116,10 @@ async function sealLog(
 ): Promise<void> {
   const signer = flags.sign ? loadSigner(keyringOf(io)) : undefined;
   const root = bookRoot(io, flags);
+  const note =
+    flags.again === true || !isBook(root) ? undefined : await requireFirstImport(root, file, flags);
   const sealed = await sealDecisions(root, readLog(file, flags), { clock: io.clock, signer: () => signer });
+  if (note !== undefined) noteImport(root, note, io.clock);
   if (flags.sign && signer === undefined)
     io.err("not signed: there is no key (`rollbook keys new` makes one)\n");
   for (const { code, message } of sealed.warnings) io.err(`warning: ${printable(message)} [${code}]\n`);

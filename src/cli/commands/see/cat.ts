@@ -15,7 +15,7 @@ export function addCat(program: Command, io: Io): void {
 is indented and control characters are removed; a pipe or a file gets the exact bytes.`,
     examples: ["rollbook cat r-0001", "rollbook cat r-0001 > content.json"],
   })
-    .argument("<digest>", "digest, at least its first 4 digits, or the id of a record")
+    .argument("<digest>", "digest or id of a record, or at least its first 4 characters")
     .option("--raw", "print the exact bytes on a terminal too")
     .action(async (name: string, flags: BookFlags & { raw?: true }) => {
       const { digest, kind, bytes } = await withBook(io, flags, (book) => readBlob(book, name));
