@@ -20,7 +20,7 @@ export type LinearLearner = Extract<ValueLearner, { kind: "ridge" | "logistic" }
 /** Penalties of pairs of words and of the prompt's measures that leave the words to decide. Few rows show what words are worth
  *  and not what thousands of pairs are; the measures are dense, so that a light penalty lets them outweigh the words. */
 export const WORDS = { pairs: 1000, measures: 100 } as const;
-/** What is tried instead. */
+/** What is tried instead; of a long log, whose trials take long, the last ones alone. */
 const MORE_THAN_WORDS = [
   { pairs: 1000, measures: 10 },
   { pairs: 1000, measures: 1 },
@@ -28,14 +28,19 @@ const MORE_THAN_WORDS = [
   { pairs: 1, measures: 10 },
   { pairs: 1, measures: 1 },
 ] as const;
+const TRIED_ON_LONG = 2;
 /** Standard errors of the difference by which more than words must be better: the best of several is so by chance already. */
 const LEAST_LEAD = 2;
-/** Factors of the prompt's measures in the distance between two questions. */
+/** Factors of the prompt's measures in the distance between two questions; of a long log the middle one alone. */
 export const DISTANCES = [0.1, 0.3, 1] as const;
 /** The penalty of a logistic model that shrinks as much as 1 does in ridge: the curvature of its loss is at most a quarter. */
 export const LOGISTIC_PENALTY = 0.25;
 /** A candidate's penalty without a shared part, over that of the shared part which is tried. */
 const SHARED = 3;
+interface TrialOptions extends LearnerOptions {
+  readonly isLong: boolean;
+}
+
 /** The best settings of each family of learners, and all that were tried. */
 export interface Family {
   readonly best: HeldOut;
@@ -43,11 +48,7 @@ export interface Family {
 }
 
 /** `auto` gives the best of every family a share. Of a long log ridge learns enough, and logistic would take as long again. */
-export function tryFamilies(
-  data: ValueData,
-  folds: Folds,
-  options: LearnerOptions & { readonly isLong: boolean },
-): Family[] {
+export function tryFamilies(data: ValueData, folds: Folds, options: TrialOptions): Family[] {
   const { kind, isLong } = options;
   if (kind === "knn") return [tryNeighbours(data, folds, options)];
   if (kind === "ridge" || kind === "logistic") return [tryLinear(data, folds, { ...options, kind })];
@@ -61,7 +62,7 @@ export function tryFamilies(
 function tryLinear(
   data: ValueData,
   folds: Folds,
-  { kind, l2 }: LearnerOptions & { readonly kind: LinearLearner["kind"] },
+  { kind, l2, isLong }: TrialOptions & { readonly kind: LinearLearner["kind"] },
 ): Family {
   const attempt = (penalties: readonly ValuePenalties[]) =>
     holdOut(
@@ -74,8 +75,8 @@ function tryLinear(
   const path = l2 === undefined ? [100, 30, 10, 3, 1].map((own) => scale * own) : [l2];
   const first = bestOf(attempt(path.map((own) => ({ own, ...trusted(present, WORDS) }))));
   const { own } = penaltiesOf(first.best);
-  const others = attempt(moreThanWords(present).map((blocks) => ({ own, ...blocks })));
-  if (others.length > 0 && l2 === undefined) {
+  const others = attempt(moreThanWords(present, isLong).map((blocks) => ({ own, ...blocks })));
+  if (others.length > 0 && l2 === undefined && !isLong) {
     const blocks = penaltiesOf(bestOf(others).best);
     others.push(...attempt([3 * own, own / 3].map((each) => ({ ...blocks, own: each }))));
   }
@@ -111,15 +112,20 @@ function trusted(
   };
 }
 
-function moreThanWords(present: ReadonlySet<number>): Pick<ValuePenalties, "pairs" | "measures">[] {
+function moreThanWords(
+  present: ReadonlySet<number>,
+  isLong: boolean,
+): Pick<ValuePenalties, "pairs" | "measures">[] {
   const words = JSON.stringify(trusted(present, WORDS));
-  const all = MORE_THAN_WORDS.map((each) => JSON.stringify(trusted(present, each)));
+  const blocks = isLong ? MORE_THAN_WORDS.slice(-TRIED_ON_LONG) : MORE_THAN_WORDS;
+  const all = blocks.map((each) => JSON.stringify(trusted(present, each)));
   return [...new Set(all)].filter((each) => each !== words).map((each) => JSON.parse(each));
 }
 
-function tryNeighbours(data: ValueData, folds: Folds, { k }: LearnerOptions): Family {
+function tryNeighbours(data: ValueData, folds: Folds, { k, isLong }: TrialOptions): Family {
   const ks = k === undefined ? [5, 10, 40] : [k];
-  const scales = presentBlocks(data).has(BLOCKS.measure) ? DISTANCES : [1];
+  const distances = isLong ? [DISTANCES[1]] : DISTANCES;
+  const scales = presentBlocks(data).has(BLOCKS.measure) ? distances : [1];
   return bestOf(
     scales.flatMap((measures) =>
       holdOut(
