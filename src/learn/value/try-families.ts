@@ -42,13 +42,13 @@ interface TrialOptions extends LearnerOptions {
 }
 
 /** The best settings of each family of learners, and all that were tried. */
-export interface Family {
+export interface LearnerFamily {
   readonly best: HeldOut;
   readonly all: readonly HeldOut[];
 }
 
 /** `auto` gives the best of every family a share. Of a long log ridge learns enough, and logistic would take as long again. */
-export function tryFamilies(data: ValueData, folds: Folds, options: TrialOptions): Family[] {
+export function tryFamilies(data: ValueData, folds: Folds, options: TrialOptions): LearnerFamily[] {
   const { kind, isLong } = options;
   if (kind === "knn") return [tryNeighbours(data, folds, options)];
   if (kind === "ridge" || kind === "logistic") return [tryLinear(data, folds, { ...options, kind })];
@@ -63,7 +63,7 @@ function tryLinear(
   data: ValueData,
   folds: Folds,
   { kind, l2, isLong }: TrialOptions & { readonly kind: LinearLearner["kind"] },
-): Family {
+): LearnerFamily {
   const attempt = (penalties: readonly ValuePenalties[]) =>
     holdOut(
       data,
@@ -122,7 +122,7 @@ function moreThanWords(
   return [...new Set(all)].filter((each) => each !== words).map((each) => JSON.parse(each));
 }
 
-function tryNeighbours(data: ValueData, folds: Folds, { k, isLong }: TrialOptions): Family {
+function tryNeighbours(data: ValueData, folds: Folds, { k, isLong }: TrialOptions): LearnerFamily {
   const ks = k === undefined ? [5, 10, 40] : [k];
   const distances = isLong ? [DISTANCES[1]] : DISTANCES;
   const scales = presentBlocks(data).has(BLOCKS.measure) ? distances : [1];
@@ -151,6 +151,6 @@ function sharedVariants({ arms, outcomes }: ValueData, penalties: ValuePenalties
   return [own, 3 * own].map((each) => ({ ...penalties, own: each, shared: own / SHARED }));
 }
 
-export function bestOf(all: readonly HeldOut[]): Family {
+export function bestOf(all: readonly HeldOut[]): LearnerFamily {
   return { best: all.reduce((best, each) => (each.error < best.error ? each : best)), all };
 }
