@@ -3,6 +3,7 @@
 import { brotliDecompressSync, gunzipSync } from "node:zlib";
 import { isObject, type Json, RollbookError, reasonOf } from "../base/index.ts";
 import { badRow } from "./foreign-decision.ts";
+import { checkFooter } from "./parquet-footer.ts";
 
 interface ParquetRecord {
   readonly value: Readonly<Record<string, Json | undefined>>;
@@ -65,8 +66,21 @@ export async function parquetColumns(file: string): Promise<string[]> {
 async function openParquet(file: string) {
   const { asyncBufferFromFile, parquetMetadataAsync, parquetSchema } = await import("hyparquet");
   const buffer = await asyncBufferFromFile(file);
+  await checkEnd(buffer);
   const metadata = await parquetMetadataAsync(buffer);
   return { buffer, metadata, known: parquetSchema(metadata).children.map(({ element }) => element.name) };
+}
+
+/** A file ends with its footer, the length of it in 4 bytes, and 4 letters. One that is too short is told by the parser. */
+async function checkEnd(file: {
+  byteLength: number;
+  slice(start: number, end?: number): unknown;
+}): Promise<void> {
+  const { byteLength: size } = file;
+  const at = size - 8;
+  if (at < 0) return;
+  const length = new DataView((await file.slice(at, size)) as ArrayBuffer).getUint32(0, true);
+  if (length <= at) checkFooter(new Uint8Array((await file.slice(at - length, at)) as ArrayBuffer));
 }
 
 function unreadable(file: string, cause: unknown): RollbookError {
