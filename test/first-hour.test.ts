@@ -190,5 +190,5 @@ it.each([
 it("the viewer shows no date of a rollout that has no time", () => {
   expect(timeText(0)).toBe("–");
   expect(spanText({ startedAtMs: 0, endedAtMs: 0 })).toBe("no time recorded");
-  expect(spanText({ startedAtMs: 1000, endedAtMs: 3000 })).toBe("1970-01-01 00:00:01 UTC, 2.00 s");
+  expect(spanText({ startedAtMs: 1000, endedAtMs: 3000 })).toBe("1970-01-01 00:00:01 UTC, took 2.00 s");
 });
