@@ -20,7 +20,7 @@ import { seedsOf, spread } from "./part.ts";
 const FOLDS = 5;
 /** A logistic regression on hashed 1- and 2-grams of the prompt, 5-fold on the same rows. */
 const LOGISTIC = 0.641;
-/** The penalty that cross-validation chooses for `train logistic` on the training part of the first fold. */
+/** The penalty that cross-validation chooses for `train logistic` on the training part of the first fold of another seed. */
 const LOGISTIC_L2 = 0.25;
 const MODELS = ["weak", "strong"] as const;
 /** Chosen by 4-fold cross-validation on the training part of the first fold. */
