@@ -3,4 +3,3 @@ export { listenOn } from "./listen.ts";
 export { MetricRegistry } from "./metric-registry.ts";
 export { type MetricsServer, serveMetrics } from "./metrics-server.ts";
 export { isTaken, itemOf } from "./receipt.ts";
-export { startThread } from "./start-thread.ts";

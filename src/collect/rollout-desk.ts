@@ -2,6 +2,6 @@
  *  that holds the gateway asks it directly; others ask over HTTP. */
 export interface RolloutDesk {
   open(opening: object): Promise<{ readonly apiKey: string }>;
-  status(rollout: string): object | Promise<object>;
+  status(rollout: string): object;
   close(rollout: string, closing: object): Promise<object>;
 }

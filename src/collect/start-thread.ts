@@ -4,20 +4,12 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { fileURLToPath, pathToFileURL } from "node:url";
+import { fileURLToPath } from "node:url";
 import { Worker, type WorkerOptions } from "node:worker_threads";
 
-interface ThreadOptions extends WorkerOptions {
-  /** It starts threads in its turn. */
-  readonly startsThreads?: boolean;
-}
-
 /** `beside` is the `import.meta.url` of the caller; `name` comes without an extension. */
-export function startThread(beside: string, name: string, options: ThreadOptions): Worker {
+export function startThread(beside: string, name: string, options: WorkerOptions): Worker {
   if (!beside.endsWith(".ts")) return new Worker(new URL(`./${name}.js`, beside), options);
-  // A bundle has one place for all of its modules, so that they cannot name what stands beside each of them.
-  if (options.startsThreads === true)
-    return new Worker(asSource(new URL(`./${name}.ts`, beside).href), { ...options, eval: true });
   return new Worker(fromSource(new URL(`./${name}.ts`, beside).href), { ...options, eval: true });
 }
 
@@ -35,14 +27,6 @@ export function moduleFile(beside: string, name: string): string {
   process.once("exit", () => rmSync(folder, { recursive: true, force: true }));
   files.set(module, file);
   return file;
-}
-
-/** Run as it stands, by what read its parent. */
-function asSource(module: string): string {
-  const tsx = createRequire(import.meta.url).resolve("tsx/package.json");
-  const reader = new URL("./dist/esm/api/index.mjs", pathToFileURL(tsx)).href;
-  const names = [reader, module].map((each) => JSON.stringify(each));
-  return `import(${names[0]}).then(({ register }) => { register(); return import(${names[1]}); })`;
 }
 
 const bundles = new Map<string, string>();

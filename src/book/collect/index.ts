@@ -1,7 +1,6 @@
 export { type AgentChoice, hiddenFrom } from "./agent.ts";
 export { type Followers, followLaunch } from "./follow.ts";
 export { type GatewayRequest, type OpenGateway, openGateway } from "./gateway.ts";
-export { type GatewayHost, startGatewayHost } from "./gateway-host.ts";
 export { type Identity, identityOf } from "./identity.ts";
 export { type LaunchRequest, launch } from "./launch.ts";
 export { experimentOutcomes, failedSamples, type LaunchOutcome, outcomeOf } from "./launch-outcomes.ts";

@@ -1,4 +1,4 @@
-/** A private key that signs records and heads. The key itself leaves this module only for another thread of the process. */
+/** A private key that signs records and heads. The key itself never leaves its closure. */
 import { createPrivateKey, createPublicKey, generateKeyPairSync, type KeyObject, sign } from "node:crypto";
 import { type Digest, reasonOf } from "../../base/index.ts";
 import { refuse, type Sealed, seal } from "../codec/index.ts";
@@ -31,33 +31,20 @@ export function signerFromPem(pem: string): Signer {
       `the key is ${key.asymmetricKeyType}, not Ed25519. Restore the file, or replace it with \`rollbook keys new --force\`.`,
     );
   }
-  return signerFromKey(key);
-}
-
-const keys = new WeakMap<Signer, KeyObject>();
-
-/** For a thread of this process that is to sign in the same name; undefined for a signer that was not made here. */
-export function keyOfSigner(signer: Signer): KeyObject | undefined {
-  return keys.get(signer);
-}
-
-export function signerFromKey(key: KeyObject): Signer {
-  const publicKey = nameKey(createPublicKey(key));
+  const signer = nameKey(createPublicKey(key));
   const signed = (message: Buffer) => sign(null, message, key).toString("base64url");
-  const signer: Signer = {
-    publicKey,
+  return {
+    publicKey: signer,
     attest(subjects) {
       const sorted = [...new Set(subjects)].sort();
-      const signature = signed(attestationMessage(publicKey, sorted));
-      return seal(Attestation, { signer: publicKey, subjects: sorted, signature });
+      const signature = signed(attestationMessage(signer, sorted));
+      return seal(Attestation, { signer, subjects: sorted, signature });
     },
     signHead(head) {
-      const whole = { ...head, signer: publicKey };
+      const whole = { ...head, signer };
       return seal(BookHead, { ...whole, signature: signed(headMessage(whole)) });
     },
   };
-  keys.set(signer, key);
-  return signer;
 }
 
 export function newKeyPem(): string {

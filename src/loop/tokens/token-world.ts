@@ -2,7 +2,7 @@
  *  The gateway is opened for one window and knows one revision: every token it records is of these weights, because the server
  *  answers for the revision that is asked for or not at all. */
 import { type Digest, digestBytes, digestJson, type Json, RollbookError } from "../../base/index.ts";
-import { followLaunch, hiddenFrom, launch, startGatewayHost } from "../../book/collect/index.ts";
+import { followLaunch, hiddenFrom, launch, openGateway } from "../../book/collect/index.ts";
 import type { Progress, RolloutResult } from "../../collect/rollout/index.ts";
 import { loadAgent, startCatalogKeeper } from "../../collect/rollout/index.ts";
 import { WEIGHTS_KIND } from "../../contract/index.ts";
@@ -60,7 +60,6 @@ export async function openTokenWorld(config: TokenWorldConfig, run: RunContext):
   const place = { python, device, threads, log };
   const server = new ModelServer(place, { maxBatch: config.maxBatch });
   const keeper = startCatalogKeeper(book.root, log);
-  const gateways = startGatewayHost({ book, identity, log });
   let trainer: TorchProcess | undefined;
   const tokenizer = tokenizerDigest(config.model);
   let base: Uint8Array | undefined;
@@ -80,9 +79,10 @@ export async function openTokenWorld(config: TokenWorldConfig, run: RunContext):
       for (let deaths = 0; ; deaths++) {
         const serving = await server.serve(revision);
         const [before, beganMs] = [await server.decodeSeconds(), book.clock.nowMs()];
-        const gateway = await gateways.open(
-          gatewayConfig({ worker, revision, family, environment, ...serving }),
-        );
+        const gateway = await openGateway({
+          ...{ book, port: 0, log, identity: () => identity },
+          config: gatewayConfig({ worker, revision, family, environment, ...serving }),
+        });
         try {
           const results: RolloutResult[] = [];
           const launched = launch([...rows] as object[], {
@@ -126,7 +126,7 @@ export async function openTokenWorld(config: TokenWorldConfig, run: RunContext):
       return checkReport(reply.report);
     },
     async close() {
-      await Promise.all([server.close(), trainer?.close(), keeper.close(), gateways.close()]);
+      await Promise.all([server.close(), trainer?.close(), keeper.close()]);
     },
   };
 }

@@ -111,9 +111,9 @@ export class GatewayServer {
       return work;
     };
     return {
-      open: (opening) => held(control.open(plain(opening))),
+      open: (opening) => held(control.open(opening)),
       status: (rollout) => calls.rollouts.status(rollout),
-      close: (rollout, closing) => held(control.close(rollout, plain(closing))),
+      close: (rollout, closing) => held(control.close(rollout, closing)),
     };
   }
 
@@ -227,10 +227,5 @@ export class GatewayServer {
 }
 
 const NOTHING = Buffer.alloc(0);
-
-/** Fields that are undefined do not exist in JSON. */
-function plain(body: object): object {
-  return JSON.parse(JSON.stringify(body)) as object;
-}
 
 function ignore(): void {}

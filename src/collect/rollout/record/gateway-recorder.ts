@@ -143,13 +143,15 @@ function deskHere(desk: RolloutDesk, url: string): RecorderDesk {
       cause,
     });
   };
+  // Fields that are undefined do not exist in JSON.
+  const plain = (body: object) => JSON.parse(JSON.stringify(body)) as object;
   return {
     url,
-    open: (opening) => desk.open(opening).catch(refused),
+    open: (opening) => desk.open(plain(opening)).catch(refused),
     status: (rollout) => desk.status(rollout),
-    close: (rollout, closing) => desk.close(rollout, closing).catch(refused),
+    close: (rollout, closing) => desk.close(rollout, plain(closing)).catch(refused),
     closeIfOpen: (rollout, closing) =>
-      desk.close(rollout, closing).then(
+      desk.close(rollout, plain(closing)).then(
         () => {},
         () => {},
       ),
