@@ -145,7 +145,8 @@ describe("data export", () => {
         chosen: [{ role: "assistant" }, { role: "tool" }, { role: "assistant", content: "It is in Lyon." }],
       },
     ]);
-    expect((await exported(cli, "--format pairs --min-gap 0.9")).rows).toEqual([]);
+    const apart = await cli.run("data export --format pairs --min-gap 0.9 --out apart.jsonl");
+    expect([apart.code, apart.err]).toEqual([1, expect.stringContaining("[no-rows]")]);
     expect((await cli.run("data export --format pairs --min-score 1 --out x.jsonl")).code).toBe(2);
   });
 });

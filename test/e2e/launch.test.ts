@@ -129,7 +129,7 @@ describe("rollbook launch", () => {
     expect(compared.difference.mean).toBeCloseTo(0.5, 6);
     // Three tasks cannot show it, though f earned more in each.
     expect(await cli.ok("launch compare e f")).toMatch(
-      /3 better, 0 worse, 0 equal\nThese tasks do not show which of e and f earns more\./,
+      /3 better, 0 worse, 0 equal\n5 tasks or more are needed for an interval\./,
     );
     expect(await cli.run("launch compare e nothing")).toMatchObject({ code: 1 });
     expect((await launch(broken, "--retry", "dead")).code).toBe(2);

@@ -132,7 +132,7 @@ describe("a non-inferiority margin", () => {
   it("is refused if it is as wide as the rewards, and one is proposed", () => {
     const ask = (epsilonQuality: number, range?: { low: number; high: number }) =>
       requireMargin([row], { epsilonQuality, range, isChained: false });
-    expect(() => ask(5)).toThrow(/--epsilon-quality 5 .* any policy would pass\. .* such as 0\.05/);
+    expect(() => ask(5)).toThrow(/--epsilon-quality.* is 5, .* any policy would pass\. .* such as 0\.05/);
     expect(() => ask(1)).toThrow("any policy would pass");
     expect(() => ask(0.5, { low: 0, high: 0.5 })).toThrow("any policy would pass");
     ask(0.5);

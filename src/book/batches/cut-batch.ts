@@ -1,6 +1,6 @@
 /** Cuts a trainer batch from what a book holds: collects the manifest, assembles, writes, signs.
  *  In: an open book, a target, filters. Out: the sealed batch. A refused batch leaves no record behind. */
-import { type Digest, given, parseId } from "../../base/index.ts";
+import { type Digest, given, isRollbookError, parseId } from "../../base/index.ts";
 import {
   type AdvantageMethod,
   type BatchOptions,
@@ -54,26 +54,34 @@ export async function cutBatch(book: OpenBook, request: CutRequest): Promise<Sea
   const { target, family, level, feedback } = request;
   if (feedback !== undefined) requireFeedback(index, feedback);
   const freshness = request.freshness ?? (request.judge === undefined ? defaultFreshness(level) : "none");
-  return cutFrom(book, {
-    index,
-    artifacts: chooseArtifacts(index, request),
-    target: resolveRevision(index, target, family).digest,
-    selection: {
-      level,
-      family: family === undefined ? undefined : parseId(family, "--family"),
-      ...given({ logprobKind: request.logprobKind, tokenizer: request.tokenizer }),
-    },
-    options: {
-      ...given({ advantage: request.advantage, maxLength: request.maxLength }),
-      ...(feedback === undefined ? {} : { feedback: parseId(feedback, "--feedback") }),
-      ...(freshness === "none" ? {} : { freshness }),
-      ...{ requireVerdict: request.requireVerdict ?? false, distinct: "before-split" as const },
-      // A trainer divides by the probability of the choice alone; foreign logs seldom have the rest.
-      ...(level === "step" ? { propensity: "choice" as const } : {}),
-    },
-    seed: request.seed ?? 0n,
-    onProgress: request.onProgress,
-  });
+  const cut = (propensity: Pick<BatchOptions, "propensity">) =>
+    cutFrom(book, {
+      index,
+      artifacts: chooseArtifacts(index, request),
+      target: resolveRevision(index, target, family).digest,
+      selection: {
+        level,
+        family: family === undefined ? undefined : parseId(family, "--family"),
+        ...given({ logprobKind: request.logprobKind, tokenizer: request.tokenizer }),
+      },
+      options: {
+        ...given({ advantage: request.advantage, maxLength: request.maxLength }),
+        ...(feedback === undefined ? {} : { feedback: parseId(feedback, "--feedback") }),
+        ...(freshness === "none" ? {} : { freshness }),
+        ...{ requireVerdict: request.requireVerdict ?? false, distinct: "before-split" as const },
+        ...propensity,
+      },
+      seed: request.seed ?? 0n,
+      onProgress: request.onProgress,
+    });
+  try {
+    return await cut({});
+  } catch (error) {
+    // A trainer divides by the probability of the choice alone, and foreign logs seldom have the rest. A batch that has rows with
+    // all probabilities keeps to them: the same command gives the same batch as before.
+    if (level !== "step" || !isRollbookError(error, "empty-batch")) throw error;
+    return cut({ propensity: "choice" });
+  }
 }
 
 interface CutFrom {
