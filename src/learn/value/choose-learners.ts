@@ -1,26 +1,28 @@
 /** Chooses the learners of a value policy, their settings and their shares by the error on held-out rows.
  *  In: encoded rows, the group of each row, options. Out: the parts of the policy. Draws nothing but the folds. */
-import { given } from "../../base/index.ts";
 import { compactRows, pickRows } from "../rows/index.ts";
 import {
   dealFolds,
   type Folds,
   type HeldOut,
+  holdOut,
   holdOutOnce,
   type PolicyValue,
   sharesOf,
   valueOfChoices,
 } from "./cross-validate.ts";
 import { everyNth, MOST_NEIGHBOURS, meansOf, type ValueData, type ValueLearner } from "./learners.ts";
-import {
-  bestOf,
-  DISTANCES,
-  type LearnerOptions,
-  type LinearLearner,
-  LOGISTIC_PENALTY,
-  tryFamilies,
-  WORDS,
-} from "./try-families.ts";
+
+export type ValueKind = "auto" | "ridge" | "logistic" | "knn";
+
+export interface LearnerOptions {
+  readonly kind: ValueKind;
+  /** λ of ridge and logistic (default: by cross-validation). */
+  readonly l2?: number | undefined;
+  /** Neighbours (default: by cross-validation). */
+  readonly k?: number | undefined;
+  readonly seed: bigint;
+}
 
 export interface ChosenPart {
   readonly learner: ValueLearner;
@@ -36,6 +38,8 @@ export interface ChosenLearners {
   readonly held?: { readonly folds: Folds; readonly predictions: Float64Array; readonly value: PolicyValue };
 }
 
+export type LinearLearner = Extract<ValueLearner, { kind: "ridge" | "logistic" }>;
+
 const FOLDS = 4;
 /** Outcomes that settings are tried on; the last fit takes all rows. */
 const TRIED_OUTCOMES = 16_000;
@@ -44,7 +48,9 @@ const TRIED_ROWS = 6_000;
 const LONG_LOG = 3;
 /** Below this many rows nothing is held out: the cautious settings are taken. */
 export const LEAST_ROWS = 40;
-const CAUTIOUS = 10;
+const CAUTIOUS = { own: 10 } as const;
+/** The penalty of a logistic model that shrinks as much as 1 does in ridge: the curvature of its loss is at most a quarter. */
+const LOGISTIC_PENALTY = 0.25;
 /** A part that would hardly speak is left out. */
 const LEAST_SHARE = 0.05;
 
@@ -53,16 +59,24 @@ export function chooseLearners(
   groups: readonly string[],
   options: LearnerOptions,
 ): ChosenLearners {
+  const families = familiesOf(options);
   if (new Set(groups).size < LEAST_ROWS) {
     const learner = cautious(options);
     return { parts: [{ learner, share: 1 }], tried: [] };
   }
-  const { data, folds } = trialOf(whole, groups, options.seed);
-  const isLong = groups.length >= LONG_LOG * folds.rows.length;
-  const held = tryFamilies(data, folds, { ...options, isLong });
+  const perRow = whole.outcomes.target.length / groups.length;
+  const most = Math.min(TRIED_ROWS, Math.ceil(TRIED_OUTCOMES / perRow));
+  const folds = dealFolds(groups, { count: FOLDS, most, seed: options.seed });
+  // Words of other rows have the weight 0 in every fold: without their columns the solvers' vectors are short.
+  const data = { ...whole, rows: compactRows(pickRows(whole.rows, folds.rows)).rows };
+  const held = families.map((family) => {
+    const plain = holdOut(data, folds, family);
+    return bestOf([...plain, ...holdOut(data, folds, sharedVariants(data, bestOf(plain).best, options))]);
+  });
   const tried = held.flatMap(({ all }) => all).sort((a, b) => a.error - b.error);
+  const isLong = groups.length >= LONG_LOG * folds.rows.length;
   const best = held.map((each) => (isLong ? onLongLog(whole, folds, each.best.learner, options) : each.best));
-  const means = taughtMeans(whole, folds, isLong);
+  const means = meansOf(data, folds.rows);
   const shares = options.kind === "auto" ? sharesOf(data, folds, best, means) : best.map(() => 1);
   const parts = best
     .map(({ learner, state }, m) => ({ learner, share: shares[m]!, from: state }))
@@ -74,17 +88,6 @@ export function chooseLearners(
     tried,
     held: { folds, predictions, value },
   };
-}
-
-/** The rows that settings are tried on. */
-function trialOf(whole: ValueData, groups: readonly string[], seed: bigint) {
-  const perRow = whole.outcomes.target.length / groups.length;
-  const most = Math.min(TRIED_ROWS, Math.ceil(TRIED_OUTCOMES / perRow));
-  const folds = dealFolds(groups, { count: FOLDS, most, seed });
-  // Words of other rows have the weight 0 in every fold: without their columns the solvers' vectors are short.
-  const { rows, columns } = compactRows(pickRows(whole.rows, folds.rows));
-  const blocks = whole.blocks && Uint8Array.from(columns, (column) => whole.blocks![column]!);
-  return { data: { ...whole, rows, blocks }, folds };
 }
 
 /** The best linear learner on held-out rows: ridge, or logistic with the penalty that matches the best one of ridge. */
@@ -100,7 +103,10 @@ export function chooseLinear(data: ValueData, groups: readonly string[], seed: b
 /** What a learner is worth with the rows of a long log: taught by all that were not tried on. Models of the tried rows alone
  *  would not show what shares the last ones deserve. */
 function onLongLog(data: ValueData, folds: Folds, learner: ValueLearner, { l2 }: LearnerOptions): HeldOut {
-  const rest = untried(data, folds);
+  const isTried = new Set(folds.rows);
+  const rest = Int32Array.from(data.outcomes.start.keys())
+    .slice(0, -1)
+    .filter((r) => !isTried.has(r));
   const settings = learner.kind === "knn" || l2 !== undefined ? [learner] : [learner, lighter(learner)];
   const picked = learner.kind === "knn" ? everyNth(rest, MOST_NEIGHBOURS) : rest;
   let from: Float64Array | undefined;
@@ -112,61 +118,67 @@ function onLongLog(data: ValueData, folds: Folds, learner: ValueLearner, { l2 }:
   return bestOf(all).best;
 }
 
-/** Of each fold, the means of the rows that its models learned from. */
-function taughtMeans(whole: ValueData, folds: Folds, isLong: boolean): Float64Array[] {
-  const folded = Array.from({ length: folds.count }, (_, f) => f);
-  if (isLong) {
-    const means = meansOf(whole, untried(whole, folds));
-    return folded.map(() => means);
-  }
-  return folded.map((f) =>
-    meansOf(
-      whole,
-      folds.rows.filter((_, i) => folds.fold[i] !== f),
-    ),
-  );
-}
-
-function untried({ outcomes }: ValueData, folds: Folds): Int32Array {
-  const isTried = new Set(folds.rows);
-  return Int32Array.from(outcomes.start.keys())
-    .slice(0, -1)
-    .filter((r) => !isTried.has(r));
-}
-
 /** More rows carry more weights. */
 function lighter(learner: Exclude<ValueLearner, { kind: "knn" }>): ValueLearner {
   const { own, shared } = learner.penalties;
-  const less = { own: own / 3, ...(shared === undefined ? {} : { shared: shared / 3 }) };
-  return { ...learner, penalties: { ...learner.penalties, ...less } };
+  return { ...learner, penalties: { own: own / 3, ...(shared === undefined ? {} : { shared: shared / 3 }) } };
+}
+
+/** Settings of one learner each; `auto` takes the best of every family and gives it a share. */
+function familiesOf({ kind, l2, k }: LearnerOptions): ValueLearner[][] {
+  const penalties = (l2 === undefined ? [100, 30, 10, 3, 1] : [l2]).map((own) => ({ own }));
+  const ridge = penalties.map((each): ValueLearner => ({ kind: "ridge", penalties: each }));
+  const logistic = penalties.map(
+    ({ own }): ValueLearner => ({ kind: "logistic", penalties: { own: l2 ?? own * LOGISTIC_PENALTY } }),
+  );
+  const knn = (k === undefined ? [5, 10, 40] : [k]).map((each): ValueLearner => ({ kind: "knn", k: each }));
+  switch (kind) {
+    case "auto":
+      return [ridge, knn];
+    case "ridge":
+      return [ridge];
+    case "logistic":
+      return [logistic];
+    case "knn":
+      return [knn];
+    default:
+      return kind satisfies never;
+  }
+}
+
+/** With a part that all candidates share: worth a try where each has few outcomes of its own. */
+function sharedVariants(
+  { arms, outcomes }: ValueData,
+  { learner }: HeldOut,
+  { l2 }: LearnerOptions,
+): ValueLearner[] {
+  if (learner.kind !== "ridge" || l2 !== undefined || arms < 3 || outcomes.full) return [];
+  const { own } = learner.penalties;
+  return [own, 3 * own].map((each) => ({ kind: "ridge", penalties: { own: each, shared: own / 3 } }));
 }
 
 function cautious({ kind, l2, k }: LearnerOptions): ValueLearner {
-  if (kind === "knn") return { kind, k: k ?? 10, measures: DISTANCES[0] };
-  return { kind: kind === "logistic" ? kind : "ridge", penalties: { own: l2 ?? CAUTIOUS, ...WORDS } };
+  if (kind === "knn") return { kind, k: k ?? 10 };
+  return { kind: kind === "logistic" ? kind : "ridge", penalties: l2 === undefined ? CAUTIOUS : { own: l2 } };
+}
+
+function bestOf(all: readonly HeldOut[]): { best: HeldOut; all: readonly HeldOut[] } {
+  return { best: all.reduce((best, each) => (each.error < best.error ? each : best)), all };
 }
 
 function mixed(
   { arms }: ValueData,
   folds: Folds,
-  {
-    best,
-    shares,
-    means,
-  }: { best: readonly HeldOut[]; shares: readonly number[]; means: readonly Float64Array[] },
+  { best, shares, means }: { best: readonly HeldOut[]; shares: readonly number[]; means: Float64Array },
 ): Float64Array {
   return Float64Array.from({ length: folds.rows.length * arms }, (_, i) => {
-    const mean = means[folds.fold[Math.floor(i / arms)]!]![i % arms]!;
+    const mean = means[i % arms]!;
     return best.reduce((sum, { predictions }, m) => sum + shares[m]! * (predictions[i]! - mean), mean);
   });
 }
 
 export function nameOf(learner: ValueLearner): string {
-  if (learner.kind === "knn")
-    return `knn k=${learner.k}${learner.measures === 1 ? "" : ` measures=${learner.measures}`}`;
-  const { own, shared, pairs, measures } = learner.penalties;
-  const others = Object.entries({
-    ...given({ shared, pairs: pairs && pairs * own, measures: measures && measures * own }),
-  });
-  return [`${learner.kind} l2=${own}`, ...others.map(([name, l2]) => `${name}=${l2}`)].join(" ");
+  if (learner.kind === "knn") return `knn k=${learner.k}`;
+  const { own, shared } = learner.penalties;
+  return `${learner.kind} l2=${own}${shared === undefined ? "" : ` shared=${shared}`}`;
 }

@@ -48,15 +48,13 @@ export function dealFolds(
   return { rows, fold: Int32Array.from(rows, (r) => folds.get(groups[r]!)!), count };
 }
 
-/** Settings of one kind of learner, each on the same folds. Numbers of neighbours share one search, and one scale of measures. */
+/** Settings of one kind of learner, each on the same folds. Numbers of neighbours share one search. */
 export function holdOut(data: ValueData, folds: Folds, learners: readonly ValueLearner[]): HeldOut[] {
-  const near = learners.flatMap((each) => (each.kind === "knn" ? [each] : []));
-  if (near.length > 0) {
-    const [{ measures }] = near as [(typeof near)[0]];
-    const ks = near.map(({ k }) => k);
+  const ks = learners.flatMap((each) => (each.kind === "knn" ? [each.k] : []));
+  if (ks.length > 0) {
     const found = predictFolds(data, folds, {
       blocks: ks.length,
-      make: (picked) => neighbourPredictor(data, { ks, measures }, picked),
+      make: (picked) => neighbourPredictor(data, ks, picked),
     });
     return learners.map((learner, j) => heldOut(data, folds, learner, found[j]!));
   }
@@ -115,21 +113,18 @@ function predictFolds(
 }
 
 /** Non-negative least squares of the outcomes on the held-out predictions, all as departures from the candidates' means:
- *  a learner that predicts nothing gets the share 0, and the means are left. The means of a fold are of the rows its models
- *  learned from. Those of all rows hold the outcomes to be predicted: where a fold is above them, what its models learned is
- *  below, and of many candidates with few outcomes every share would become 0. */
+ *  a learner that predicts nothing gets the share 0, and the means are left. */
 export function sharesOf(
   data: ValueData,
   folds: Folds,
   held: readonly HeldOut[],
-  meansOfFold: readonly Float64Array[],
+  means: Float64Array,
 ): number[] {
   const count = held.length;
   const gram = Array.from({ length: count }, () => new Float64Array(count));
   const response = new Float64Array(count);
   const values = new Float64Array(count);
   eachOutcome(data, folds, (i, arm, target, centre) => {
-    const means = meansOfFold[folds.fold[i]!]!;
     held.forEach(({ predictions }, m) => {
       values[m] = predictions[i * data.arms + arm]! - means[arm]! - centre(predictions, means);
     });
@@ -151,20 +146,6 @@ function errorOf(data: ValueData, folds: Folds, predictions: Float64Array): numb
     count++;
   });
   return sum / Math.max(1, count);
-}
-
-/** By how many standard errors the squared error of `other` is below that of `one`, row by row. */
-export function leadOf(data: ValueData, folds: Folds, other: HeldOut, one: HeldOut): number {
-  const gains = new Float64Array(folds.rows.length);
-  eachOutcome(data, folds, (i, arm, target, centre) => {
-    const squared = ({ predictions }: HeldOut) =>
-      (target - predictions[i * data.arms + arm]! - centre(undefined) + centre(predictions)) ** 2;
-    gains[i] = gains[i]! + squared(one) - squared(other);
-  });
-  const mean = gains.reduce((sum, each) => sum + each, 0) / gains.length;
-  const squares = gains.reduce((sum, each) => sum + (each - mean) ** 2, 0);
-  const error = Math.sqrt(squares / Math.max(1, gains.length - 1) / gains.length);
-  return error === 0 ? 0 : mean / error;
 }
 
 /** `centre(p)`: the mean of the predictions of a row's outcomes (of the outcomes themselves without p), minus `minus`; 0

@@ -3,30 +3,20 @@
 import { exp } from "../../base/index.ts";
 import { type NeighbourRows, neighbourMeans } from "../../policy/index.ts";
 import type { Outcomes, SparseRows } from "../rows/index.ts";
-import { BLOCKS } from "./fit-columns.ts";
 import { type LinearValues, type RidgePenalties, solveRidge } from "./solve-ridge.ts";
 
 export interface ValueData {
   readonly rows: SparseRows;
   readonly outcomes: Pick<Outcomes, "start" | "arm" | "target" | "weight" | "full">;
   readonly arms: number;
-  /** What every place of a row is (BLOCKS); undefined: all are trusted alike. */
-  readonly blocks?: Uint8Array | undefined;
-}
-
-/** Pairs of words and the prompt's measures may be penalised by a multiple of what words are. */
-export interface ValuePenalties extends RidgePenalties {
-  readonly pairs?: number | undefined;
-  readonly measures?: number | undefined;
 }
 
 export type RowPredictor = (row: number, out: Float64Array) => void;
 
 export type ValueLearner =
-  | { readonly kind: "ridge"; readonly penalties: ValuePenalties }
-  | { readonly kind: "logistic"; readonly penalties: ValuePenalties }
-  /** `measures`: the factor of the prompt's measures in distances. */
-  | { readonly kind: "knn"; readonly k: number; readonly measures: number };
+  | { readonly kind: "ridge"; readonly penalties: RidgePenalties }
+  | { readonly kind: "logistic"; readonly penalties: RidgePenalties }
+  | { readonly kind: "knn"; readonly k: number };
 
 /** Where the rewards lie, for the logistic link. */
 interface RewardRange {
@@ -63,7 +53,7 @@ export function predictorOf(
       return { predict, fitted };
     }
     case "knn":
-      return { predict: neighbourPredictor(data, { ...learner, ks: [learner.k] }, options.picked) };
+      return { predict: neighbourPredictor(data, [learner.k], options.picked) };
     default:
       return learner satisfies never;
   }
@@ -77,25 +67,12 @@ const ROUGH = 1e-2;
 
 export function fitRidge(
   data: ValueData,
-  penalties: ValuePenalties,
+  penalties: RidgePenalties,
   { picked, from, rough = false }: FitOptions,
 ): LinearValues {
   const { rows, arms } = data;
-  return solveRidge({
-    ...{ rows, picked, outcomes: unweighted(data), arms, penalties, from },
-    factors: factorsOf(data, penalties),
-    ...(rough ? { tolerance: ROUGH } : {}),
-  });
-}
-
-function factorsOf(
-  { blocks }: ValueData,
-  { pairs = 1, measures = 1 }: ValuePenalties,
-): Float64Array | undefined {
-  if (blocks === undefined || (pairs === 1 && measures === 1)) return undefined;
-  return Float64Array.from(blocks, (block) =>
-    block === BLOCKS.pair ? pairs : block === BLOCKS.measure ? measures : 1,
-  );
+  const tolerance = rough ? { tolerance: ROUGH } : {};
+  return solveRidge({ ...{ rows, picked, outcomes: unweighted(data), arms, penalties, from }, ...tolerance });
 }
 
 /** Every outcome counts once: the model of a reward needs no weights where it is right, and weights cost variance. */
@@ -110,7 +87,7 @@ const LEAST_VARIANCE = 1e-3;
 /** P(high reward) by Newton's method: each step is a ridge regression of the working response. */
 export function fitLogistic(
   data: ValueData,
-  penalties: ValuePenalties,
+  penalties: RidgePenalties,
   { picked, rough = false }: FitOptions,
 ): LinearValues {
   const { rows, arms, outcomes } = data;
@@ -118,7 +95,6 @@ export function fitLogistic(
   const target = new Float64Array(outcomes.target.length);
   const weight = new Float64Array(outcomes.target.length);
   const scores = new Float64Array(arms);
-  const factors = factorsOf(data, penalties);
   let fitted: LinearValues | undefined;
   for (let step = 0; step < NEWTON_STEPS; step++) {
     const score = fitted === undefined ? undefined : linearPredictor(data, fitted);
@@ -134,7 +110,7 @@ export function fitLogistic(
       }
     }
     const again = solveRidge({
-      ...{ rows, picked, arms, penalties, factors },
+      ...{ rows, picked, arms, penalties },
       outcomes: { ...outcomes, target, weight },
       from: fitted?.state,
       ...(rough ? { tolerance: ROUGH } : {}),
@@ -164,43 +140,27 @@ function linearPredictor({ rows, arms }: ValueData, { weights, bias }: LinearVal
 }
 
 /** Writes one block of values for each number of neighbours. */
-export function neighbourPredictor(
-  data: ValueData,
-  { ks, measures }: { ks: readonly number[]; measures: number },
-  picked: Int32Array,
-): RowPredictor {
+export function neighbourPredictor(data: ValueData, ks: readonly number[], picked: Int32Array): RowPredictor {
   const { rows, arms } = data;
   const means = meansOf(data, picked);
-  const near = neighbourMeans(neighbourRows(data, picked, measures), {
-    ...{ size: rows.size, arms, ks, prior: means },
-  });
-  const scale = measureScale(data, measures);
+  const near = neighbourMeans(neighbourRows(data, picked), { size: rows.size, arms, ks, prior: means });
   return (row, out) => {
     const [from, to] = [rows.start[row]!, rows.start[row + 1]!];
-    const indices = rows.indices.subarray(from, to);
-    near({ indices, values: scale(indices, rows.values.subarray(from, to)), count: to - from }, out);
+    const vector = {
+      indices: rows.indices.subarray(from, to),
+      values: rows.values.subarray(from, to),
+      count: to - from,
+    };
+    near(vector, out);
   };
 }
 
-/** The values as distances count them. */
-function measureScale({ blocks }: ValueData, measures: number) {
-  return (indices: Int32Array, values: Float64Array): Float64Array =>
-    blocks === undefined || measures === 1
-      ? values
-      : values.map((value, e) => (blocks[indices[e]!] === BLOCKS.measure ? measures * value : value));
-}
-
-/** The picked rows with their outcomes, copied out without pairs of words that have a length of their own: two questions hardly
- *  share one, so that they would only add to every distance. */
-export function neighbourRows(data: ValueData, picked: Int32Array, measures: number): NeighbourRows {
-  const { rows, outcomes, blocks } = data;
+/** The picked rows with their outcomes, copied out. */
+export function neighbourRows({ rows, outcomes }: ValueData, picked: Int32Array): NeighbourRows {
   const start = new Int32Array(picked.length + 1);
   const counts = new Int32Array(picked.length + 1);
-  const isKept = (e: number) => blocks?.[rows.indices[e]!] !== BLOCKS.pair;
   picked.forEach((r, i) => {
-    let kept = 0;
-    for (let e = rows.start[r]!; e < rows.start[r + 1]!; e++) if (isKept(e)) kept++;
-    start[i + 1] = start[i]! + kept;
+    start[i + 1] = start[i]! + rows.start[r + 1]! - rows.start[r]!;
     counts[i + 1] = counts[i]! + outcomes.start[r + 1]! - outcomes.start[r]!;
   });
   const made = {
@@ -212,13 +172,8 @@ export function neighbourRows(data: ValueData, picked: Int32Array, measures: num
     target: new Float64Array(counts[picked.length]!),
   };
   picked.forEach((r, i) => {
-    let at = start[i]!;
-    for (let e = rows.start[r]!; e < rows.start[r + 1]!; e++) {
-      if (!isKept(e)) continue;
-      const scale = blocks?.[rows.indices[e]!] === BLOCKS.measure ? measures : 1;
-      made.indices[at] = rows.indices[e]!;
-      made.values[at++] = scale * rows.values[e]!;
-    }
+    made.indices.set(rows.indices.subarray(rows.start[r]!, rows.start[r + 1]!), start[i]!);
+    made.values.set(rows.values.subarray(rows.start[r]!, rows.start[r + 1]!), start[i]!);
     made.outcomeRow.fill(i, counts[i]!, counts[i + 1]!);
     made.arm.set(outcomes.arm.subarray(outcomes.start[r]!, outcomes.start[r + 1]!), counts[i]!);
     made.target.set(outcomes.target.subarray(outcomes.start[r]!, outcomes.start[r + 1]!), counts[i]!);

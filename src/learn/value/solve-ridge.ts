@@ -1,6 +1,6 @@
 /** Ridge regression of outcomes on sparse rows, all candidates at once, by preconditioned conjugate gradients.
  *  In: rows, outcomes, penalties. Out: one linear model per candidate. It minimises
- *    Σ s·(y − b_a − (w_0 + w_a)·x)² + λ_0·‖w_0‖² + λ·Σ‖w_a‖², a feature's part of both penalties times its factor:
+ *    Σ s·(y − b_a − (w_0 + w_a)·x)² + λ_0·‖w_0‖² + λ·Σ‖w_a‖²:
  *  the part w_0 that all candidates share takes what makes a question hard for every one of them, so that few outcomes of a
  *  candidate suffice for its own part. The biases are free. Deterministic: fixed order, nothing drawn. */
 import { dot } from "../../base/index.ts";
@@ -35,8 +35,6 @@ interface RidgeRequest {
   readonly outcomes: RidgeOutcomes;
   readonly arms: number;
   readonly penalties: RidgePenalties;
-  /** Of each feature (default: 1). */
-  readonly factors?: Float64Array | undefined;
   readonly from?: Float64Array | undefined;
   readonly maxIterations?: number;
   readonly tolerance?: number;
@@ -208,10 +206,8 @@ class RidgeSystem {
   }
 
   #penalise(point: Float64Array, out: Float64Array): void {
-    const { penalties, factors, rows } = this.#request;
-    for (let f = 0; f < rows.size; f++) {
-      const [base, factor] = [f * this.#width, factors?.[f] ?? 1];
-      const [own, shared] = [factor * penalties.own, factor * (penalties.shared ?? 0)];
+    const { own, shared = 0 } = this.#request.penalties;
+    for (let base = 0; base < this.#biases; base += this.#width) {
       if (this.#offset === 1) out[base] = out[base]! + shared * point[base]!;
       for (let j = base + this.#offset; j < base + this.#width; j++) out[j] = out[j]! + own * point[j]!;
     }
@@ -219,7 +215,7 @@ class RidgeSystem {
   }
 
   #diagonalOf(): Float64Array {
-    const { rows, picked, outcomes, penalties, factors } = this.#request;
+    const { rows, picked, outcomes, penalties } = this.#request;
     const diagonal = new Float64Array(this.length);
     for (const r of picked)
       for (let t = outcomes.start[r]!; t < outcomes.start[r + 1]!; t++) {
@@ -233,12 +229,15 @@ class RidgeSystem {
           diagonal[base + own] = diagonal[base + own]! + square;
         }
       }
-    for (let j = 0; j < this.#biases; j++) {
-      const isShared = this.#offset === 1 && j % this.#width === 0;
-      const factor = factors?.[Math.floor(j / this.#width)] ?? 1;
-      diagonal[j] = diagonal[j]! + factor * (isShared ? penalties.shared! : penalties.own);
+    for (let j = 0; j < this.length; j++) {
+      const penalty =
+        j >= this.#biases
+          ? BIAS_PENALTY
+          : this.#offset === 1 && j % this.#width === 0
+            ? penalties.shared!
+            : penalties.own;
+      diagonal[j] = diagonal[j]! + penalty;
     }
-    for (let j = this.#biases; j < this.length; j++) diagonal[j] = diagonal[j]! + BIAS_PENALTY;
     return diagonal;
   }
 }

@@ -9,13 +9,14 @@ import {
   type ChosenPart,
   chooseLearners,
   LEAST_ROWS,
+  type LearnerOptions,
+  type LinearLearner,
   nameOf,
 } from "./choose-learners.ts";
 import { pointAt, type SweepPoint, sweepWeights, weightForBudget } from "./cost-weight.ts";
 import type { PolicyValue } from "./cross-validate.ts";
 import { deriveValueSpec, encodeRows } from "./fit-columns.ts";
 import { fitRidge, meansOf, rangeOf, type ValueData } from "./learners.ts";
-import type { LearnerOptions, LinearLearner } from "./try-families.ts";
 import { columnTensors, partSettings, partTensors } from "./value-tensors.ts";
 
 interface ValueOptions extends LearnerOptions {
@@ -54,10 +55,9 @@ export function trainValue(data: DecisionData, options: ValueOptions): ValueTrai
   const rows = data.rows as readonly OutcomeRow[];
   const outcomes = outcomesOf(rows, weighed ? "quality" : "reward");
   const spec = options.spec ?? deriveValueSpec(outcomes.rows, options.embedding);
-  const encoded = encodeRows(outcomes.rows, spec, "own");
+  const encoded = encodeRows(outcomes.rows, spec);
   const groups = outcomes.rows.map(groupOf);
-  const { rows: vectors, blocks } = encoded;
-  const value: ValueData = { rows: vectors, outcomes, arms: outcomes.arms.length, blocks };
+  const value: ValueData = { rows: encoded.rows, outcomes, arms: outcomes.arms.length };
   const chosen = chooseLearners(value, groups, options);
   const all = Int32Array.from(outcomes.rows.keys());
   const means = meansOf(value, all);

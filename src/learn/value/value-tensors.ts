@@ -1,7 +1,7 @@
 /** The tensors and settings of a value model.
  *  In: encoded rows and the parts that were chosen. Out: the last fit, of all rows. Pure. */
 import type { Tensors } from "../../policy/index.ts";
-import type { ChosenPart } from "./choose-learners.ts";
+import type { ChosenPart, LinearLearner } from "./choose-learners.ts";
 import type { EncodedRows } from "./fit-columns.ts";
 import {
   everyNth,
@@ -12,7 +12,6 @@ import {
   type ValueData,
 } from "./learners.ts";
 import type { LinearValues } from "./solve-ridge.ts";
-import type { LinearLearner } from "./try-families.ts";
 
 export function partSettings(parts: readonly ChosenPart[]): Record<string, number> {
   const settings: Record<string, number> = {};
@@ -21,7 +20,6 @@ export function partSettings(parts: readonly ChosenPart[]): Record<string, numbe
     if (learner.kind === "knn") {
       settings.neighbour_share = share;
       settings.neighbours = learner.k;
-      settings.neighbour_measures = learner.measures;
     }
   }
   return settings;
@@ -39,7 +37,7 @@ export function partTensors(
   let weights = new Float64Array(rows.size * arms);
   const tensors: Record<string, Tensors[string]> = { means: { shape: [arms], data: means } };
   for (const { learner, share, from } of parts) {
-    if (learner.kind === "knn") Object.assign(tensors, neighbourTensors(data, all, learner.measures));
+    if (learner.kind === "knn") Object.assign(tensors, neighbourTensors(data, all));
     else if (learner.kind === "logistic")
       Object.assign(
         tensors,
@@ -83,11 +81,10 @@ export function columnTensors({ columns }: EncodedRows): Tensors {
 }
 
 /** Of many rows every n-th is kept. */
-function neighbourTensors(data: ValueData, all: Int32Array, measures: number): Tensors {
+function neighbourTensors(data: ValueData, all: Int32Array): Tensors {
   const { start, indices, values, outcomeRow, arm, target } = neighbourRows(
     data,
     everyNth(all, MOST_NEIGHBOURS),
-    measures,
   );
   return {
     near_start: { shape: [start.length], data: start },

@@ -2,10 +2,10 @@ import { describe, expect, test } from "vitest";
 import { digestJson, rngFrom } from "../../base/index.ts";
 import { answerOf, decodeModel, encodeModel, type PolicyModel } from "../../policy/index.ts";
 import type { OutcomeRow } from "../rows/index.ts";
+import type { ValueKind } from "./choose-learners.ts";
 import { solveRidge } from "./solve-ridge.ts";
 import { type CscType, trainCsc } from "./train-csc.ts";
 import { trainValue } from "./train-value.ts";
-import type { ValueKind } from "./try-families.ts";
 
 const digest = digestJson("test", 0);
 const ARMS = ["code", "prose", "weak"];
@@ -152,62 +152,6 @@ describe("a value policy", () => {
     );
     expect(report.crossValidated).toBeUndefined();
     expect(answerOf(model)({ prompt: "", fields: {} }, ARMS.map(open)).probabilities).toHaveLength(3);
-  });
-});
-
-describe("what a value policy trusts of a prompt", () => {
-  const trained = (rows: OutcomeRow[]) => trainValue({ rows, digest }, { kind: "auto", seed: 1n }).report;
-
-  test("words alone decide unless pairs of words or the prompt's measures are clearly better", () => {
-    const rng = rngFrom(8);
-    const other = () => `w${rng.below(40)}`;
-    const full = (prompt: string, right: number, i: number): OutcomeRow => ({
-      ...{ id: `d${String(i).padStart(5, "0")}`, context: { prompt, fields: {} }, propensity: null },
-      ...{ chosen: 0, reward: Number(right === 0), terms: {} },
-      candidates: ARMS.slice(0, 2).map((id, a) => ({
-        ...open(id),
-        outcome: { reward: Number(right === a), terms: {} },
-      })),
-    });
-    const count = 500;
-    const byWord = Array.from({ length: count }, (_, i) => {
-      const key = rng.below(6);
-      return full(`${other()} k${key} ${other()}`, rng.below(5) === 0 ? rng.below(2) : key % 2, i);
-    });
-    const byPair = Array.from({ length: count }, (_, i) => {
-      const [a, b] = [rng.below(4), rng.below(4)];
-      return full(`${other()} a${a} b${b} ${other()}`, (a + b) % 2, i);
-    });
-    const byLength = Array.from({ length: count }, (_, i) => {
-      const right = rng.below(2);
-      return full(Array.from({ length: right === 0 ? 4 : 12 }, () => other()).join(" "), right, i);
-    });
-    const settingsOf = (rows: OutcomeRow[]) => {
-      const { parts } = trained(rows);
-      const { learner } = parts.find((each) => !each.learner.startsWith("knn"))!;
-      const [l2, pairs, measures] = ["l2", "pairs", "measures"].map((name) =>
-        Number(new RegExp(`${name}=([\\d.]+)`).exec(learner)![1]),
-      );
-      return { pairs: Math.round(pairs! / l2!), measures: Math.round(measures! / l2!) };
-    };
-    expect(settingsOf(byWord)).toEqual({ pairs: 1000, measures: 100 });
-    expect(settingsOf(byPair).pairs).toBeLessThan(1000);
-    expect(settingsOf(byLength).measures).toBeLessThan(100);
-  });
-
-  test("many candidates with few outcomes each keep a share: a fold's means hold none of its own outcomes", () => {
-    const rng = rngFrom(4);
-    const arms = Array.from({ length: 9 }, (_, a) => `model-${a}`);
-    const rows = Array.from({ length: 900 }, (_, i): OutcomeRow => {
-      const [topic, chosen] = [rng.below(3), rng.below(arms.length)];
-      return {
-        ...{ id: `d${String(i).padStart(5, "0")}`, candidates: arms.map(open), chosen, propensity: 1 / 9 },
-        context: { prompt: "", fields: { topic: `t${topic}` } },
-        reward: rng.float() < (chosen % 3 === topic ? 0.62 : 0.48) ? 1 : 0,
-      };
-    });
-    const shares = trained(rows).parts.map(({ share }) => share);
-    expect(shares.reduce((sum, each) => sum + each, 0)).toBeGreaterThan(0.3);
   });
 });
 

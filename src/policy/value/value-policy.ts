@@ -9,7 +9,7 @@ import type { ValueSpec } from "../feature-spec.ts";
 import type { SparseVector } from "../features.ts";
 import { armIndex, evenAnswer, integersOf, tensorOf } from "../model-parts.ts";
 import { type NeighbourMeans, neighbourMeans } from "./neighbours.ts";
-import { makeValueReader, PROMPT_MEASURES, type ValueReader } from "./value-features.ts";
+import { makeValueReader, type ValueReader } from "./value-features.ts";
 
 /** The parts of a prediction, for a question that was read. */
 interface ValueParts {
@@ -102,7 +102,7 @@ function linearPart(model: PolicyModel, { name, size }: { name: string; size: nu
 function neighbourPart(model: PolicyModel, size: number): NeighbourMeans | undefined {
   const { settings, tensors, arms } = model;
   if (tensors.near_start === undefined) return undefined;
-  const near = neighbourMeans(
+  return neighbourMeans(
     {
       start: integersOf(model, "near_start"),
       indices: integersOf(model, "near_indices"),
@@ -118,15 +118,6 @@ function neighbourPart(model: PolicyModel, size: number): NeighbourMeans | undef
       prior: tensorOf(model, "means", [arms.length]),
     },
   );
-  const { neighbour_measures: scale = 1 } = settings;
-  return scale === 1 ? near : (vector, out) => near(withMeasures(vector, scale), out);
-}
-
-/** The rows were stored with their measures scaled. */
-function withMeasures({ indices, values, count }: SparseVector, scale: number): SparseVector {
-  const scaled = values.slice(0, count);
-  for (let e = 0; e < count; e++) if (indices[e]! < PROMPT_MEASURES) scaled[e] = scale * scaled[e]!;
-  return { indices, values: scaled, count };
 }
 
 function columnsOf(model: PolicyModel) {
