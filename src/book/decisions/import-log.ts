@@ -1,5 +1,5 @@
 /** Remembers which files were imported into a book, and how. In: a book's folder, a file, the settings that read it.
- *  Out: a refusal if the file was imported with other settings: its rows would enter a second time under other ids.
+ *  Out: a refusal if the file was imported with other settings: its rows would enter a second time.
  *  The list is operational, like the queue: without it an import works, and only the check is lost. */
 import { createHash } from "node:crypto";
 import { appendFileSync, createReadStream, existsSync, readFileSync } from "node:fs";
@@ -31,7 +31,7 @@ export async function requireFirstImport(
   throw new RollbookError(
     "imported-otherwise",
     { file, sha256, first: first.settings, now: settings },
-    `${file} is in this book already, imported ${new Date(first.atMs).toISOString().slice(0, 16)}Z with ${first.settings}. With ${settings} every row would enter a second time, under another id. Import it into a new book (--book DIR), or add --again if the rows are meant to count twice.`,
+    `${file} is in this book already, imported ${new Date(first.atMs).toISOString().slice(0, 16)}Z with ${first.settings}. With ${settings} every row would enter a second time, read in another way. Import it into a new book (--book DIR), or add --again if the rows are meant to count twice.`,
   );
 }
 
@@ -40,7 +40,9 @@ export function noteImport(root: string, note: Omit<ImportedFile, "atMs">, clock
     ({ sha256, settings }) => sha256 === note.sha256 && settings === note.settings,
   );
   if (isKnown) return;
-  appendFileSync(join(root, LIST), `${JSON.stringify({ ...note, atMs: clock.nowMs() })}\n`);
+  appendFileSync(join(root, LIST), `${JSON.stringify({ ...note, atMs: clock.nowMs() })}\n`, {
+    mode: 0o600,
+  });
 }
 
 /** A line that a crash cut short is no entry. */
@@ -49,8 +51,15 @@ function importsOf(root: string): ImportedFile[] {
   if (!existsSync(path)) return [];
   return readFileSync(path, "utf8")
     .split("\n")
-    .filter((line) => line.startsWith("{") && line.endsWith("}"))
-    .map((line) => JSON.parse(line) as ImportedFile);
+    .flatMap((line) => entryIn(line));
+}
+
+function entryIn(line: string): ImportedFile[] {
+  try {
+    return line === "" ? [] : [JSON.parse(line) as ImportedFile];
+  } catch {
+    return [];
+  }
 }
 
 /** What decides how a row reads, as the command line would spell it. */

@@ -1,7 +1,7 @@
 /** Finds out what an agent is and makes it runnable. In: a path or a URL. Out: an Agent, known by the digest of its file.
  *  .js, .mjs and .cjs run in processes of their own, which are reused; .ts and .mts too, where Node strips types or tsx is
- *  installed; .py runs with the Python of
- *  ROLLBOOK_PYTHON, of the active virtual environment or of the path, which finds the package in python/; http(s) URLs are servers; any other file is run as a program, if it is executable. */
+ *  installed; .py runs with the Python of ROLLBOOK_PYTHON, of the active virtual environment or of the path, which finds
+ *  the package in python/; http(s) URLs are servers; any other file is run as a program, if it is executable. */
 import { accessSync, constants, existsSync, readFileSync, realpathSync } from "node:fs";
 import { basename, delimiter, dirname, extname, isAbsolute, join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
