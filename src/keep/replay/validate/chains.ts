@@ -1,5 +1,5 @@
 /** Rules of chains and steps: the tree of steps, continuity, gains, cumulative columns, endings. */
-import { failureOwner, outsideBaseline } from "../../../contract/index.ts";
+import { type Ending, endingLimit, failureOwner, outsideBaseline } from "../../../contract/index.ts";
 import { type ChainWindow, type ColumnName, chainWindows, rootGain } from "../tables/index.ts";
 import { endingFacts, readTargets } from "../write/index.ts";
 import type { ReplayErrorCode } from "./findings.ts";
@@ -52,17 +52,17 @@ export const chains: Rule = {
 
 /** Every ending as it is written, whether the episode ended by itself, and why the chain says nothing, if so. */
 const ENDINGS = new Map(
-  [
-    { kind: "terminal" } as const,
-    { kind: "cancelled" } as const,
-    ...(["turns", "tokens", "time", "budget"] as const).map(
-      (limit) => ({ kind: "truncated", limit }) as const,
-    ),
-    ...failureOwner.options.map((owner) => ({ kind: "failed", owner, message: "" }) as const),
-  ].map((ending) => {
-    const { text, terminal } = endingFacts(ending);
-    return [text, { terminal, invalid: outsideBaseline(ending) }];
-  }),
+  Object.values({
+    terminal: [{ kind: "terminal" }],
+    truncated: endingLimit.options.map((limit) => ({ kind: "truncated", limit })),
+    failed: failureOwner.options.map((owner) => ({ kind: "failed", owner, message: "" })),
+    cancelled: [{ kind: "cancelled" }],
+  } satisfies { [K in Ending["kind"]]: Extract<Ending, { kind: K }>[] })
+    .flat()
+    .map((ending) => {
+      const { text, terminal } = endingFacts(ending);
+      return [text, { terminal, invalid: outsideBaseline(ending) }];
+    }),
 );
 
 function checkChain(
