@@ -8,6 +8,7 @@ import { startUpstream } from "../examples/sums/upstream.mjs";
 import { python } from "../scripts/python.mjs";
 import * as requirement from "../scripts/setup/python-package.mjs";
 import { systemClock } from "../src/base/index.ts";
+import { CAPS } from "../src/collect/gateway-replies.ts";
 import { exportBatch } from "../src/convert/batch/index.ts";
 import { readBatch } from "../src/keep/batch/index.ts";
 import { openBook } from "../src/store/index.ts";
@@ -41,6 +42,12 @@ digest = book.digests("rollbook.rollout-content.v1")[0]
 assert book.rollout(digest[7:19]) == book.rollout("py:1")
 print(json.dumps([book.rollouts(), endings, error_of(lambda: book.rollout("py")), error_of(lambda: read_batch(book, "abcd"))]))
 `;
+
+it("a cap of the gateway is the same limit in Python", () => {
+  const source = readFileSync("python/rollbook/endings.py", "utf8");
+  for (const [code, { status, limit }] of Object.entries(CAPS))
+    expect(source).toContain(`"${code}": (${status}, "${limit}"),`);
+});
 
 await describeNeeding(requirement, "the Python package", () => {
   const folder = fastFolder("python-package");

@@ -45,18 +45,26 @@ def _result_of_reply(error: BaseException) -> dict[str, Any] | None:
         return None
     response = getattr(error, "response", error)
     headers = getattr(response, "headers", None) or {}
-    if status == 503 and _header(headers, "x-rollbook-refusal") in _AWAY:
+    refusal = _header(headers, "x-rollbook-refusal")
+    if status == 503 and refusal in _AWAY:
         return {"error": {"owner": "infrastructure", "message": str(error)}}
     said = f"{getattr(error, 'body', '')} {error}"
-    if status == 429 and "turn-cap" in said:
-        return _truncated("turns")
-    if status == 402 and "budget-cap" in said:
-        return _truncated("budget")
+    for code, (cap_status, limit) in _CAPS.items():
+        if status == cap_status and (code in said if refusal is None else code == refusal):
+            return _truncated(limit)
     is_providers = status in (408, 429) or status >= 500
     if is_providers and _header(headers, "x-rollbook-call") is not None:
         return {"error": {"owner": "provider", "message": str(error)}}
     return None
 
+
+_CAPS: dict[str, tuple[int, str]] = {
+    "turn-cap": (429, "turns"),
+    "size-cap": (429, "budget"),
+    "budget-cap": (402, "budget"),
+    "budget-reserved": (429, "budget"),
+}
+"""Refusals of a rollout that has no room for the call: the status, and the limit it has met."""
 
 _AWAY = ("cannot-record", "owner-away", "router-not-ready")
 """A gateway that cannot record, cannot reach the gateway that owns the rollout, or has not read the router it names."""

@@ -100,10 +100,18 @@ class Executors(unittest.TestCase):
         ]
         for error, owner in cases:
             self.assertEqual(answer(raising(error))["error"].get("owner"), owner)
-        turns = GatewayError(429, '{"error":{"code":"turn-cap"}}', {}, "u")
-        self.assertEqual(answer(raising(turns))["ending"]["limit"], "turns")
-        budget = GatewayError(402, '{"error":{"code":"budget-cap"}}', {}, "u")
-        self.assertEqual(answer(raising(budget))["ending"]["limit"], "budget")
+        for status, code, limit in [
+            (429, "turn-cap", "turns"),
+            (429, "size-cap", "budget"),
+            (402, "budget-cap", "budget"),
+            (429, "budget-reserved", "budget"),
+        ]:
+            said = GatewayError(status, f'{{"error":{{"code":"{code}"}}}}', {}, "u")
+            marked = GatewayError(status, "no room", {"X-Rollbook-Refusal": code}, "u")
+            for error in (said, marked):
+                self.assertEqual(answer(raising(error))["ending"]["limit"], limit)
+        other = GatewayError(429, "a turn-cap of its own", {"X-Rollbook-Refusal": "seal-backlog"}, "u")
+        self.assertIn("error", answer(raising(other)))
 
     def test_a_rollout_of_the_client_ends_as_one_of_a_launch_does(self):
         ours = {"X-Rollbook-Call": "r-1.0"}

@@ -1,4 +1,5 @@
 /** What a rollout may still use. In: a rollout, the limits of the gateway. Out: room for one more call, or a refusal. */
+import { CAPS, type Cap } from "../../gateway-replies.ts";
 import type { GatewayConfig } from "../config.ts";
 import type { OpenRollout } from "../journal/index.ts";
 import { HttpRefusal } from "../wire/index.ts";
@@ -14,30 +15,33 @@ export function requireRoom(
 ): void {
   const { id } = rollout;
   const { maxTurns = MOST_TURNS, budgetUsd } = rollout.opening;
-  if (rollout.turns >= maxTurns || rollout.turns >= MOST_TURNS) {
-    rollout.capped ??= "turns";
-    throw new HttpRefusal(429, "turn-cap", `rollout ${id} has used its ${rollout.turns} turns.`);
-  }
-  if (rollout.bytes >= rolloutBytes) {
-    rollout.capped ??= "budget";
-    throw new HttpRefusal(
-      429,
+  if (rollout.turns >= maxTurns || rollout.turns >= MOST_TURNS)
+    throw capped(rollout, "turn-cap", `rollout ${id} has used its ${rollout.turns} turns.`);
+  if (rollout.bytes >= rolloutBytes)
+    throw capped(
+      rollout,
       "size-cap",
       `the calls of rollout ${id} take ${rollout.bytes} bytes, and limits.rolloutBytes is ${rolloutBytes}. Close it.`,
     );
-  }
   if (budgetUsd === undefined) return;
   const { spentUsd, reservedUsd } = rollout;
-  if (spentUsd >= budgetUsd) {
-    rollout.capped ??= "budget";
-    throw new HttpRefusal(402, "budget-cap", `rollout ${id} has spent its ${budgetUsd} USD.`);
-  }
+  if (spentUsd >= budgetUsd)
+    throw capped(rollout, "budget-cap", `rollout ${id} has spent its ${budgetUsd} USD.`);
   if (spentUsd + reservedUsd >= budgetUsd)
-    throw new HttpRefusal(
-      429,
+    throw refusal(
       "budget-reserved",
       `what is left of the ${budgetUsd} USD of rollout ${id} is reserved for calls in progress. Wait for one of them.`,
       { retry: true },
     );
   rollout.reserve(mayCostUsd());
+}
+
+/** No later call has room either: if nobody names its ending, the rollout is truncated. */
+function capped(rollout: OpenRollout, cap: Exclude<Cap, "budget-reserved">, message: string): HttpRefusal {
+  rollout.capped ??= CAPS[cap].limit;
+  return refusal(cap, message);
+}
+
+function refusal(cap: Cap, message: string, options?: { retry: boolean }): HttpRefusal {
+  return new HttpRefusal(CAPS[cap].status, cap, message, options);
 }

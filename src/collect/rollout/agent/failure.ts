@@ -1,11 +1,12 @@
 /** Who is to blame when a rollout breaks off. In: whatever was thrown. Out: a typed ending.
  *  An agent's error is the agent's unless somebody says otherwise, with an error of this package. */
 import { isObject, RollbookError, reasonOf } from "../../../base/index.ts";
-import type { Ending, FailureOwner } from "../../../contract/index.ts";
+import type { Ending, EndingLimit, FailureOwner } from "../../../contract/index.ts";
+import { isGatewayAway, isProviderFault, limitOfReply } from "../../gateway-replies.ts";
 
-const OWNERS: readonly FailureOwner[] = ["agent", "task", "provider", "sandbox", "infrastructure"];
-type Limit = Extract<Ending, { kind: "truncated" }>["limit"];
-const LIMITS: readonly Limit[] = ["turns", "tokens", "time", "budget"];
+// Every name, by type: the process of an agent does not load the schemas.
+const OWNERS = namesOf<FailureOwner>({ agent: 1, task: 1, provider: 1, sandbox: 1, infrastructure: 1 });
+const LIMITS = namesOf<EndingLimit>({ turns: 1, tokens: 1, time: 1, budget: 1 });
 const MAX_MESSAGE = 4096;
 
 /** Thrown by an agent that knows whose fault it is: `throw failedBy("provider", "the model is gone")`. */
@@ -14,7 +15,7 @@ export function failedBy(owner: FailureOwner, message: string, options?: ErrorOp
 }
 
 /** Thrown by an agent that ran into a limit: the rollout is truncated, which is no failure. */
-export function cutBy(limit: Limit, message = `the limit of ${limit} is reached`): RollbookError {
+export function cutBy(limit: EndingLimit, message = `the limit of ${limit} is reached`): RollbookError {
   return new RollbookError(`limit-${limit}`, { limit }, message);
 }
 
@@ -81,25 +82,23 @@ interface ReplyError {
   readonly lastError?: unknown;
 }
 
-/** A gateway that cannot record, cannot reach the gateway that owns the rollout, or has not read the router it names. */
-const AWAY: readonly string[] = ["cannot-record", "owner-away", "router-not-ready"];
-
 /** A reply that came through our gateway and that the agent did not handle: its caps are limits, a failed upstream is
  *  the provider's. Replies of other servers are the agent's own business. */
 function endingOfReply(error: ReplyError, message: string): Ending | undefined {
   const status = error.status ?? error.statusCode;
   if (typeof status !== "number") return undefined;
   const headers = error.headers ?? error.responseHeaders;
-  // Not by its text: any server that an agent asks may say these words.
-  if (status === 503 && AWAY.includes(headerIn(headers, "x-rollbook-refusal") ?? ""))
-    return failure("infrastructure", message);
+  const refusal = headerIn(headers, "x-rollbook-refusal");
+  if (isGatewayAway({ status, refusal })) return failure("infrastructure", message);
   const said = `${String(error.code)} ${String(error.responseBody)} ${error.message}`;
-  if (status === 429 && said.includes("turn-cap")) return { kind: "truncated", limit: "turns" };
-  if (status === 402 && said.includes("budget-cap")) return { kind: "truncated", limit: "budget" };
+  const limit = limitOfReply({ status, refusal, said });
+  if (limit !== undefined) return { kind: "truncated", limit };
   const isOurs = headerIn(headers, "x-rollbook-call") !== undefined;
-  return isOurs && (status === 408 || status === 429 || status >= 500)
-    ? failure("provider", message)
-    : undefined;
+  return isOurs && isProviderFault(status) ? failure("provider", message) : undefined;
+}
+
+function namesOf<Name extends string>(names: Readonly<Record<Name, 1>>): readonly Name[] {
+  return Object.keys(names) as Name[];
 }
 
 function headerIn(headers: unknown, name: string): string | undefined {

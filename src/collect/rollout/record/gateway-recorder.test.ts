@@ -4,7 +4,8 @@ import OpenAI from "openai";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { TestGateway, TOKEN } from "../../../../test/support/gateway.ts";
 import { collect, launchWorld } from "../../../../test/support/launch-world.ts";
-import { chatReply, json } from "../../../../test/support/scripted-upstream.ts";
+import { chatReply, json, slow } from "../../../../test/support/scripted-upstream.ts";
+import { CAPS, type Cap } from "../../gateway-replies.ts";
 import { defineRollout, type RolloutFunction } from "../agent/agent.ts";
 import { failedBy } from "../agent/failure.ts";
 import { compositeReward, costTerm, verificationTerm } from "../agent/reward.ts";
@@ -141,15 +142,31 @@ describe("rollouts recorded by a gateway", () => {
     ]);
   });
 
-  it("that hit the turn cap are truncated, which is no failure", async () => {
-    const { test, run } = await world();
-    test.upstream.otherwise = json(chatReply({ content: "5" }));
-    const forever: RolloutFunction = async (payload, context) => {
-      for (;;) await ask(payload, context);
-    };
-    const [result] = await run(forever, { limits: { maxTurns: 3 } });
-    expect(result).toMatchObject({ ending: { kind: "truncated", limit: "turns" }, usage: { calls: 3 } });
-  });
+  it.each(
+    Object.entries({
+      "turn-cap": { config: {}, limits: { maxTurns: 3 }, calls: 3 },
+      "size-cap": { config: { limits: { rolloutBytes: 2_000 } }, limits: {}, calls: 2 },
+      "budget-cap": { config: {}, limits: { budgetUsd: 20e-6 }, calls: 2 },
+      "budget-reserved": { config: {}, limits: { budgetUsd: 20e-6 }, calls: 1 },
+    } satisfies Record<Cap, object>) as [Cap, { config: object; limits: object; calls: number }][],
+  )(
+    "that are refused by the %s are truncated, which is no failure",
+    async (cap, { config, limits, calls }) => {
+      const { test, run } = await world(config);
+      test.upstream.otherwise = slow(json(chatReply({ content: "x".repeat(1_000) })), 20);
+      const agent: RolloutFunction = async (payload, context) => {
+        if (cap === "budget-reserved") {
+          const both = await Promise.allSettled([ask(payload, context), ask(payload, context)]);
+          throw both.flatMap((one) => (one.status === "rejected" ? [one.reason] : []))[0];
+        }
+        for (;;) await ask(payload, context);
+      };
+      const [result] = await run(agent, { limits });
+      const ending = { kind: "truncated", limit: CAPS[cap].limit };
+      expect(result).toMatchObject({ state: "sealed", ending, usage: { calls } });
+      expect((await test.artifacts()).map((artifact) => artifact.ending)).toMatchObject([ending]);
+    },
+  );
 
   it("that call no model are sealed all the same", async () => {
     const { run } = await world();

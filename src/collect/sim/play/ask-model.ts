@@ -1,6 +1,7 @@
 /** One request of a rollout to a model server, and who is to blame when it fails. In: the rollout's context, a request.
  *  Out: the reply, and the message in it with what it used. Knows no task and no protocol of actions. */
 import { reasonOf } from "../../../base/index.ts";
+import { isGatewayAway, isProviderFault, limitOfReply } from "../../gateway-replies.ts";
 import { cutBy, failedBy, type RolloutContext } from "../../rollout/index.ts";
 import type { Message } from "../tasks/index.ts";
 import type { PaidCall } from "../world/index.ts";
@@ -13,6 +14,8 @@ export interface Reply {
   readonly text: string;
   /** The gateway's name of the model that a routed call went to. */
   readonly routed: string | undefined;
+  /** Why the gateway answered itself. */
+  readonly refusal: string | undefined;
 }
 
 export interface ModelAnswer extends PaidCall {
@@ -46,12 +49,16 @@ export async function postChat(
     if (signal.aborted) throw signal.reason;
     throw failedBy("infrastructure", `${url} cannot be reached: ${reasonOf(cause)}.`, { cause });
   });
-  const routed = response.headers.get("x-rollbook-model") ?? undefined;
-  return { status: response.status, text: await response.text(), routed };
+  const header = (name: string) => response.headers.get(name) ?? undefined;
+  return {
+    ...{ status: response.status, text: await response.text() },
+    ...{ routed: header("x-rollbook-model"), refusal: header("x-rollbook-refusal") },
+  };
 }
 
-export function readAnswer({ status, text, routed }: Reply, asked: string): ModelAnswer {
-  if (status !== 200) throw refusalOf(status, text);
+export function readAnswer(reply: Reply, asked: string): ModelAnswer {
+  const { status, text, routed } = reply;
+  if (status !== 200) throw refusalOf(reply);
   try {
     const body = JSON.parse(text) as {
       choices: { message: Message }[];
@@ -72,11 +79,11 @@ export function readAnswer({ status, text, routed }: Reply, asked: string): Mode
 }
 
 /** Caps of the gateway are limits; an unknown task is the task's fault; the rest is the provider's. */
-function refusalOf(status: number, text: string): Error {
+function refusalOf({ status, text, refusal }: Reply): Error {
   const said = `the model server answered ${status}: ${text.slice(0, 300)}`;
-  if (status === 429 && text.includes("turn-cap")) return cutBy("turns");
-  if (status === 402 && text.includes("budget-cap")) return cutBy("budget");
+  const limit = limitOfReply({ status, refusal, said: text });
+  if (limit !== undefined) return cutBy(limit);
   if (status === 404 && /unknown_(task|prompt)/.test(text)) return failedBy("task", said);
-  if (status >= 500 || status === 429 || status === 408) return failedBy("provider", said);
+  if (isProviderFault(status) && !isGatewayAway({ status, refusal })) return failedBy("provider", said);
   return failedBy("infrastructure", said);
 }

@@ -2,6 +2,7 @@ import OpenAI from "openai";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { handTasks } from "../../../../test/support/sim-tasks.ts";
 import { rngFrom } from "../../../base/index.ts";
+import { CAPS } from "../../gateway-replies.ts";
 import type { RolloutContext, RolloutOutput } from "../../rollout/agent/agent.ts";
 import { cutBy } from "../../rollout/agent/failure.ts";
 import { proofGrader } from "../prove/graders.ts";
@@ -64,6 +65,11 @@ describe("the chat agent", () => {
       return models(new Request(request.url, { method: "POST", body }));
     });
     expect([refused, Object.keys(output.state.files)]).toEqual([1, ["solution.mjs"]]);
+  });
+
+  it.each(Object.entries(CAPS))("is truncated by the %s of a gateway", async (code, { status, limit }) => {
+    const refuse = async () => Response.json({ error: { code } }, { status });
+    expect((await play(refuse)).ending).toEqual({ kind: "truncated", limit });
   });
 
   it("keeps what is written when turns run out, and when it is told to stop", async () => {
