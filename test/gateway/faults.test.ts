@@ -22,7 +22,9 @@ const good = json(chatReply({ content: "ok" }));
 describe("upstream faults", () => {
   it.each([
     ["429", json({ error: { message: "slow down" } }, 429, { "retry-after": "0" })],
+    ["408", json("{}", 408)],
     ["500", json("oops", 500)],
+    ["501", json("{}", 501)],
     ["529", json("{}", 529)],
     ["a hang-up", hangUp],
   ])("%s is tried again, unseen by the client, and one call is recorded", async (_what, act) => {
@@ -43,10 +45,10 @@ describe("upstream faults", () => {
     expect((await test.closed(id)).ending).toMatchObject({ kind: "failed", owner: "provider" });
   });
 
-  it("400 is passed on at once and is nobody's failure", async () => {
+  it.each([400, 409])("%i is passed on at once and is nobody's failure", async (status) => {
     const test = await TestGateway.open();
-    test.upstream.play(json({ error: { message: "bad" } }, 400));
-    expect((await test.post(CHAT, ASK)).status).toBe(400);
+    test.upstream.play(json({ error: { message: "bad" } }, status));
+    expect((await test.post(CHAT, ASK)).status).toBe(status);
     expect(test.upstream.asked).toHaveLength(1);
   });
 

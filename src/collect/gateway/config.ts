@@ -42,7 +42,7 @@ const upstream = z.strictObject({
     .min(0)
     .max(10)
     .default(2)
-    .describe("Further attempts after 429, 5xx or a failed connection, before the first byte."),
+    .describe("Further attempts after 408, 429, 5xx or a failed connection, before the first byte."),
   retryBaseMs: positive
     .default(250)
     .describe("Milliseconds before the first retry; each further pause is twice as long."),

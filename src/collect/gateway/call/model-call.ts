@@ -4,6 +4,7 @@
  *  for its rollout is found out later, from the journal. */
 import { type RollbookError, reasonOf } from "../../../base/index.ts";
 import type { PromptVectors } from "../../../policy/index.ts";
+import { isProviderFault } from "../../gateway-replies.ts";
 import type { RequestFacts, TokenUsage } from "../dialects/index.ts";
 import { type CallOutcome, SOON_MS, type Waiter } from "../journal/index.ts";
 import { digestBody } from "../sealing/index.ts";
@@ -352,10 +353,6 @@ export class ModelCall implements Receiver, Waiter {
   #elapsedMs(): number {
     return Math.max(0, this.#deps.steadyMs() - this.#startMs);
   }
-}
-
-function isProviderFault(status: number): boolean {
-  return status >= 500 || status === 429 || status === 408;
 }
 
 function refusalOf(error: RollbookError): HttpRefusal {

@@ -1,8 +1,9 @@
 /** One upstream: its connections, its key, its patience. In: a request. Out: the reply, piece by piece, to a receiver.
- *  Retries with jitter after 429, 5xx and failed connections, as long as nothing has reached the receiver.
+ *  Retries with jitter after 408, 429, 5xx and failed connections, as long as nothing has reached the receiver.
  *  Does not look into bodies. */
 import { type Dispatcher, Pool } from "undici";
 import { type Clock, type Rng, RollbookError, reasonOf } from "../../../base/index.ts";
+import { isProviderFault } from "../../gateway-replies.ts";
 import type { UpstreamConfig } from "../config.ts";
 import { Breaker } from "./breaker.ts";
 import { findLocal, LocalDispatcher, type LocalUpstream, localName } from "./local-upstream.ts";
@@ -35,8 +36,6 @@ interface UpstreamRequest {
 
 /** What an upstream needs of a pool: undici's, or the one that calls a function in this process. */
 type Connections = Pick<Pool, "dispatch"> & { destroy(): Promise<void> };
-
-const RETRIED: ReadonlySet<number> = new Set([408, 409, 429, 500, 502, 503, 504, 529]);
 
 export class Upstream {
   readonly name: string;
@@ -174,8 +173,7 @@ class Attempt implements Exchange, Dispatcher.DispatchHandler {
 
   onResponseStart(_controller: unknown, status: number, headers: ReplyHeaders): void {
     if (status < 200 || this.#aborted) return;
-    const isFault = RETRIED.has(status);
-    const isAgain = isFault && this.#tries < this.#deps.retries;
+    const isAgain = isProviderFault(status) && this.#tries < this.#deps.retries;
     if (status < 500) this.#deps.breaker.succeeded();
     else if (isAgain) this.#deps.breaker.undecided();
     else

@@ -3,6 +3,7 @@
  *  scale enter the scorer's digest, as the text of a function does. The grade of a model is a sample: scoring again asks again. */
 import { isObject, type Json, RollbookError, reasonOf } from "../../../base/index.ts";
 import type { Ending } from "../../../contract/index.ts";
+import { isProviderFault } from "../../gateway-replies.ts";
 import { failedBy } from "./failure.ts";
 import type { RewardInput, RewardTerm } from "./reward.ts";
 
@@ -131,6 +132,5 @@ async function ask(
   if (response.ok) return JSON.parse(text);
   const why = `${name}: the gateway answered ${response.status}: ${text.slice(0, 500)}`;
   // A budget, an unknown model or a wrong token stays as it is when the rollout runs again.
-  const passes = response.status === 408 || response.status === 429 || response.status >= 500;
-  throw failedBy(passes ? "provider" : "task", why);
+  throw failedBy(isProviderFault(response.status) ? "provider" : "task", why);
 }
