@@ -2,7 +2,7 @@
  *  In: artifacts, what was accepted before, access to calls and proofs, a way to execute again. Out: sealed verdicts.
  *  The same bundle in any order gives the same verdicts. Which artifacts get the expensive checks follows from their
  *  digests and a nonce, so no one can influence the draw. A check that should have been made and was not is "replay-required", never
- *  an acceptance. Freshness gives its verdict apart (admission.ts); batches obey the harshest. */
+ *  an acceptance. Freshness gives its verdict apart (freshness-verdict.ts); batches obey the harshest. */
 import { type Digest, digestJson, type Id, RollbookError } from "../../base/index.ts";
 import {
   type Call,
