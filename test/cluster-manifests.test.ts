@@ -8,7 +8,7 @@ import { python } from "../scripts/python.mjs";
 import * as validators from "../scripts/setup/python-manifests.mjs";
 import { buildProgram } from "../src/cli/program.ts";
 import { parseGatewayConfig } from "../src/collect/gateway/index.ts";
-import { parseNatsUrl } from "../src/collect/queue/index.ts";
+import { parseNatsUrl } from "../src/collect/queue/nats/index.ts";
 import { parseLoopConfig } from "../src/loop/index.ts";
 import { parseOnly } from "./support/command-tree.ts";
 import { composeFaults, kubernetesFaults, rollbookWords } from "./support/manifest-rules.ts";

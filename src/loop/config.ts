@@ -4,6 +4,7 @@ import { isAbsolute, join } from "node:path";
 import * as z from "zod";
 import { asSentence, type Digest, digestJson, parseId, RollbookError } from "../base/index.ts";
 import { ENGINES } from "../book/sim/index.ts";
+import { queueDriver } from "../collect/queue/index.ts";
 import { BEHAVIOURS, DIFFICULTIES } from "../collect/sim/index.ts";
 import { configProblem, splitUnit } from "../contract/index.ts";
 import { readYaml } from "../policy/index.ts";
@@ -86,7 +87,7 @@ export const configSchema = z.strictObject({
     .default(DEFAULT_WORKERS)
     .describe("Rollouts at a time in this process. 0 with `queue`: only workers elsewhere run them."),
   queue: z
-    .optional(z.string().regex(/^(nats|tls):\/\//, "is not a nats:// or tls:// URL"))
+    .optional(z.string().refine((place) => queueDriver(place).isRemote, "is not a nats:// or tls:// URL"))
     .describe(
       "A queue on NATS that `rollbook worker` joins from other machines, for `kind: agent` (default: a file in the book).",
     ),

@@ -2,7 +2,7 @@
  *  A function is known by its own text: an agent that imports others, or closes over values, is better named by path. */
 import { dirname } from "node:path";
 import { digestJson } from "../../base/index.ts";
-import { isNatsUrl } from "../../collect/queue/index.ts";
+import { queueDriver } from "../../collect/queue/index.ts";
 import {
   type Agent,
   type Confinement,
@@ -30,6 +30,6 @@ export function hiddenFrom(
   ...oracles: string[]
 ): string[] {
   const root = typeof book === "string" ? book : book.root;
-  const files = queue === undefined || isNatsUrl(queue) ? [] : [queue];
+  const files = queue === undefined || queueDriver(queue).isRemote ? [] : [queue];
   return [root, ...files, dirname(ownKeyring().keyPath), ...oracles];
 }

@@ -1,18 +1,9 @@
 /** The queue of a launch: one file in the book, unless another file or a queue on NATS is named. */
-import { existsSync } from "node:fs";
 import { hostname } from "node:os";
-import { dirname, join } from "node:path";
-import { type Clock, given, type Id, parseId, type Rng, RollbookError, rngFrom } from "../../base/index.ts";
-import {
-  HEARTBEAT_MS,
-  isNatsUrl,
-  openNatsQueue,
-  openSqliteQueue,
-  parseNatsUrl,
-  type WorkQueue,
-} from "../../collect/queue/index.ts";
+import { join } from "node:path";
+import { type Clock, given, type Id, parseId, type Rng, rngFrom } from "../../base/index.ts";
+import { CLAIM_TTL_MS, HEARTBEAT_MS, queueDriver, type WorkQueue } from "../../collect/queue/index.ts";
 import type { Confinement, GatewayPlace, WorkerOptions } from "../../collect/rollout/index.ts";
-import { makeDirectory } from "../../store/index.ts";
 import type { AgentChoice } from "./agent.ts";
 import type { PlaceRequest } from "./place.ts";
 
@@ -40,7 +31,6 @@ export interface WorkRequest
 }
 
 const CONCURRENCY = 16;
-const CLAIM_TTL_MS = 20_000;
 
 type QueueRequest = Pick<WorkRequest, "queue" | "claimTtlMs" | "log">;
 
@@ -49,17 +39,8 @@ export function checkQueue(
   { queue }: Pick<WorkRequest, "queue">,
   { root, create }: { root: string; create: boolean },
 ): void {
-  if (queue !== undefined && isNatsUrl(queue)) {
-    parseNatsUrl(queue);
-    return;
-  }
-  const path = queueFile(root, queue);
-  if (create || existsSync(path)) return;
-  throw new RollbookError(
-    "no-queue",
-    { path },
-    `${path} does not exist. \`rollbook launch\` makes one; name it with --queue.`,
-  );
+  const place = queuePlace(root, queue);
+  queueDriver(place).check(place, { create });
 }
 
 /** Opens the queue of a launch; `create` false: joins one that a launch has made. */
@@ -67,14 +48,11 @@ export async function openQueue(
   { queue, claimTtlMs, log }: QueueRequest,
   { root, clock, create }: { root: string; clock: Clock; create: boolean },
 ): Promise<WorkQueue> {
-  const ttlMs = claimTtlMs ?? CLAIM_TTL_MS;
-  if (queue !== undefined && isNatsUrl(queue)) return openNatsQueue(queue, { clock, ttlMs, create, log });
-  const path = queueFile(root, queue);
-  makeDirectory(dirname(path));
-  return openSqliteQueue(path, { clock, ttlMs });
+  const place = queuePlace(root, queue);
+  return queueDriver(place).open(place, { clock, ttlMs: claimTtlMs ?? CLAIM_TTL_MS, create, log });
 }
 
-function queueFile(root: string, queue: string | undefined): string {
+function queuePlace(root: string, queue: string | undefined): string {
   return queue ?? join(root, "queue.db");
 }
 

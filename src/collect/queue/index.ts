@@ -1,4 +1,3 @@
-export { isNatsUrl, NATS_VARIABLES, parseNatsUrl } from "./nats/index.ts";
 export { type NatsQueueSettings, openNatsQueue } from "./open-nats-queue.ts";
 export {
   CLAIM_TTL_MS,
@@ -14,4 +13,5 @@ export {
   type SettledItem,
   type WorkQueue,
 } from "./queue.ts";
+export { QUEUE_VARIABLES, queueDriver } from "./queue-drivers.ts";
 export { openSqliteQueue, type QueueOptions } from "./sqlite-queue.ts";

@@ -5,7 +5,7 @@ import { spawnSync } from "node:child_process";
 import { existsSync, lstatSync, readdirSync, readlinkSync, realpathSync, statSync } from "node:fs";
 import { dirname, join, relative, resolve, sep } from "node:path";
 import { RollbookError } from "../../../../base/index.ts";
-import { NATS_VARIABLES } from "../../../queue/index.ts";
+import { QUEUE_VARIABLES } from "../../../queue/index.ts";
 import { closeAbove, SHELL } from "../../../sandbox/index.ts";
 import { CHANNEL_FD } from "./wire.ts";
 
@@ -73,7 +73,7 @@ export function confined(
 
 /** The environment of the launcher without what is its own: an agent has no way into the queue. */
 export function environmentFor({ hiddenEnv = [] }: Confinement): NodeJS.ProcessEnv {
-  const hidden = new Set<string>([...hiddenEnv, ...Object.values(NATS_VARIABLES)]);
+  const hidden = new Set<string>([...hiddenEnv, ...QUEUE_VARIABLES]);
   return Object.fromEntries(
     Object.entries(process.env).filter(([name]) => !name.startsWith("ROLLBOOK_") && !hidden.has(name)),
   );

@@ -1,0 +1,60 @@
+/** The drivers of the queue. In: the place of a queue, as a user names it. Out: the driver of that place. A new driver is
+ *  one more entry; nothing else asks which driver a place has. Heavy drivers load their client when a queue is opened. */
+import { existsSync } from "node:fs";
+import { dirname } from "node:path";
+import { type Clock, RollbookError } from "../../base/index.ts";
+import { makeDirectory } from "../../store/index.ts";
+import { isNatsUrl, NATS_VARIABLES, parseNatsUrl } from "./nats/index.ts";
+import { openNatsQueue } from "./open-nats-queue.ts";
+import type { WorkQueue } from "./queue.ts";
+import { openSqliteQueue } from "./sqlite-queue.ts";
+
+interface QueueDriver {
+  matches(place: string): boolean;
+  /** Whether workers on other machines reach the queue. If not, the place is a file that no agent may see. */
+  readonly isRemote: boolean;
+  /** Variables with its credentials: no agent gets them. */
+  readonly hiddenEnv: readonly string[];
+  /** Refuses what cannot be a queue before anything is opened or made for it. A server is asked only by `open`. */
+  check(place: string, options: { create: boolean }): void;
+  /** `create` false: joins a queue that a launch has made. */
+  open(
+    place: string,
+    options: { clock: Clock; ttlMs: number; create: boolean; log?: ((line: string) => void) | undefined },
+  ): Promise<WorkQueue>;
+}
+
+const NATS: QueueDriver = {
+  matches: isNatsUrl,
+  isRemote: true,
+  hiddenEnv: Object.values(NATS_VARIABLES),
+  check: (place) => void parseNatsUrl(place),
+  open: openNatsQueue,
+};
+
+/** Takes every place that no other driver knows. */
+const SQLITE: QueueDriver = {
+  matches: () => true,
+  isRemote: false,
+  hiddenEnv: [],
+  check(path, { create }) {
+    if (create || existsSync(path)) return;
+    throw new RollbookError(
+      "no-queue",
+      { path },
+      `${path} does not exist. \`rollbook launch\` makes one; name it with --queue.`,
+    );
+  },
+  async open(path, { clock, ttlMs }) {
+    makeDirectory(dirname(path));
+    return openSqliteQueue(path, { clock, ttlMs });
+  },
+};
+
+const DRIVERS: readonly QueueDriver[] = [NATS, SQLITE];
+
+export const QUEUE_VARIABLES: readonly string[] = DRIVERS.flatMap(({ hiddenEnv }) => hiddenEnv);
+
+export function queueDriver(place: string): QueueDriver {
+  return DRIVERS.find((driver) => driver.matches(place)) ?? SQLITE;
+}
