@@ -6,7 +6,6 @@ import { parseId } from "../src/base/ids.ts";
 import { rngFrom } from "../src/base/rng.ts";
 import {
   Assignment,
-  advanceRevision,
   BatchShard,
   checkAttestation,
   checkBinding,
@@ -26,6 +25,7 @@ import {
   sealRollout,
   signerFromPem,
   signersOf,
+  succeeding,
   Verdict,
 } from "../src/contract/index.ts";
 import { parsePsionicArtifact } from "../src/contract/psionic/index.ts";
@@ -185,11 +185,10 @@ describe("6: verdicts gate batches, quarantine has a release, the target advance
 
   test("a trained revision follows its parent and names the batch it was trained on", () => {
     const parent = makeRevision("policy-r1", { number: 1n }).record;
-    const next = advanceRevision(parent, {
-      id: parseId("policy-r2"),
-      digest: d("weights"),
+    const next = seal(PolicyRevision, {
+      ...{ family: parent.family, id: parseId("policy-r2"), digest: d("weights"), producedAtMs: 2000 },
+      ...succeeding(parent),
       training: { batches: [d("batch")], seed: 1n },
-      producedAtMs: 2000,
     });
     expect(next.record).toMatchObject({ number: 2n, parent: { id: "policy-r1", digest: parent.digest } });
     expect(PolicyRevision.references(next.record).map((each) => each.digest)).toContain(d("batch"));

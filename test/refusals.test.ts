@@ -12,17 +12,15 @@ import {
   PolicyRevision,
   parseRolloutDraft,
   REFUSALS,
-  type RecordOf,
   type RefusalCode,
   RolloutContent,
-  requireLogprobKind,
   sampleSeed,
   seal,
   sealLineage,
   sealManifest,
   sealRollout,
-  TrainerBatch,
 } from "../src/contract/index.ts";
+import { TokenRules } from "../src/convert/handover/index.ts";
 import { assembleBatch } from "../src/keep/batch/index.ts";
 import { d, exampleSigner, exampleWire } from "./support/examples.ts";
 import { rejectionOf } from "./support/refusal-of.ts";
@@ -155,16 +153,9 @@ const CASES: Record<RefusalCode, { act: () => unknown; fields: object }> = {
     fields: { field: "task", expected: "task-berlin", actual: "task-paris" },
   },
   "wrong-logprob-kind": {
-    act: () => {
-      const batch: RecordOf<typeof TrainerBatch> = openRecord(
-        TrainerBatch,
-        wireOf(TrainerBatch.kind, {
-          selection: { family: FAMILY, level: "token", logprobKind: "model" },
-        }),
-      );
-      return requireLogprobKind(batch, "sampling");
-    },
-    fields: { needed: "sampling", actual: "model" },
+    act: () =>
+      new TokenRules().require({ record: { rolloutId: "r" }, tokens: { logprobKind: "model" } } as never),
+    fields: { row: "r", needed: "sampling", actual: "model" },
   },
   "missing-blob": {
     act: () => inlineRollout(async () => undefined, { content: d("content"), envelope: d("envelope") }),

@@ -16,7 +16,6 @@ export {
   ReplayManifest,
   type ReplaySegment,
   type ReplayWriter,
-  requireLogprobKind,
   type Selection,
   sealLineage,
   sealManifest,
@@ -65,7 +64,6 @@ export {
   type WindowState,
 } from "./loop/index.ts";
 export {
-  advanceRevision,
   BanditIncrement,
   FloorPromise,
   GateVerdict,
@@ -80,6 +78,7 @@ export {
   splitPart,
   splitUnit,
   standsBefore,
+  succeeding,
   WEIGHTS_KIND,
 } from "./policy/index.ts";
 export { RECORD_TYPES, recordType } from "./records.ts";

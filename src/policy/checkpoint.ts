@@ -13,7 +13,14 @@ import {
   parseJson,
   RollbookError,
 } from "../base/index.ts";
-import { FloorPromise, openRecord, PolicyRevision, type Sealed, seal } from "../contract/index.ts";
+import {
+  FloorPromise,
+  openRecord,
+  PolicyRevision,
+  type Sealed,
+  seal,
+  succeeding,
+} from "../contract/index.ts";
 import { makeDirectory, syncDirectory, writeAtomically } from "../store/index.ts";
 import { type AnyFeatureSpec, digestFeatureSpec, parseAnySpec } from "./feature-spec.ts";
 import { decodeSafetensors, encodeSafetensors, type Tensors } from "./safetensors.ts";
@@ -90,13 +97,11 @@ export function sealCheckpoint(model: PolicyModel, facts: RevisionFacts): Checkp
   const digest = digestBytes(CHECKPOINT_KIND, bytes);
   const family = parseId(facts.family, "family");
   const { parent, seed, steps, producedAtMs } = facts;
-  const number = parent === undefined ? 1n : parent.number === undefined ? undefined : parent.number + 1n;
   const revision = seal(PolicyRevision, {
     family,
     id: parseId(facts.id, "revision id"),
-    ...(number === undefined ? {} : { number }),
     digest,
-    ...(parent === undefined ? {} : { parent: { id: parent.id, digest: parent.digest } }),
+    ...succeeding(parent),
     checkpoint: {
       family,
       streamId: parseId(model.kind),

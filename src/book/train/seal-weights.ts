@@ -2,7 +2,14 @@
  *  In: an open book, the bytes of a weights file, what they were trained from. Out: the sealed revision; weights and record
  *  enter the book together. The same weights under the same name are sealed once. Does not read the weights. */
 import { type Digest, digestBytes, parseId, RollbookError, short } from "../../base/index.ts";
-import { PolicyRevision, type Sealed, seal, TrainerBatch, WEIGHTS_KIND } from "../../contract/index.ts";
+import {
+  PolicyRevision,
+  type Sealed,
+  seal,
+  succeeding,
+  TrainerBatch,
+  WEIGHTS_KIND,
+} from "../../contract/index.ts";
 import { readSealed } from "../../keep/admit/index.ts";
 import type { TrainingDataset } from "../../policy/index.ts";
 import { makeSealer, readRecord } from "../../store/index.ts";
@@ -33,12 +40,9 @@ export async function sealWeights(
   await requireFit(book, { family, parent, batches });
   const known = await knownRevision(book, { family, id, digest });
   if (known !== undefined) return known;
-  const number =
-    parent === undefined ? 1n : parent.record.number === undefined ? undefined : parent.record.number + 1n;
   const revision = seal(PolicyRevision, {
     ...{ family, id, digest, producedAtMs: book.clock.nowMs() },
-    ...(number === undefined ? {} : { number }),
-    ...(parent === undefined ? {} : { parent: { id: parent.record.id, digest: parent.record.digest } }),
+    ...succeeding(parent?.record),
     checkpoint: {
       ...{ family, streamId: id, manifestDigest: config ?? digest, objectDigest: digest },
       startedAtMs: book.clock.nowMs(),

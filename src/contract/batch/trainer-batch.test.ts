@@ -2,7 +2,7 @@ import { describe, expect, test } from "vitest";
 import { d, exampleWire } from "../../../test/support/examples.ts";
 import { refusalOf } from "../../../test/support/refusal-of.ts";
 import { decodeWire, type RecordType, seal } from "../codec/record.ts";
-import { BatchProofs, BatchShard, requireLogprobKind, TrainerBatch } from "./trainer-batch.ts";
+import { BatchProofs, BatchShard, TrainerBatch } from "./trainer-batch.ts";
 
 const refused = (type: RecordType, over: object) =>
   refusalOf(() => decodeWire(type, { ...exampleWire(type.kind), ...over }, "record"));
@@ -13,15 +13,6 @@ describe("trainer batches", () => {
     expect(refused(TrainerBatch, { shards }).fields.field).toBe("rows");
     const [source] = exampleWire(TrainerBatch.kind).bySource as { samples: number }[];
     expect(refused(TrainerBatch, { bySource: [{ ...source, samples: 1 }] }).fields.field).toBe("bySource");
-  });
-
-  test("importance ratios refuse any but the needed kind of logprobs", () => {
-    const batch = decodeWire(TrainerBatch, exampleWire(TrainerBatch.kind), "batch");
-    requireLogprobKind(batch, "sampling");
-    expect(refusalOf(() => requireLogprobKind(batch, "model")).fields).toEqual({
-      needed: "model",
-      actual: "sampling",
-    });
   });
 
   test("proofs are sorted by digest and unique", () => {

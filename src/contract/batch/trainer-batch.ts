@@ -17,7 +17,7 @@ import {
   u64,
 } from "../codec/index.ts";
 import { revisionKey, splitPart, splitRule } from "../policy/index.ts";
-import { type LogprobKind, logprobKind, proof } from "../rollout/index.ts";
+import { logprobKind, proof } from "../rollout/index.ts";
 import { driftBudgets } from "./ledger.ts";
 
 const advantageMethod = z.enum(["mean-std", "leave-one-out", "claimed", "none"]);
@@ -246,15 +246,4 @@ export function batchContent(batch: TrainerBatch): Digest {
     ...{ target, selection, options, totals, bySource, groups, tokens, shards },
     seed: String(seed),
   });
-}
-
-/** Importance ratios divide by what was sampled from; a raw model probability in its place is silently wrong. */
-export function requireLogprobKind(batch: TrainerBatch, needed: LogprobKind): void {
-  const actual = batch.selection.logprobKind;
-  if (actual === needed) return;
-  throw refuse(
-    "wrong-logprob-kind",
-    { needed, actual },
-    `importance ratios need ${needed} logprobs, the batch has ${actual ?? "none"}. Record them at collection, or train without ratios.`,
-  );
 }

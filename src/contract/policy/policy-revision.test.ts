@@ -3,7 +3,8 @@ import { d } from "../../../test/support/examples.ts";
 import { refusalOf } from "../../../test/support/refusal-of.ts";
 import { makeRevision } from "../../../test/support/shelf.ts";
 import { parseId } from "../../base/ids.ts";
-import { advanceRevision, revisionDrift } from "./policy-revision.ts";
+import { seal } from "../codec/record.ts";
+import { PolicyRevision, revisionDrift, succeeding } from "./policy-revision.ts";
 
 const at = (number?: bigint, family = "train.decoder") =>
   makeRevision("policy-r1", { family: parseId(family), ...(number === undefined ? {} : { number }) }).record;
@@ -20,18 +21,18 @@ describe("policy revisions", () => {
 
   test("the next revision is numbered one up and bound to its parent's digest", () => {
     const parent = at(4n);
-    const next = advanceRevision(parent, {
-      id: parseId("policy-r2"),
-      digest: d("weights"),
-      producedAtMs: 2000,
-    });
-    expect(next.record).toMatchObject({ number: 5n, parent: { id: parent.id, digest: parent.digest } });
+    expect(succeeding(parent)).toEqual({ number: 5n, parent: { id: parent.id, digest: parent.digest } });
+    expect(succeeding(at())).toEqual({ parent: { id: parent.id, digest: at().digest } });
+    expect(succeeding(undefined)).toEqual({ number: 1n });
   });
 
   test("a revision cannot be its own parent, nor be numbered past 2^64−1", () => {
-    const next = { id: parseId("policy-r1"), digest: d("weights"), producedAtMs: 2000 };
-    expect(refusalOf(() => advanceRevision(at(1n), next)).code).toBe("revision-conflict");
-    const last = { ...next, id: parseId("policy-r2") };
-    expect(refusalOf(() => advanceRevision(at(2n ** 64n - 1n), last)).fields.field).toBe("$.number");
+    const next = (id: string, number: bigint) => {
+      const { family } = at(number);
+      const facts = { family, id: parseId(id), digest: d("weights"), producedAtMs: 2000 };
+      return refusalOf(() => seal(PolicyRevision, { ...facts, ...succeeding(at(number)) }));
+    };
+    expect(next("policy-r1", 1n).code).toBe("revision-conflict");
+    expect(next("policy-r2", 2n ** 64n - 1n).fields.field).toBe("$.number");
   });
 });

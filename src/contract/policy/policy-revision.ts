@@ -126,16 +126,11 @@ export function revisionDrift(target: Numbered, source: Numbered): bigint | unde
   return target.number >= source.number ? target.number - source.number : undefined;
 }
 
-/** The next revision after `parent`: numbered one up, bound to its parent's digest and to what trained it. */
-export function advanceRevision(
-  parent: PolicyRevision,
-  next: Pick<PolicyRevision, "id" | "digest" | "checkpoint" | "training" | "producedAtMs">,
-): Sealed<PolicyRevision> {
-  const number = parent.number === undefined ? undefined : parent.number + 1n;
-  return seal(PolicyRevision, {
-    ...next,
-    family: parent.family,
-    ...(number === undefined ? {} : { number }),
-    parent: { id: parent.id, digest: parent.digest },
-  });
+/** How a revision follows `parent`: numbered one up, and bound to its digest. The first has number 1. */
+export function succeeding(
+  parent: Pick<PolicyRevision, "id" | "digest" | "number"> | undefined,
+): Pick<PolicyRevision, "number" | "parent"> {
+  if (parent === undefined) return { number: 1n };
+  const { id, digest, number } = parent;
+  return { ...(number === undefined ? {} : { number: number + 1n }), parent: { id, digest } };
 }

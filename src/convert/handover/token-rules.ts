@@ -1,6 +1,7 @@
 /** What every token format demands: sampling log-probabilities, one tokenizer, a response. In: rows in order. Pure but for
  *  the tokenizer it remembers. */
 import { RollbookError } from "../../base/index.ts";
+import { refuse } from "../../contract/index.ts";
 import type { HandedRollout, HandedTokens } from "./handed-rollout.ts";
 
 interface SplitTokens {
@@ -28,7 +29,7 @@ export class TokenRules {
         `rollout ${row} has no token stream, so there are no log-probabilities to hand over. Record token ids at collection (a vLLM or SGLang upstream), or choose a format of conversations such as trl-sft.`,
       );
     if (tokens.logprobKind !== "sampling")
-      throw new RollbookError(
+      throw refuse(
         "wrong-logprob-kind",
         { row, needed: "sampling", actual: tokens.logprobKind },
         `rollout ${row} has ${tokens.logprobKind} log-probabilities; importance ratios need those of the distribution that was sampled. Cut the batch with --logprob-kind sampling.`,
