@@ -16,6 +16,7 @@ import {
   requireSpec,
   type StaticTable,
 } from "../policy/index.ts";
+import { readText } from "../store/index.ts";
 import { declaredCandidates, declareWith } from "./candidates.ts";
 import { constraintsOf, DEFAULT_EXPLORATION, type RouterConfig } from "./config.ts";
 import {
@@ -339,25 +340,12 @@ function readTable(table: RouterConfig["table"], ids: readonly string[]): Static
       "router.table",
       known,
     );
-  return parseStaticTable(readText(table), table, known);
+  return parseStaticTable(readText(table, "a static table"), table, known);
 }
 
 function specOf({ features }: RouterConfig): { spec?: FeatureSpec } {
   if (features === undefined) return {};
-  return { spec: parseFeatureSpec(parseJson(readText(features), features), features) };
-}
-
-function readText(path: string): string {
-  try {
-    return readFileSync(path, "utf8");
-  } catch (cause) {
-    throw new RollbookError(
-      "no-file",
-      { path },
-      `${path} cannot be read. Correct its name in the configuration.`,
-      { cause },
-    );
-  }
+  return { spec: parseFeatureSpec(parseJson(readText(features, "a feature spec"), features), features) };
 }
 
 function stampOf(path: string): string {

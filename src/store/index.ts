@@ -27,6 +27,7 @@ export {
   linkOrCopy,
   makeDirectory,
   openSqlite,
+  readText,
   type Sqlite,
   type Statement,
   syncDirectory,

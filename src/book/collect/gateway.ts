@@ -1,11 +1,11 @@
 /** Opens a gateway on a book. In: a book, a configuration. Out: a listening gateway; closing it closes the book if it was
  *  opened here. */
 import { randomUUID } from "node:crypto";
-import { readFileSync } from "node:fs";
-import { fileReason, type Rng, RollbookError, rngFrom } from "../../base/index.ts";
+import { type Rng, rngFrom } from "../../base/index.ts";
 import type { Gateway, GatewayConfig, GatewayOptions } from "../../collect/gateway/index.ts";
 import { type GatewayTelemetry, openTelemetry } from "../../collect/telemetry/index.ts";
 import { routerMetrics } from "../../serve/index.ts";
+import { readText } from "../../store/index.ts";
 import {
   type BookRouter,
   embedderOf,
@@ -113,28 +113,22 @@ function bothHear(
 
 type GatewayModule = typeof import("../../collect/gateway/index.ts");
 
+const NO_CONFIG = {
+  code: "no-config",
+  remedy: "Name a configuration with --config; `rollbook init --example DIR` writes one",
+};
+
 function configOf(
   { config: given, host, port, record, worker }: GatewayRequest,
   { checkGatewayConfig, parseGatewayConfig }: GatewayModule,
 ): GatewayConfig {
   const config =
-    typeof given === "string" ? parseGatewayConfig(readConfig(given), given) : checkGatewayConfig(given);
+    typeof given === "string"
+      ? parseGatewayConfig(readText(given, "the configuration of a gateway", NO_CONFIG), given)
+      : checkGatewayConfig(given);
   const { listen } = config;
   const at = { ...listen, host: host ?? listen.host, port: port ?? listen.port };
   return { ...config, listen: at, record: record ?? config.record, worker: worker ?? config.worker };
-}
-
-function readConfig(path: string): string {
-  try {
-    return readFileSync(path, "utf8");
-  } catch (cause) {
-    throw new RollbookError(
-      "no-config",
-      { path },
-      `${path} cannot be read: ${fileReason(cause)}. Name a configuration with --config; \`rollbook init --example DIR\` writes one.`,
-      { cause },
-    );
-  }
 }
 
 function freshRng(): Rng {

@@ -31,7 +31,6 @@ export {
   useBook,
 } from "./open-book.ts";
 export { readBlob, readOf } from "./read-blob.ts";
-export { readText } from "./read-text.ts";
 export { rebuildCatalog } from "./rebuild-catalog.ts";
 export {
   artifactsOf,

@@ -9,7 +9,7 @@ import {
   type SimWorld,
 } from "../../collect/sim/index.ts";
 import { parseStaticTable, type StaticTable } from "../../policy/index.ts";
-import { readText } from "../open/index.ts";
+import { readText } from "../../store/index.ts";
 
 /** `tasks`: the folder that `rollbook sim generate` wrote; `models`: a YAML file (default: the built-in ones). */
 export function readWorld({ tasks, models }: { tasks: string; models?: string | undefined }): SimWorld {

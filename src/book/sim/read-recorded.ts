@@ -10,7 +10,7 @@ import {
   type RecordedSet,
 } from "../../collect/sim/index.ts";
 import { readJsonLines, readTable } from "../../convert/index.ts";
-import { readText } from "../open/index.ts";
+import { readText } from "../../store/index.ts";
 
 export async function readRecorded(path: string): Promise<RecordedSet> {
   const described = parseRecording(readText(path, "a description of recorded answers"), path);

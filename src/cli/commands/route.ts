@@ -2,15 +2,15 @@
 import { type Command, InvalidArgumentError } from "commander";
 import { isObject, parseJson, RollbookError } from "../../base/index.ts";
 import { wrongUsage } from "../../book/decisions/index.ts";
-import { isBook, keyringOf, readText, trustedKeys } from "../../book/open/index.ts";
+import { isBook, keyringOf, trustedKeys } from "../../book/open/index.ts";
 import { askRouter, explainCall, readRouterFile } from "../../book/serve/index.ts";
 import type { PublicKey } from "../../contract/index.ts";
 import { checkRouterConfig } from "../../serve/index.ts";
+import { readText } from "../../store/index.ts";
 import { jsonLine } from "../../view/format.ts";
 import { renderAsked, renderExplained } from "../../view/route-view.ts";
 import { addCommand, addGroup } from "../command.ts";
 import type { Io } from "../io.ts";
-import { readConfig } from "../options/read-config.ts";
 import { type BookFlags, bookRoot, withBook } from "../with-book.ts";
 
 interface AskFlags extends BookFlags {
@@ -152,7 +152,7 @@ async function configOf(io: Io, { config: path, checkpoint, allowUngated }: AskF
   };
   return path === undefined
     ? { config: checkRouterConfig({}, { where: "the environment", env }), candidates: undefined }
-    : readRouterFile(readConfig(path), path, env);
+    : readRouterFile(readText(path, "the configuration of a router", { code: "no-config" }), path, env);
 }
 
 function addField(text: string, fields: AskFlags["field"] = {}): AskFlags["field"] {

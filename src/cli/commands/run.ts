@@ -1,8 +1,7 @@
 /** `rollbook run`: the training loop as one durable process. */
-import { readFileSync } from "node:fs";
 import { dirname } from "node:path";
 import type { Command } from "commander";
-import { fileReason, isRollbookError, RollbookError } from "../../base/index.ts";
+import { isRollbookError, RollbookError } from "../../base/index.ts";
 import {
   type LoopConfig,
   loopStatus,
@@ -12,6 +11,7 @@ import {
   stopRun,
   windowStatus,
 } from "../../loop/index.ts";
+import { readText } from "../../store/index.ts";
 import { jsonLine, plural, thousands } from "../../view/format.ts";
 import { renderLoop, renderLoopProgress, renderTransition } from "../../view/runs/loop-view.ts";
 import { addCommand, addGroup } from "../command.ts";
@@ -180,19 +180,8 @@ async function stop(io: Io, flags: LoopFlags): Promise<void> {
 
 /** The book: --book, else what the file says, else the default. */
 function settingsOf(io: Io, flags: LoopFlags): { config: LoopConfig; book: string } {
-  const config = parseLoopConfig(readConfig(flags.config), flags.config, dirname(flags.config));
+  const remedy = "Name the loop's configuration with --config";
+  const text = readText(flags.config, "the configuration of a loop", { code: "no-config", remedy });
+  const config = parseLoopConfig(text, flags.config, dirname(flags.config));
   return { config, book: flags.book ?? config.book ?? bookRoot(io, flags) };
-}
-
-function readConfig(path: string): string {
-  try {
-    return readFileSync(path, "utf8");
-  } catch (cause) {
-    throw new RollbookError(
-      "no-config",
-      { path },
-      `${path} cannot be read: ${fileReason(cause)}. Name the loop's configuration with --config.`,
-      { cause },
-    );
-  }
 }

@@ -2,10 +2,10 @@
 import { type Command, InvalidArgumentError, Option } from "commander";
 import type { Range } from "../../judge/ope/index.ts";
 import { parseRouterConfig, settingsToJudge } from "../../serve/index.ts";
+import { readText } from "../../store/index.ts";
 import { seedOption } from "../command.ts";
 import type { Io } from "../io.ts";
 import { share } from "./numbers.ts";
-import { readConfig } from "./read-config.ts";
 import type { RowFlags } from "./row-options.ts";
 
 export const JUDGE_DISCOUNT =
@@ -77,7 +77,13 @@ export function judgedRouter({ env }: Io, flags: JudgeFlags) {
   const { router, floor, exploration, table } = flags;
   return router === undefined
     ? { floor, exploration, table }
-    : settingsToJudge(parseRouterConfig(readConfig(router), router, env));
+    : settingsToJudge(
+        parseRouterConfig(
+          readText(router, "the configuration of a router", { code: "no-config" }),
+          router,
+          env,
+        ),
+      );
 }
 
 export function toRange(text: string): Range {

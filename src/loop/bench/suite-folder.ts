@@ -1,7 +1,6 @@
 /** Where things lie in the folder of a suite's run, and how they are read back. Everything that a result rests on is here. */
 import { join } from "node:path";
 import { rngFrom } from "../../base/index.ts";
-import { readText } from "../../book/open/index.ts";
 import {
   DEFAULT_MODELS,
   makeWorld,
@@ -10,6 +9,7 @@ import {
   readTasks,
   type SimWorld,
 } from "../../collect/sim/index.ts";
+import { readText } from "../../store/index.ts";
 import type { Suite } from "./suite.ts";
 
 export const SUITE_FILE = "suite.yaml";

@@ -3,11 +3,11 @@
 import { cpSync, existsSync, writeFileSync } from "node:fs";
 import { dirname, isAbsolute, join, relative, sep } from "node:path";
 import { type Clock, canonicalize, parseId, RollbookError, systemClock } from "../../base/index.ts";
-import { readText, useBook } from "../../book/open/index.ts";
+import { useBook } from "../../book/open/index.ts";
 import type { RunPack, Sealed, Signer } from "../../contract/index.ts";
 import type { Ablation } from "../../judge/bench/index.ts";
 import { sealPackFolder } from "../../keep/pack/index.ts";
-import { makeDirectory } from "../../store/index.ts";
+import { makeDirectory, readText } from "../../store/index.ts";
 import type { Suite } from "../bench/index.ts";
 import { type LoopConfig, parseLoopConfig } from "../config.ts";
 import { readRun } from "../run-loop.ts";

@@ -4,7 +4,7 @@
 import { spawn } from "node:child_process";
 import { dirname, resolve } from "node:path";
 import { RollbookError } from "../../base/index.ts";
-import { readText } from "../../book/open/index.ts";
+import { readText } from "../../store/index.ts";
 import { checkSlimeOptions, parseSlimeYaml } from "./options.ts";
 import { plannedFlags, quoted, type RunFolder, writeRunFolder } from "./run-folder.ts";
 import type { SlimeOptions, SlimeSettings } from "./settings.ts";

@@ -3,9 +3,10 @@
  *  that is opened for the window and closed after it. What models answer is not a function of seeds: two such runs differ. */
 import { type Digest, digestJson, type Json, parseJson, RollbookError } from "../../base/index.ts";
 import { followLaunch, type GatewayRequest, launch, openGateway } from "../../book/collect/index.ts";
-import { type BookOnDisk, readText } from "../../book/open/index.ts";
+import type { BookOnDisk } from "../../book/open/index.ts";
 import { openNamedRouter, sealNamedRouter } from "../../book/serve/index.ts";
 import { type GatewayPlace, loadAgent, type RolloutResult } from "../../collect/rollout/index.ts";
+import { readText } from "../../store/index.ts";
 import type { LoopConfig } from "../config.ts";
 import { FailingStart } from "./failing-start.ts";
 import { choiceFamily } from "./families.ts";

@@ -3,6 +3,7 @@ export * from "./files.ts";
 export * from "./group-commit.ts";
 export * from "./locks.ts";
 export * from "./make-directory.ts";
+export * from "./read-text.ts";
 export * from "./sqlite.ts";
 export * from "./when-free.ts";
 export * from "./write-block.ts";
