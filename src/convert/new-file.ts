@@ -80,7 +80,7 @@ function openTemporary(path: string): { temporary: string; fd: number } {
   }
 }
 
-function requireFree(path: string): void {
+export function requireFree(path: string): void {
   if (existsSync(path))
     throw new RollbookError("exists", { path }, `${path} already exists. Name another file.`);
 }
