@@ -58,7 +58,7 @@ export const PACKAGES: Readonly<Record<string, readonly string[]>> = {
   keep: ["numcodecs"],
   serve: ["zod"],
   convert: ["hyparquet", "hyparquet-writer", "zod"],
-  loop: ["undici", "zod"],
+  loop: ["zod"],
   cli: ["commander"],
 };
 

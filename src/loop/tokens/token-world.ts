@@ -3,13 +3,13 @@
  *  answers for the revision that is asked for or not at all. */
 import { type Digest, digestBytes, digestJson, type Json, RollbookError } from "../../base/index.ts";
 import { followLaunch, hiddenFrom, launch, openGateway } from "../../book/collect/index.ts";
-import type { Progress, RolloutResult } from "../../collect/rollout/index.ts";
+import type { Agent, Progress, RolloutResult } from "../../collect/rollout/index.ts";
 import { loadAgent, startCatalogKeeper } from "../../collect/rollout/index.ts";
 import { WEIGHTS_KIND } from "../../contract/index.ts";
 import type { RunContext } from "../stage-parts.ts";
 import type { TokenWorldConfig } from "../token-config.ts";
 import { type Assigned, assignedOf, readRows } from "../world/index.ts";
-import { chatAgent } from "./chat-agent.ts";
+import { chatAgent, type DeskAgent } from "./chat-agent.ts";
 import { readWeights, tokenizerDigest } from "./checkpoints.ts";
 import { ModelServer, type ServedRevision } from "./model-server.ts";
 import { TorchProcess } from "./torch-process.ts";
@@ -53,7 +53,7 @@ export async function openTokenWorld(config: TokenWorldConfig, run: RunContext):
   const agent =
     config.agent === undefined
       ? chatAgent(sampling)
-      : await loadAgent(config.agent, { hidden: [...hidden, ...hiddenFrom({ book })] });
+      : anywhere(await loadAgent(config.agent, { hidden: [...hidden, ...hiddenFrom({ book })] }));
   const tasks = readRows(config.tasks);
   const heldOut = config.heldOut === undefined ? [] : readRows(config.heldOut.tasks);
   const digests = tasks.map((row) => digestJson("rollbook.loop-row.v1", row));
@@ -86,7 +86,16 @@ export async function openTokenWorld(config: TokenWorldConfig, run: RunContext):
         try {
           const results: RolloutResult[] = [];
           const launched = launch([...rows] as object[], {
-            ...{ book, agent, environment, seed, exp: experiment, samples, log, queue: QUEUE },
+            ...{
+              book,
+              agent: agent.at(gateway.desk),
+              environment,
+              seed,
+              exp: experiment,
+              samples,
+              log,
+              queue: QUEUE,
+            },
             ...{ concurrency: loop.workers, drain: signal, signal: serving.died, modelId: MODEL },
             ...{ gateway: { url: gateway.url, desk: gateway.desk }, identity: () => identity },
           });
@@ -129,6 +138,11 @@ export async function openTokenWorld(config: TokenWorldConfig, run: RunContext):
       await Promise.all([server.close(), trainer?.close(), keeper.close()]);
     },
   };
+}
+
+/** An agent that asks by the URL it is given. */
+function anywhere(agent: Agent): DeskAgent {
+  return { digest: agent.digest, at: () => agent };
 }
 
 function gatewayConfig({

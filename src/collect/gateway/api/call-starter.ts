@@ -1,12 +1,11 @@
 /** Starts model calls. In: a request whose body is whole, and who asks. Out: a call under way, or a refusal that is thrown
  *  before anything is sent or recorded. A routed call first waits for the vectors of its prompt, where the router reads them. */
-import type { ServerResponse } from "node:http";
 import type { Json } from "../../../base/index.ts";
 import { type PromptVectors, promptOfMessages } from "../../../policy/index.ts";
 import { type CallContext, ModelCall, reservationUsd } from "../call/index.ts";
 import type { Dialect, RequestFacts } from "../dialects/index.ts";
 import { type RedactOptions, redactValue } from "../redact/index.ts";
-import { cannotRecord, HttpRefusal, parseBody } from "../wire/index.ts";
+import { cannotRecord, HttpRefusal, parseBody, type ReplySink } from "../wire/index.ts";
 import { type ApiPath, type Caller, upstreamPath } from "./identity.ts";
 import { refuseSecrets } from "./redact-requests.ts";
 
@@ -19,7 +18,7 @@ interface AskedCall {
   readonly caller: Caller;
   readonly body: Buffer;
   readonly rawHeaders: readonly string[];
-  readonly response: ServerResponse;
+  readonly response: ReplySink;
 }
 
 /** Undefined once the call is under way; a promise where it waits, rejected where it does not begin. */

@@ -6,7 +6,7 @@ import type { Book } from "../../../store/index.ts";
 import { passThrough, type Returned } from "../call/index.ts";
 import { textAt } from "../dialects/index.ts";
 import type { Rollouts } from "../rollouts/index.ts";
-import { HttpRefusal, parseBody } from "../wire/index.ts";
+import { HttpRefusal, parseBody, type ReplySink } from "../wire/index.ts";
 import { decideRoute, type RouteDeps } from "./decide-route.ts";
 import { type ApiPath, type Caller, decodePart, upstreamPath } from "./identity.ts";
 import { redactClosing, redactFeedback, redactOpening } from "./redact-requests.ts";
@@ -153,7 +153,7 @@ function modelEntry(id: string) {
 }
 
 export function sendJson(
-  response: ServerResponse,
+  response: ReplySink,
   status: number,
   value: unknown,
   headers: Readonly<Record<string, string>> = {},

@@ -4,7 +4,7 @@ import type { Signer } from "../../../contract/index.ts";
 import type { PromptVectors } from "../../../policy/index.ts";
 import type { Book } from "../../../store/index.ts";
 import type { Admit } from "../../receipt.ts";
-import type { RolloutDesk } from "../../rollout-desk.ts";
+import type { CallDesk } from "../../rollout-desk.ts";
 import type { TellEvent } from "../call/index.ts";
 import type { GatewayConfig } from "../config.ts";
 import type { Redact } from "../redact/index.ts";
@@ -51,8 +51,9 @@ export interface Gateway {
   readonly recovered: readonly string[];
   /** Rollouts of an earlier run of which the journal has lost something. */
   readonly damaged: readonly DamagedRollout[];
-  /** Opens, looks at and closes rollouts like the paths below /v1/rollouts, for programs that hold the gateway. */
-  readonly desk: RolloutDesk;
+  /** Opens, looks at and closes rollouts like the paths below /v1/rollouts, and calls models, for programs that hold the
+   *  gateway. */
+  readonly desk: CallDesk;
   /** Seals rollouts that have been silent for too long; also done by a timer. */
   sealIdle(): Promise<number>;
   /** Stops listening, lets calls in progress end, seals what is closed, and nothing that is still open. Ends within

@@ -1,13 +1,12 @@
 /** Answers of the gateway that are refusals. In: what was thrown while a request was served. Out: an answer in the words of
  *  the client's dialect, a count, and for a refused call a word to those who watch. */
-import type { ServerResponse } from "node:http";
 import { type Clock, given, isRollbookError, reasonOf } from "../../../base/index.ts";
 import type { TellEvent } from "../call/index.ts";
 import { dialectAt, openAiError } from "../dialects/index.ts";
 import type { Metrics } from "../metrics.ts";
 import { type RedactOptions, redactText } from "../redact/index.ts";
 import type { Rollouts } from "../rollouts/index.ts";
-import { cannotRecord, HttpRefusal, isDiskFailure } from "../wire/index.ts";
+import { cannotRecord, HttpRefusal, isDiskFailure, type ReplySink } from "../wire/index.ts";
 import { sendJson } from "./control-api.ts";
 import type { ApiPath } from "./identity.ts";
 
@@ -21,7 +20,7 @@ interface RefuserOptions {
 }
 
 /** `rollout`: whose request it is, where that is known. */
-export type Refuse = (response: ServerResponse, error: unknown, path: ApiPath, rollout?: string) => void;
+export type Refuse = (response: ReplySink, error: unknown, path: ApiPath, rollout?: string) => void;
 
 export function refuser(options: RefuserOptions): Refuse {
   return (response, error, { path }, rollout) => {

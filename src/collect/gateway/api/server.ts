@@ -5,13 +5,14 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { AddressInfo } from "node:net";
 import { reasonOf } from "../../../base/index.ts";
 import { listenOn } from "../../listen.ts";
-import type { RolloutDesk } from "../../rollout-desk.ts";
+import type { CallDesk } from "../../rollout-desk.ts";
 import { estimateAgain } from "../call/index.ts";
 import { dialectAt } from "../dialects/index.ts";
 import { JournalReader } from "../journal/index.ts";
 import type { Recovered } from "../rollouts/index.ts";
-import { HttpRefusal, readBody } from "../wire/index.ts";
+import { HttpRefusal, type ReplySink, readBody } from "../wire/index.ts";
 import { sendJson } from "./control-api.ts";
+import { DirectCalls } from "./direct-calls.ts";
 import type { Gateway, GatewayOptions } from "./gateway-options.ts";
 import { type GatewayFindings, type GatewayParts, makeParts } from "./gateway-parts.ts";
 import { type ApiPath, parsePath } from "./identity.ts";
@@ -25,7 +26,7 @@ const END_MS = 500;
 const KEEP_ALIVE_MS = 75_000;
 
 /** A response, and the bytes that its request holds until it is sent. */
-type GatewayResponse = ServerResponse & { heldBytes?: number };
+type GatewayResponse<Response extends ReplySink = ServerResponse> = Response & { heldBytes?: number };
 
 export class GatewayServer {
   readonly #options: GatewayOptions;
@@ -38,9 +39,10 @@ export class GatewayServer {
   #active = 0;
   /** What the gateway answers itself, and has not answered yet. */
   readonly #posts = new Set<Promise<unknown>>();
+  readonly #direct: DirectCalls;
   #stopping = false;
   readonly #embedding = new AbortController();
-  readonly #onClose: (this: GatewayResponse) => void;
+  readonly #onClose: (this: GatewayResponse<ReplySink>) => void;
   /** Bytes of request bodies that are being read, or whose calls are in progress. */
   #heldBytes = 0;
 
@@ -51,10 +53,20 @@ export class GatewayServer {
     const facts = { active: () => this.#active, embedding: this.#embedding.signal };
     this.#parts = makeParts(options, found, facts);
     const server = this;
-    this.#onClose = function (this: GatewayResponse) {
+    this.#onClose = function (this: GatewayResponse<ReplySink>) {
       server.#active--;
       server.#heldBytes -= this.heldBytes ?? 0;
     };
+    this.#direct = new DirectCalls({
+      ...this.#parts,
+      requestBytes: options.config.limits.requestBytes,
+      begin: (reply, bytes) => {
+        this.#active++;
+        reply.on("close", () => this.#onClose.call(reply));
+        return this.#holdBytes(reply, bytes);
+      },
+      hold: (work) => this.#hold(work),
+    });
     this.#server = createServer(
       { maxHeaderSize: options.config.limits.headerBytes, keepAliveTimeout: KEEP_ALIVE_MS, noDelay: true },
       (request, response) => this.#serve(request, response),
@@ -104,7 +116,7 @@ export class GatewayServer {
     };
   }
 
-  #desk(): RolloutDesk {
+  #desk(): CallDesk {
     const { control, calls } = this.#parts;
     const held = <T>(work: Promise<T>): Promise<T> => {
       this.#hold(work.then(ignore, ignore));
@@ -114,6 +126,7 @@ export class GatewayServer {
       open: (opening) => held(control.open(opening)),
       status: (rollout) => calls.rollouts.status(rollout),
       close: (rollout, closing) => held(control.close(rollout, closing)),
+      call: (call) => this.#direct.call(call),
     };
   }
 
@@ -129,9 +142,12 @@ export class GatewayServer {
     this.#stopping = true;
     clearInterval(this.#idleTimer);
     const late = setTimeout(() => void sealing.abandon(), graceMs - END_MS);
-    const silent = new Promise((done) => this.#server.close(done));
+    const silent = Promise.all([new Promise((done) => this.#server.close(done)), this.#direct.stop()]);
     this.#server.closeIdleConnections();
-    const cut = setTimeout(() => this.#server.closeAllConnections(), callsMs);
+    const cut = setTimeout(() => {
+      this.#server.closeAllConnections();
+      this.#direct.cut();
+    }, callsMs);
     await silent;
     clearTimeout(cut);
     // Connections that were cut tell their calls in the next turn; a call that still has not heard ends with its upstream.
@@ -202,14 +218,16 @@ export class GatewayServer {
           : startCall({ dialect, path, caller, body, rawHeaders: request.rawHeaders, response }),
       );
     };
-    const { requestBytes: limit, inFlightBytes } = this.#options.config.limits;
-    const hold = (bytes: number) => {
-      if (this.#heldBytes + bytes > inFlightBytes) return false;
-      this.#heldBytes += bytes;
-      response.heldBytes = (response.heldBytes ?? 0) + bytes;
-      return true;
-    };
+    const { requestBytes: limit } = this.#options.config.limits;
+    const hold = (bytes: number) => this.#holdBytes(response, bytes);
     readBody(request, { limit, hold, done, failed });
+  }
+
+  #holdBytes(response: GatewayResponse<ReplySink>, bytes: number): boolean {
+    if (this.#heldBytes + bytes > this.#options.config.limits.inFlightBytes) return false;
+    this.#heldBytes += bytes;
+    response.heldBytes = (response.heldBytes ?? 0) + bytes;
+    return true;
   }
 
   #answerHealth(response: ServerResponse): void {

@@ -1,5 +1,4 @@
 /** What a call is made with: the request as it came in, and what all calls of a gateway share. Types only. */
-import type { ServerResponse } from "node:http";
 import type { Clock } from "../../../base/index.ts";
 import type { GatewayConfig } from "../config.ts";
 import type { Dialect } from "../dialects/index.ts";
@@ -8,6 +7,7 @@ import type { Metrics } from "../metrics.ts";
 import type { RedactCall } from "../redact/index.ts";
 import type { Rollouts } from "../rollouts/index.ts";
 import type { Routes, Upstream } from "../upstream/index.ts";
+import type { ReplySink } from "../wire/index.ts";
 import type { TellEvent } from "./call-events.ts";
 import type { TurnEnd } from "./end-of-tick.ts";
 import type { Returned } from "./outgoing.ts";
@@ -45,5 +45,5 @@ export interface IncomingCall {
   /** Path and query below /v1. */
   readonly path: string;
   readonly rollout: OpenRollout;
-  readonly response: ServerResponse;
+  readonly response: ReplySink;
 }

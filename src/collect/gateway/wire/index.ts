@@ -4,6 +4,7 @@ export * from "./media.ts";
 export * from "./read-body.ts";
 export * from "./refusal.ts";
 export * from "./reply-reader.ts";
+export * from "./reply-sink.ts";
 export * from "./reply-usage.ts";
 export * from "./splice-json.ts";
 export * from "./sse.ts";

@@ -17,9 +17,9 @@ interface BodyReader {
 export function readBody(request: IncomingMessage, { limit, hold, done, failed }: BodyReader): void {
   const length = request.headers["content-length"];
   const isTold = length !== undefined;
-  const isTooLarge = isTold && Number(length) > limit;
-  if (isTooLarge || (isTold && !hold(Number(length)))) {
-    failed(isTooLarge ? tooLarge(limit) : tooMuch());
+  const refusal = isTold ? bodyRefusal(Number(length), { limit, hold }) : undefined;
+  if (refusal !== undefined) {
+    failed(refusal);
     return;
   }
   const chunks = new ChunkList();
@@ -44,6 +44,15 @@ export function readBody(request: IncomingMessage, { limit, hold, done, failed }
     if (!request.complete && !isRefused)
       failed(new HttpRefusal(400, "incomplete", "the request ended before its body did."));
   });
+}
+
+/** Why a body of so many bytes is not taken; undefined if it is. */
+export function bodyRefusal(
+  bytes: number,
+  { limit, hold }: Pick<BodyReader, "limit" | "hold">,
+): HttpRefusal | undefined {
+  if (bytes > limit) return tooLarge(limit);
+  return hold(bytes) ? undefined : tooMuch();
 }
 
 export function parseBody(body: Buffer): JsonObject {
