@@ -7,7 +7,7 @@ import type { ItemRecord, Transition } from "../item-record.ts";
 import { Bell } from "./bell.ts";
 import { decodeItem, encodeItem, idOf, tokenOf } from "./item-message.ts";
 import type { NatsStream, StreamMessage } from "./nats-stream.ts";
-import { QueueView, type ViewedItem } from "./queue-view.ts";
+import { QueueView, type ViewedItem } from "../queue-view.ts";
 
 /** A message that is in the stream and was not delivered for so long is asked for again; and given up after. */
 const MISSED_MS = 2_000;

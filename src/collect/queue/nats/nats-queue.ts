@@ -42,7 +42,7 @@ import {
 import { decodePayload, hashOf } from "./item-message.ts";
 import { ItemRecords } from "./item-records.ts";
 import { NatsStream, type StreamOptions } from "./nats-stream.ts";
-import type { QueueView, ViewedItem } from "./queue-view.ts";
+import type { QueueView, ViewedItem } from "../queue-view.ts";
 
 interface NatsQueueOptions extends StreamOptions {
   readonly clock: Clock;

@@ -2,7 +2,7 @@ import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { newItem } from "../item-record.ts";
+import { newItem } from "./item-record.ts";
 import { DueHeap } from "./due-heap.ts";
 import { QueueView, type ViewedItem } from "./queue-view.ts";
 

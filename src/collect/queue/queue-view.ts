@@ -1,9 +1,9 @@
 /** What one process knows of a queue on a stream: the newest record of every item, and who is ready, expired or ended.
  *  In: records with their stream sequences, in any order. Out: answers from memory. A newer sequence replaces an older
  *  one, so hearing of a record twice changes nothing. Does no I/O and knows no rules: `item-record.ts` has those. */
-import type { QueueCounts } from "../queue.ts";
+import type { QueueCounts } from "./queue.ts";
 import { DueHeap } from "./due-heap.ts";
-import type { StreamItem } from "./item-message.ts";
+import type { StreamItem } from "./nats/item-message.ts";
 
 export interface ViewedItem extends StreamItem {
   readonly id: string;
