@@ -2,7 +2,6 @@
  *  ends, there is no timer. In: operations as closures. Out: their results, durable.
  *  Operations run in the order they came. One that refuses throws before it writes anything, and alone fails. */
 import { isRollbookError } from "../../base/index.ts";
-import { type Sqlite, whenFree } from "../../store/index.ts";
 
 type Commit = <T>(operation: () => T) => Promise<T>;
 
@@ -12,10 +11,16 @@ interface WaitingOperation {
   failed(error: unknown): void;
 }
 
-/** `changed` is called after a commit that wrote something, before its operations resolve. */
-export function makeCommit(db: Sqlite, changed: () => void): Commit {
-  const writes = db.prepare("SELECT total_changes() AS count");
-  const countWrites = () => writes.get<{ count: number }>()!.count;
+interface CommitOptions {
+  /** Does all of the work or nothing. Work that was undone is begun anew, so that in the end it is done once. */
+  transaction(work: () => void): Promise<void>;
+  /** Grows with every write. */
+  writes(): number;
+  /** Called after a commit that wrote something, before its operations resolve. */
+  changed(): void;
+}
+
+export function makeCommit({ transaction, writes, changed }: CommitOptions): Commit {
   let waiting: WaitingOperation[] = [];
   let committing = false;
 
@@ -27,9 +32,11 @@ export function makeCommit(db: Sqlite, changed: () => void): Commit {
       const group = waiting;
       waiting = [];
       try {
-        const before = countWrites();
-        await runGroup(db, group);
-        if (countWrites() !== before) changed();
+        const before = writes();
+        await transaction(() => {
+          for (const each of group) each.run();
+        });
+        if (writes() !== before) changed();
         for (const each of group) each.settle();
       } catch (error) {
         for (const each of group) each.failed(error);
@@ -55,13 +62,4 @@ export function makeCommit(db: Sqlite, changed: () => void): Commit {
       });
       if (!committing) void commitAll();
     });
-}
-
-/** Rolled back if busy, so running the operations again is running them once. */
-function runGroup(db: Sqlite, group: readonly WaitingOperation[]): Promise<void> {
-  return whenFree(() =>
-    db.transaction(() => {
-      for (const each of group) each.run();
-    }),
-  );
 }

@@ -2,9 +2,9 @@ import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { newItem } from "./item-record.ts";
 import { DueHeap } from "./due-heap.ts";
-import { QueueView, type ViewedItem } from "./queue-view.ts";
+import { newItem } from "./item-record.ts";
+import { type PlacedItem, QueueView } from "./queue-view.ts";
 
 const STATES = ["waiting", "claimed", "done", "dead"] as const;
 
@@ -15,22 +15,14 @@ const history = fc
   })
   .map((steps) =>
     steps.map(
-      ({ item, state, dueMs }, i): ViewedItem => ({
+      ({ item, state, dueMs }, i): PlacedItem => ({
         ...newItem({ lane: "main", maxAttempts: 3, readyAtMs: dueMs }),
-        ...{
-          id: `i${item}`,
-          seq: i + 1,
-          state,
-          expiresAtMs: dueMs,
-          place: item,
-          payloadHash: "h",
-          write: `w${i}`,
-        },
+        ...{ id: `i${item}`, seq: i + 1, state, expiresAtMs: dueMs, place: item },
       }),
     ),
   );
 
-const newestOf = (items: readonly ViewedItem[]) => [
+const newestOf = (items: readonly PlacedItem[]) => [
   ...new Map(items.map((item) => [item.id, item])).values(),
 ];
 
@@ -38,7 +30,7 @@ describe("the view of a queue", () => {
   it("is the newest record of every item, in whatever order and however often it hears of them", () => {
     fc.assert(
       fc.property(history, fc.infiniteStream(fc.nat()), (items, random) => {
-        const view = new QueueView();
+        const view = new QueueView<PlacedItem>();
         const shuffled = [...items, ...items].sort(() => (random.next().value! % 2 === 0 ? 1 : -1));
         for (const item of shuffled) view.apply(item);
         const newest = newestOf(items);
@@ -58,10 +50,10 @@ describe("the view of a queue", () => {
   });
 
   it("finds a claim that expires sooner than the one before it, at its time", () => {
-    const view = new QueueView();
-    const claim = (seq: number, expiresAtMs: number): ViewedItem => ({
+    const view = new QueueView<PlacedItem>();
+    const claim = (seq: number, expiresAtMs: number): PlacedItem => ({
       ...newItem({ lane: "main", maxAttempts: 3, readyAtMs: 0 }),
-      ...{ id: "i", seq, state: "claimed", expiresAtMs, place: 1, payloadHash: "h", write: `w${seq}` },
+      ...{ id: "i", seq, state: "claimed", expiresAtMs, place: 1 },
     });
     view.apply(claim(1, 60));
     view.apply(claim(2, 20));
@@ -79,7 +71,7 @@ describe("the view of a queue", () => {
   it("does not grow with heartbeats, though nobody claims", () => {
     setFlagsFromString("--expose-gc");
     const collect = runInNewContext("gc") as () => void;
-    const view = new QueueView();
+    const view = new QueueView<PlacedItem>();
     const item = newItem({ lane: "main", maxAttempts: 3, readyAtMs: 0 });
     const beat = (seq: number) =>
       view.apply({
@@ -97,7 +89,7 @@ describe("the view of a queue", () => {
   it("lists ends by their sequence once the stream has delivered them, whatever this process wrote before", () => {
     fc.assert(
       fc.property(history, fc.nat(40), fc.integer({ min: 1, max: 9 }), (items, cursor, limit) => {
-        const view = new QueueView();
+        const view = new QueueView<PlacedItem>();
         for (const item of items) {
           // Its own writes are known before they are delivered.
           if (item.seq % 3 === 0) view.apply(item);

@@ -1,18 +1,20 @@
-/** What one process knows of a queue on a stream: the newest record of every item, and who is ready, expired or ended.
- *  In: records with their stream sequences, in any order. Out: answers from memory. A newer sequence replaces an older
+/** What one process knows of a queue, as of one on a stream: the newest record of every item, and who is ready, expired or
+ *  ended. In: records with their sequences, in any order. Out: answers from memory. A newer sequence replaces an older
  *  one, so hearing of a record twice changes nothing. Does no I/O and knows no rules: `item-record.ts` has those. */
-import type { QueueCounts } from "./queue.ts";
 import { DueHeap } from "./due-heap.ts";
-import type { StreamItem } from "./nats/item-message.ts";
+import type { ItemRecord } from "./item-record.ts";
+import type { QueueCounts } from "./queue.ts";
 
-export interface ViewedItem extends StreamItem {
+export interface PlacedItem extends ItemRecord {
   readonly id: string;
-  /** Where the stream holds this record; a replacement must name it. */
+  /** The first sequence of the item: its place in line, which it keeps. */
+  readonly place: number;
+  /** Of this record; a replacement has a greater one. */
   readonly seq: number;
 }
 
-export class QueueView {
-  readonly #items = new Map<string, ViewedItem>();
+export class QueueView<Item extends PlacedItem> {
+  readonly #items = new Map<string, Item>();
   readonly #ready = new Map<string, DueHeap>();
   readonly #claimed = new DueHeap();
   /** The earliest entry of each item in that heap. A heartbeat adds none: the entry is moved when its time comes, so a
@@ -22,7 +24,7 @@ export class QueueView {
   readonly #ends: { seq: number; id: string }[] = [];
   readonly #counts: QueueCounts = { waiting: 0, claimed: 0, done: 0, dead: 0 };
 
-  get(id: string): ViewedItem | undefined {
+  get(id: string): Item | undefined {
     return this.#items.get(id);
   }
 
@@ -31,7 +33,7 @@ export class QueueView {
   }
 
   /** Whether this was news. */
-  apply(item: ViewedItem): boolean {
+  apply(item: Item): boolean {
     const known = this.#items.get(item.id);
     if (known !== undefined && known.seq >= item.seq) return false;
     if (known !== undefined) this.#counts[known.state]--;
@@ -43,7 +45,7 @@ export class QueueView {
   }
 
   /** The stream has delivered this record: from here on its place among the ends is known. */
-  deliver(item: ViewedItem): boolean {
+  deliver(item: Item): boolean {
     const isNews = this.apply(item);
     if ((item.state === "done" || item.state === "dead") && this.#items.get(item.id)?.seq === item.seq)
       this.#ends.push({ seq: item.seq, id: item.id });
@@ -51,7 +53,7 @@ export class QueueView {
   }
 
   /** Puts an item that `take` gave back into its line, if it still waits. */
-  offer({ id, seq }: Pick<ViewedItem, "id" | "seq">): void {
+  offer({ id, seq }: Pick<Item, "id" | "seq">): void {
     const item = this.#items.get(id);
     if (item === undefined || item.seq !== seq || item.state !== "waiting") return;
     let heap = this.#ready.get(item.lane);
@@ -63,9 +65,9 @@ export class QueueView {
   }
 
   /** Items that are ready, longest first, taken out of their line: a second call does not give them again. */
-  take(lane: string, nowMs: number, limit: number): ViewedItem[] {
+  take(lane: string, nowMs: number, limit: number): Item[] {
     const heap = this.#ready.get(lane);
-    const found: ViewedItem[] = [];
+    const found: Item[] = [];
     while (heap !== undefined && found.length < limit) {
       const head = heap.peek();
       if (head === undefined || head.dueMs > nowMs) break;
@@ -77,8 +79,8 @@ export class QueueView {
   }
 
   /** Claims that have run out, taken out of their line. */
-  takeExpired(nowMs: number): ViewedItem[] {
-    const found: ViewedItem[] = [];
+  takeExpired(nowMs: number): Item[] {
+    const found: Item[] = [];
     for (;;) {
       const head = this.#claimed.peek();
       if (head === undefined || head.dueMs >= nowMs) return found;
@@ -93,19 +95,19 @@ export class QueueView {
   }
 
   /** Puts an expired claim back, whose record could not be replaced. */
-  offerExpired({ id, seq }: Pick<ViewedItem, "id" | "seq">): void {
+  offerExpired({ id, seq }: Pick<Item, "id" | "seq">): void {
     const item = this.#items.get(id);
     if (item?.seq === seq && item.state === "claimed") this.#watchClaim(item);
   }
 
-  settledAfter(cursor: number, limit: number): ViewedItem[] {
+  settledAfter(cursor: number, limit: number): Item[] {
     let [low, high] = [0, this.#ends.length];
     while (low < high) {
       const middle = (low + high) >> 1;
       if (this.#ends[middle]!.seq <= cursor) low = middle + 1;
       else high = middle;
     }
-    const found: ViewedItem[] = [];
+    const found: Item[] = [];
     for (let i = low; i < this.#ends.length && found.length < limit; i++) {
       const { seq, id } = this.#ends[i]!;
       const item = this.#items.get(id)!;
@@ -114,7 +116,7 @@ export class QueueView {
     return found;
   }
 
-  #watchClaim({ id, place, seq, expiresAtMs }: ViewedItem): void {
+  #watchClaim({ id, place, seq, expiresAtMs }: Item): void {
     const dueMs = expiresAtMs!;
     if ((this.#watched.get(id) ?? Number.POSITIVE_INFINITY) <= dueMs) return;
     this.#watched.set(id, dueMs);

@@ -11,6 +11,21 @@ export interface StoredItem extends ItemRecord {
   readonly settled: number | null;
 }
 
+/** Where the items of a queue are kept. */
+export interface Items {
+  /** Grows with every write. */
+  readonly writes: number;
+  find(id: string): StoredItem | undefined;
+  payloadOf(id: string): string | undefined;
+  insert(id: string, payload: string, item: ItemRecord): void;
+  replace(item: StoredItem, next: ItemRecord): void;
+  /** Those ready longest first. */
+  ready(lane: string, nowMs: number, limit: number): StoredItem[];
+  expired(nowMs: number): StoredItem[];
+  settledAfter(cursor: number, limit: number): StoredItem[];
+  counts(): QueueCounts;
+}
+
 /** The partial indexes hold only what waits, is claimed, or has ended. `ends` counts ends and never goes back. */
 const SCHEMA = `
 CREATE TABLE IF NOT EXISTS items (
@@ -40,7 +55,7 @@ INSERT OR IGNORE INTO ends VALUES (1, 0);
 const COLUMNS = `seq, id, payload, lane, state, max_attempts AS maxAttempts, ready_at AS readyAtMs, attempt, token, worker,
   expires_at AS expiresAtMs, result, reason, settled`;
 
-export class ItemTable {
+export class ItemTable implements Items {
   readonly #find: Statement;
   readonly #payload: Statement;
   readonly #insert: Statement;
@@ -50,6 +65,7 @@ export class ItemTable {
   readonly #expired: Statement;
   readonly #settled: Statement;
   readonly #counts: Statement;
+  readonly #writes: Statement;
 
   /** Creates the table if there is none. Several processes may do so at once. */
   static open(db: Sqlite): ItemTable {
@@ -80,12 +96,17 @@ export class ItemTable {
     this.#settled = db.prepare(
       `SELECT ${COLUMNS} FROM items WHERE settled IS NOT NULL AND settled > ? ORDER BY settled LIMIT ?`,
     );
+    this.#writes = db.prepare("SELECT total_changes() AS count");
     this.#counts = db.prepare(
       `SELECT (SELECT count(*) FROM items WHERE state = 'waiting') AS waiting,
          (SELECT count(*) FROM items WHERE state = 'claimed') AS claimed,
          (SELECT count(*) FROM items WHERE settled IS NOT NULL) AS ended,
          (SELECT count(*) FROM items WHERE state = 'dead') AS dead`,
     );
+  }
+
+  get writes(): number {
+    return this.#writes.get<{ count: number }>()!.count;
   }
 
   find(id: string): StoredItem | undefined {
@@ -108,7 +129,6 @@ export class ItemTable {
     this.#replace.run(state, readyAtMs, attempt, token, worker, expiresAtMs, result, reason, settled, seq);
   }
 
-  /** Those ready longest first. */
   ready(lane: string, nowMs: number, limit: number): StoredItem[] {
     return this.#ready.all<StoredItem>(lane, nowMs, limit);
   }

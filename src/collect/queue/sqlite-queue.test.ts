@@ -15,7 +15,7 @@ let files = 0;
 const freshPath = () => join(directory, `queue-${files++}.db`);
 
 describeQueue("the SQLite queue", async (clock) => openSqliteQueue(freshPath(), { clock }));
-describeQueue("the SQLite queue in memory", async (clock) => openSqliteQueue(":memory:", { clock }));
+describeQueue("the queue in memory", async (clock) => openSqliteQueue(":memory:", { clock }));
 
 const ids = (count: number) => Array.from({ length: count }, (_, i) => ({ id: `i${i}`, payload: i }));
 

@@ -1,9 +1,9 @@
-/** The queue in one SQLite file, for any number of processes on one machine.
- *  In: a path (`queue.db`; `:memory:` for one process), a clock. Out: a WorkQueue.
+/** The queue in one SQLite file, for any number of processes on one machine; or in the memory of one process.
+ *  In: a path (`queue.db`, or `:memory:`), a clock. Out: a WorkQueue.
  *  Durable: WAL with a full sync per group commit. Claims look at partial indexes of what waits and what is claimed,
  *  so their cost does not grow with what is done. Not for network file systems: SQLite's locks need shared memory. */
 import { type Clock, type Json, parseId } from "../../base/index.ts";
-import { openSqlite, type Sqlite, whenFree } from "../../store/index.ts";
+import { openSqlite, whenFree } from "../../store/index.ts";
 import {
   type CheckedItem,
   checkItems,
@@ -27,6 +27,7 @@ import {
   stateOf,
   type Transition,
 } from "./item-record.ts";
+import { MemoryItems } from "./memory-items.ts";
 import {
   CLAIM_TTL_MS,
   type Claim,
@@ -37,7 +38,7 @@ import {
   type SettledItem,
   type WorkQueue,
 } from "./queue.ts";
-import { ItemTable, type StoredItem } from "./sqlite-items.ts";
+import { type Items, ItemTable, type StoredItem } from "./sqlite-items.ts";
 
 export interface QueueOptions {
   clock: Clock;
@@ -47,12 +48,46 @@ export interface QueueOptions {
 /** How often another process's changes are looked for; the look is one read of shared memory. */
 const LOOK_MS = 10;
 
+/** Where a queue keeps its items, and how it reads and writes them: the file may be held by another process. */
+interface QueuePlace {
+  readonly items: Items;
+  readonly read: <T>(work: () => T) => Promise<T>;
+  readonly transaction: (work: () => void) => Promise<void>;
+  /** Changes with what others have written. */
+  readonly version: () => number;
+  readonly close: () => void;
+}
+
+const MEMORY = ":memory:";
+
 export function openSqliteQueue(path: string, options: QueueOptions): WorkQueue {
-  const { clock, ttlMs = CLAIM_TTL_MS } = options;
+  return openQueueAt(path === MEMORY ? placeInMemory() : placeInFile(path), options);
+}
+
+function placeInFile(path: string): QueuePlace {
   const db = openSqlite(path, { busyTimeoutMs: 10_000 });
   const items = ItemTable.open(db);
-  const changes = watchChanges(db);
-  const commit = makeCommit(db, changes.tell);
+  const version = db.prepare("PRAGMA data_version");
+  return {
+    items,
+    read: whenFree,
+    // Rolled back if busy.
+    transaction: (work) => whenFree(() => db.transaction(work)),
+    version: () => version.get<{ data_version: number }>()!.data_version,
+    close: () => db.close(),
+  };
+}
+
+function placeInMemory(): QueuePlace {
+  const now = async <T>(work: () => T): Promise<T> => work();
+  return { items: new MemoryItems(), read: now, transaction: now, version: () => 0, close() {} };
+}
+
+function openQueueAt(place: QueuePlace, { clock, ttlMs = CLAIM_TTL_MS }: QueueOptions): WorkQueue {
+  const { items, read } = place;
+  const changes = watchChanges(place.version(), () => read(place.version));
+  const { transaction } = place;
+  const commit = makeCommit({ transaction, writes: () => items.writes, changed: changes.tell });
   const find = (id: string): StoredItem => items.find(id) ?? raise(unknownItem(id));
   const held = (key: ClaimKey, nowMs: number): StoredItem | undefined => {
     const item = items.find(key.item);
@@ -109,25 +144,25 @@ export function openSqliteQueue(path: string, options: QueueOptions): WorkQueue 
         return dead.length;
       }),
     async state(id) {
-      const item = await whenFree(() => items.find(id));
+      const item = await read(() => items.find(id));
       return item === undefined ? undefined : stateOf(item);
     },
     async settled(cursor, limit) {
-      const ends = await whenFree(() => items.settledAfter(cursor, limit));
+      const ends = await read(() => items.settledAfter(cursor, limit));
       return ends.map((item) => ({ item: item.id, cursor: item.settled!, ...stateOf(item) }) as SettledItem);
     },
-    counts: () => whenFree(() => items.counts()),
+    counts: () => read(() => items.counts()),
     watch: changes.watch,
     async close() {
       // What was asked before closing is done before closing.
       await commit(() => {});
       changes.close();
-      db.close();
+      place.close();
     },
   };
 }
 
-function addItems(items: ItemTable, checked: readonly CheckedItem[], nowMs: number): number {
+function addItems(items: Items, checked: readonly CheckedItem[], nowMs: number): number {
   const fresh = checked.filter(({ id, payload }) => {
     const known = items.payloadOf(id);
     if (known !== undefined && known !== payload) throw itemConflict(id);
@@ -139,7 +174,7 @@ function addItems(items: ItemTable, checked: readonly CheckedItem[], nowMs: numb
 }
 
 function claimItems(
-  items: ItemTable,
+  items: Items,
   by: { worker: string; limit: number; from: ClaimFrom; nowMs: number; ttlMs: number },
 ): Claim[] {
   for (const item of items.expired(by.nowMs)) items.replace(item, expireItem(item));
@@ -154,7 +189,7 @@ function claimItems(
 }
 
 function findReady(
-  items: ItemTable,
+  items: Items,
   { from, nowMs, limit }: { from: ClaimFrom; nowMs: number; limit: number },
 ): StoredItem[] {
   if ("lane" in from) return items.ready(from.lane, nowMs, limit);
@@ -163,10 +198,8 @@ function findReady(
 }
 
 /** Wakes those who wait: at once for a change made here, at the next look for one made elsewhere. */
-function watchChanges(db: Sqlite) {
-  const version = db.prepare("PRAGMA data_version");
-  const look = () => version.get<{ data_version: number }>()!.data_version;
-  let elsewhere = look();
+function watchChanges(first: number, look: () => Promise<number>) {
+  let elsewhere = first;
   let changes = 0;
   const waiting = new Set<() => void>();
   const tell = () => {
@@ -195,7 +228,7 @@ function watchChanges(db: Sqlite) {
       return {
         async changed(timeoutMs) {
           for (let leftMs = timeoutMs; ; leftMs -= LOOK_MS) {
-            const now = closed ? elsewhere : await whenFree(look);
+            const now = closed ? elsewhere : await look();
             if (now !== elsewhere) tell();
             elsewhere = now;
             const changed = changes !== seen;

@@ -13,6 +13,12 @@ export interface StreamItem extends ItemRecord {
   readonly write: string;
 }
 
+/** … and where: a replacement must name it. */
+export interface ViewedItem extends StreamItem {
+  readonly id: string;
+  readonly seq: number;
+}
+
 /** One subject token of at most 350 characters for any id. */
 export function tokenOf(id: string): string {
   return /^[A-Za-z0-9_:+-]+$/.test(id) ? id : `=${Buffer.from(id, "utf8").toString("base64url")}`;

@@ -4,10 +4,10 @@
 import { RollbookError } from "../../../base/index.ts";
 import { type CheckedItem, itemConflict, unknownItem } from "../check-items.ts";
 import type { ItemRecord, Transition } from "../item-record.ts";
+import { QueueView } from "../queue-view.ts";
 import { Bell } from "./bell.ts";
-import { decodeItem, encodeItem, idOf, tokenOf } from "./item-message.ts";
+import { decodeItem, encodeItem, idOf, tokenOf, type ViewedItem } from "./item-message.ts";
 import type { NatsStream, StreamMessage } from "./nats-stream.ts";
-import { QueueView, type ViewedItem } from "../queue-view.ts";
 
 /** A message that is in the stream and was not delivered for so long is asked for again; and given up after. */
 const MISSED_MS = 2_000;
@@ -17,7 +17,7 @@ export class ItemRecords {
   readonly #stream: NatsStream;
   /** Names the writes of this process among those of all. */
   readonly #writer: string;
-  readonly view = new QueueView();
+  readonly view = new QueueView<ViewedItem>();
   /** Rings when an item has changed. */
   readonly news = new Bell();
   readonly #delivered = new Bell();

@@ -39,10 +39,10 @@ import {
   type SettledItem,
   type WorkQueue,
 } from "../queue.ts";
-import { decodePayload, hashOf } from "./item-message.ts";
+import type { QueueView } from "../queue-view.ts";
+import { decodePayload, hashOf, type ViewedItem } from "./item-message.ts";
 import { ItemRecords } from "./item-records.ts";
 import { NatsStream, type StreamOptions } from "./nats-stream.ts";
-import type { QueueView, ViewedItem } from "../queue-view.ts";
 
 interface NatsQueueOptions extends StreamOptions {
   readonly clock: Clock;
@@ -70,7 +70,7 @@ export async function openQueueOnNats(options: NatsQueueOptions): Promise<WorkQu
 
 class NatsQueue implements WorkQueue {
   readonly #records: ItemRecords;
-  readonly #view: QueueView;
+  readonly #view: QueueView<ViewedItem>;
   readonly #clock: Clock;
   readonly #ttlMs: number;
   readonly #rng: Rng;
