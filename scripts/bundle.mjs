@@ -25,7 +25,11 @@ export async function bundle(dist) {
       ...{ ssr: true, target: "node20", minify: false, outDir: scratch },
       rollupOptions: {
         input: Object.fromEntries(names.map((name) => [name, join(dist, `${name}.js`)])),
-        output: { format: "esm", entryFileNames: "[name].js", chunkFileNames: "chunks/[name]-[hash].js" },
+        output: {
+          ...{ format: "esm", entryFileNames: "[name].js", chunkFileNames: "chunks/[name]-[hash].js" },
+          // Vite makes each constant of a module a `var`, which the engine has to read again at every use.
+          topLevelVar: false,
+        },
       },
     },
   });

@@ -25,7 +25,10 @@ export async function measureParts(
     ssr: { noExternal: true },
     build: {
       ...{ ssr: true, target: "node20", minify: false, outDir: scratch, emptyOutDir: false },
-      rollupOptions: { input: entry, output: { format: "esm", entryFileNames: "parts.mjs" } },
+      rollupOptions: {
+        input: entry,
+        output: { format: "esm", entryFileNames: "parts.mjs", topLevelVar: false },
+      },
     },
   });
   const measured = routers.map((router) => ({ router, named: [] as number[], added: [] as number[] }));
