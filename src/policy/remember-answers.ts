@@ -23,6 +23,8 @@ const SAMPLED = 8;
 /** `fields`: the names of those that an answer depends on. */
 export function rememberAnswers(answer: AnswerPrompt, fields: readonly string[]): AnswerPrompt {
   const known = new Array<Remembered | undefined>(2 ** PLACE_BITS).fill(undefined);
+  // A gateway shows one list while nothing fails: what cannot change need not be looked at again.
+  let fixed: readonly DecisionCandidate[] | undefined;
   const isSame = (values: Remembered["values"], asked: DecisionContext["fields"]): boolean => {
     for (let i = 0; i < fields.length; i++) if (values[i] !== asked[fields[i]!]) return false;
     return true;
@@ -39,11 +41,11 @@ export function rememberAnswers(answer: AnswerPrompt, fields: readonly string[])
     )
       return before.answer;
     const made = answer(context, candidates);
-    if (prompt.length <= MOST_CHARS && isFixed(candidates))
-      known[place] = {
-        ...{ prompt, candidates, answer: made },
-        values: fields.map((name) => context.fields[name]!),
-      };
+    if (candidates !== fixed && isFixed(candidates)) fixed = candidates;
+    if (candidates === fixed && prompt.length <= MOST_CHARS) {
+      const values = fields.map((name) => context.fields[name]!);
+      known[place] = { prompt, candidates, answer: made, values };
+    }
     return made;
   };
 }
