@@ -124,3 +124,8 @@ function stackOf(error: unknown): string {
     lines.push(each.stack ?? each.message);
   return lines.join("\ncaused by: ");
 }
+
+/** `2026-01-31 12:00:00`, in UTC. */
+export function timeText(atMs: number): string {
+  return new Date(atMs).toISOString().slice(0, 19).replace("T", " ");
+}

@@ -2,8 +2,8 @@
 
 import { plural } from "../base/index.ts";
 import type { CallEvent, GatewayEvent, RolloutClosedEvent } from "../collect/gateway/index.ts";
-import { figure, type Paint, printable, thousands } from "./format.ts";
-import { durationText, timeText } from "./rollouts/transcript-view.ts";
+import { figure, type Paint, printable, thousands, timeText } from "./format.ts";
+import { durationText } from "./rollouts/transcript-view.ts";
 
 export function renderGatewayEvent(event: GatewayEvent, ink: Paint): string {
   const at = ink.dim(timeText(event.atMs).slice(11));

@@ -16,11 +16,15 @@ export function renderExplained({ rollout, call, steps }: ExplainedCall): string
   return steps
     .map((step, i) => {
       const turn = i === 0 ? "" : `, after ${i === 1 ? "a failure" : `${i} failures`}`;
-      const reward = step.reward === null ? "unlabelled" : figure(step.reward);
-      const head = `${rollout}.${call} (${step.family})${turn}, reward ${reward}:`;
+      const head = `call ${call} of ${rollout} (${step.family})${turn}, ${rewardText(step)}:`;
       return `${printable(head)}\n${lines(step.lines)}`;
     })
     .join("\n");
+}
+
+function rewardText({ reward, isRewardedLater }: ExplainedCall["steps"][number]): string {
+  if (isRewardedLater) return "the reward is at the rollout's last choice";
+  return reward === null ? "unlabelled" : `reward ${figure(reward)}`;
 }
 
 function lines(each: readonly string[]): string {

@@ -26,12 +26,16 @@ async function world() {
         done({ code: child.exitCode ?? -1, out, err }),
       );
     });
-  const config = file(
-    "gateway.yaml",
-    `listen: { port: 0 }\nupstreams: { local: { baseUrl: "${upstream.url}" } }\nmodels: { tiny: { upstream: local } }\n`,
-  );
-  const gateway = async (book: string): Promise<string> => {
-    const words = ["gateway", "--config", config, "--book", join(folder, book), "--json"];
+  const plain = `listen: { port: 0 }\nupstreams: { local: { baseUrl: "${upstream.url}" } }\nmodels: { tiny: { upstream: local }, large: { upstream: local } }\n`;
+  const gateway = async (book: string, router = ""): Promise<string> => {
+    const words = [
+      "gateway",
+      "--config",
+      file("gateway.yaml", plain + router),
+      "--book",
+      join(folder, book),
+      "--json",
+    ];
     const child = spawn(process.execPath, [main, ...words], { env, stdio: ["ignore", "pipe", "ignore"] });
     onTestFinished(async () => {
       const ended = new Promise((done) => child.once("exit", done));
@@ -47,14 +51,14 @@ async function world() {
 }
 
 /** It leaves a trace where it ran. */
-const agentIn = (folder: string) => `
+const agentIn = (folder: string, model = "tiny") => `
 import { writeFileSync } from "node:fs";
 export default async (_, { baseUrl, apiKey }) => {
   writeFileSync(${JSON.stringify(join(folder, "ran"))}, "");
   const reply = await fetch(baseUrl + "/chat/completions", {
     method: "POST",
     headers: { authorization: "Bearer " + apiKey, "content-type": "application/json" },
-    body: JSON.stringify({ model: "tiny", messages: [{ role: "user", content: "What is 1 + 1?" }] }),
+    body: JSON.stringify({ model: "${model}", messages: [{ role: "user", content: "What is 1 + 1?" }] }),
   });
   return reply.ok ? 1 : 0;
 };
@@ -88,6 +92,21 @@ describe("launch and worker through a gateway in another process", () => {
     const same = await launch("one");
     expect([same.code, same.out]).toEqual([0, expect.stringContaining("2 of 2 rollouts sealed")]);
     expect((await run(`verify --book ${join(folder, "one")}`)).code).toBe(0);
+  });
+
+  it("print the command that cuts a batch of what they ran, and it works as it stands", async () => {
+    const { folder, run, gateway, file } = await world();
+    const [agent, tasks] = [
+      file("a.mjs", agentIn(folder, "auto")),
+      file("t.jsonl", lines({ a: 1 }, { a: 2 })),
+    ];
+    const url = await gateway("one", "router: { strategy: epsilon-greedy, exploration: 0.5 }\n");
+    const { err } = await run(
+      `launch --book ${join(folder, "one")} --tasks ${tasks} --agent ${agent} --exp e --isolation process --gateway ${url}`,
+    );
+    const [, command] = /^a batch of these rollouts: rollbook (.*)$/m.exec(err) ?? [];
+    expect(command).toMatch(/^batch assemble --book .* --level step --target router-\w+ --exp e$/);
+    expect(await run(command!)).toMatchObject({ code: 0, out: expect.stringMatching(/rows +2 with/) });
   });
 
   it("end before any task is run when the gateway cannot be reached", async () => {

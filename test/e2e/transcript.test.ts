@@ -46,6 +46,38 @@ assistant
 `);
   });
 
+  it("shows a reward that came at the end there alone, and the tools that were offered once", async () => {
+    const plain = chatWire("tools") as { calls: { request: object }[] };
+    const tools = [
+      { type: "function", function: { name: "track" } },
+      { name: "cancel", input_schema: {} },
+    ];
+    const [step] = stepWire().steps as object[];
+    const stepsOf = (...rewards: number[]) =>
+      stepWire({ steps: rewards.map((reward, call) => ({ ...step, call, turn: call, reward })) });
+    const calls = plain.calls.map((call) => ({ ...call, request: { ...call.request, tools } }));
+    const cli = await bookOf(
+      { ...plain, calls, streams: [stepsOf(0, 1)] },
+      chatWire("both", { streams: [stepsOf(0.5, 1)] }),
+    );
+    const shown = await cli.ok("artifact show tools");
+    expect(shown.match(/chose small .*/g)?.map((line) => line.match(/reward \S+/)?.[0])).toEqual([
+      undefined,
+      "reward 1",
+    ]);
+    expect(shown.match(/ tools offered: .*/g)).toEqual([" tools offered: track, cancel"]);
+    expect((await cli.json("artifact show tools --calls"))[1].toolNames).toEqual(["track", "cancel"]);
+    expect((await cli.ok("artifact show both")).match(/, reward \S+/g)).toEqual([
+      ", reward 0.5",
+      ", reward 1",
+      ", reward 1.5",
+    ]);
+    expect(await cli.ok("route explain tools.0")).toContain(
+      "call 0 of tools (router), the reward is at the rollout's last choice:",
+    );
+    expect(await cli.ok("route explain tools.1")).toContain("call 1 of tools (router), reward 1:");
+  });
+
   it("says where a call does not go on from the one before", async () => {
     const plain = chatWire("fork") as { calls: Record<string, unknown>[] };
     const [first, second] = plain.calls as [Record<string, unknown>, { request: { messages: unknown[] } }];
@@ -152,10 +184,10 @@ describe("artifact ls", () => {
     );
     expect(
       await cli.ok("artifact ls"),
-    ).toBe(`ROLLOUT  ENDED             EXPERIMENT  TASK        MODEL      CALLS  REWARD  ENDING
-new      1970-01-01 00:01  b           task-paris  policy-r1      0     0.5  terminal
-mid      1970-01-01 00:01  -           task-paris  small          0       1  terminal
-old      1970-01-01 00:00  -           task-paris  policy-r1      0       -  terminal
+    ).toBe(`ROLLOUT  ENDED                EXPERIMENT  TASK        MODEL      CALLS  REWARD  ENDING
+new      1970-01-01 00:01:30  b           task-paris  policy-r1      0     0.5  terminal
+mid      1970-01-01 00:01:00  -           task-paris  small          0       1  terminal
+old      1970-01-01 00:00:01  -           task-paris  policy-r1      0       -  terminal
 `);
     const ids = async (flags: string) => (await cli.json(`artifact ls ${flags}`)).map((row) => row.rolloutId);
     expect(await ids("--exp b")).toEqual(["new"]);
@@ -165,6 +197,29 @@ old      1970-01-01 00:00  -           task-paris  policy-r1      0       -  ter
     expect(await ids("--since 2w --limit 1")).toEqual(["new"]);
     expect(await ids("--model small")).toEqual(["mid"]);
     expect((await cli.run("artifact ls --since yesterday")).code).toBe(2);
+  });
+
+  it("marks a run that was given up where a later run of its claim followed, also behind a limit", async () => {
+    const run = (name: string, endedAtMs: number, claim: string) =>
+      draftWire(name, {
+        ...{ ending: { kind: "failed", owner: "infrastructure", message: "gone" } },
+        envelope: { worker: "w", startedAtMs: 0, endedAtMs, claim },
+      });
+    const cli = await bookOf(
+      run("r-a", 1000, "r-a:1"),
+      run("r-a.run-2", 9000, "r-a:2"),
+      run("r-b", 2000, "r-b:1"),
+    );
+    const marks = async (flags = "") =>
+      (await cli.json(`artifact ls${flags}`)).map(({ rolloutId, triedAgain }) => [rolloutId, triedAgain]);
+    expect(await marks()).toEqual([
+      ["r-a.run-2", false],
+      ["r-b", false],
+      ["r-a", true],
+    ]);
+    expect(await marks(" --limit 3")).toEqual(await marks());
+    expect(await cli.ok("artifact ls")).toMatch(/^r-a .*failed-infrastructure, tried again$/m);
+    expect(await cli.ok("artifact ls")).toMatch(/^r-b .*failed-infrastructure$/m);
   });
 
   it("lists a rollout that was run twice once, at the time of its last run, with and without a limit", async () => {

@@ -37,6 +37,7 @@ export {
 } from "./rollouts.ts";
 export { seenBy } from "./seen-by.ts";
 export {
+  isRewardedLater,
   readTranscript,
   type Transcript,
   type TranscriptCall,

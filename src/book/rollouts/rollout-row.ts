@@ -38,6 +38,8 @@ export interface RolloutRow {
   readonly group: string | null;
   readonly dataSource: "real" | "synthetic";
   readonly ending: string;
+  /** It was given up, killed or interrupted, and a later run of the same rollout followed: it is no result. */
+  readonly triedAgain: boolean;
   readonly families: readonly string[];
   readonly levels: readonly Level[];
   /** What was chosen, the first few. */

@@ -1,6 +1,7 @@
 /** Answers what a book holds: its rollouts, one rollout with everything said of it, its policy revisions.
  *  In: an open book, filters or a name. Out: rows and records. Writes nothing. */
 import type { Digest } from "../../base/index.ts";
+import { parseClaimId } from "../../collect/rollout/index.ts";
 import {
   Attestation,
   Feedback,
@@ -38,13 +39,15 @@ export async function listRollouts(book: OpenBook, query: RolloutQuery = {}): Pr
   const { limit = Number.POSITIVE_INFINITY } = query;
   const found = new Map<Digest, Listed>();
   const others = new Set<Digest>();
+  const isTriedAgain = laterRuns();
   for (const run of index.runs()) {
     const { digest } = run.content;
+    const triedAgain = isTriedAgain(run);
     const known = found.get(digest);
     if (known !== undefined) known.envelopes.push(run.envelope.digest);
     if (known !== undefined || others.has(digest)) continue;
     if (found.size >= limit) break;
-    const row = rowOf(run, titleOf);
+    const row = { ...rowOf(run, titleOf), triedAgain };
     if (matchesQuery(row, query)) found.set(digest, row);
     else others.add(digest);
   }
@@ -114,11 +117,12 @@ export async function exportRollout(
 }
 
 type Listed = Omit<RolloutRow, "envelopes"> & { envelopes: Digest[] };
-type RunFact = "envelopes" | "startedAtMs" | "endedAtMs" | "experiment" | "taskTitle";
+type RunRow = Omit<Listed, "triedAgain">;
+type RunFact = "envelopes" | "triedAgain" | "startedAtMs" | "endedAtMs" | "experiment" | "taskTitle";
 type ContentFacts = Omit<RolloutRow, RunFact | "rolloutId" | "content">;
 
 /** Of the latest run of a content. */
-function rowOf({ content, envelope }: IndexedRun, titleOf: (task: string) => string | null): Listed {
+function rowOf({ content, envelope }: IndexedRun, titleOf: (task: string) => string | null): RunRow {
   const facts = content.fields as unknown as ContentFacts;
   const { startedAtMs, endedAtMs, experiment = null } = envelope.fields as unknown as RolloutRow;
   return {
@@ -130,6 +134,18 @@ function rowOf({ content, envelope }: IndexedRun, titleOf: (task: string) => str
     experiment,
     taskTitle: titleOf(facts.task),
     ...facts,
+  };
+}
+
+/** Runs come latest first, so that of a rollout that was claimed twice the later claim is seen before the earlier one. */
+function laterRuns(): (run: IndexedRun) => boolean {
+  const last = new Map<string, number>();
+  return ({ envelope }) => {
+    const claim = parseClaimId(envelope.fields.claim as string | undefined);
+    if (claim === undefined) return false;
+    const later = last.get(claim.item) ?? 0;
+    last.set(claim.item, Math.max(claim.token, later));
+    return claim.token < later;
   };
 }
 

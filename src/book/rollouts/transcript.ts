@@ -14,7 +14,7 @@ import {
   type Step,
   Task,
 } from "../../contract/index.ts";
-import { type ChatTurn, readTurn, sameTurn } from "../../convert/chat/index.ts";
+import { type ChatTurn, readTurn, sameTurn, toolName } from "../../convert/chat/index.ts";
 import { readRecord } from "../../store/index.ts";
 import type { OpenBook } from "../open/index.ts";
 import { lastRun, type RolloutDetails, showRollout } from "./rollouts.ts";
@@ -71,6 +71,8 @@ export interface TranscriptCall {
   readonly delivery?: Delivery | undefined;
   readonly parameters: Readonly<Record<string, unknown>>;
   readonly tools?: Digest | undefined;
+  /** Of the tools that the model was offered. */
+  readonly toolNames: readonly string[];
   /** The call whose conversation this one goes on with, and how much of it; null: it begins one. */
   readonly continues: { readonly call: number; readonly messages: number; readonly of: number } | null;
   /** What the call brought that is new, then what was answered. */
@@ -89,6 +91,7 @@ export interface TranscriptChoice {
   readonly chosen: string;
   /** Null: not logged. */
   readonly probability: number | null;
+  /** Null: unlabelled, or the reward of the rollout came later and stands at its last choice. */
   readonly reward: number | null;
   readonly reason?: string | undefined;
   readonly confidence?: number | undefined;
@@ -179,6 +182,7 @@ async function readCalls(
       ...{ index, digest, dialect, model, status: response.status, finishReason: response.finishReason },
       ...{ usage, costUsd, startedAtMs, firstByteMs, durationMs, delivery, continues },
       ...{ parameters: request.parameters, tools: request.tools },
+      toolNames: request.tools === undefined ? [] : await readToolNames(read, request.tools),
       turns: [
         ...asked.slice(continues?.messages ?? 0).map((turn) => ({ ...turn, isReply: false })),
         ...answered.map((turn) => ({ ...turn, isReply: true })),
@@ -187,6 +191,12 @@ async function readCalls(
     });
   }
   return calls;
+}
+
+async function readToolNames(read: ReadBlob, tools: Digest): Promise<string[]> {
+  const blob = await read(tools);
+  const offered: unknown = blob === undefined ? [] : JSON.parse(Buffer.from(blob.bytes).toString());
+  return Array.isArray(offered) ? offered.map(toolName) : [];
 }
 
 type Conversation = readonly (ChatTurn & { readonly message: Digest })[];
@@ -245,8 +255,17 @@ function choicesOf({ streams, calls }: RolloutContent, call: number | undefined)
           .filter(
             (step) => (step.call !== undefined && step.call < calls.length ? step.call : undefined) === call,
           )
-          .map((step) => choiceOf(stream.family, step)),
+          .map((step) => ({
+            ...choiceOf(stream.family, step),
+            ...(isRewardedLater(step, stream) ? { reward: null } : {}),
+          })),
   );
+}
+
+/** Whether the stream has its whole reward at its last step: those before it have 0, which says nothing about them. */
+export function isRewardedLater(step: Step, { steps }: { readonly steps: readonly Step[] }): boolean {
+  const last = steps.at(-1)!;
+  return step !== last && last.reward !== null && steps.every((each) => each === last || each.reward === 0);
 }
 
 function choiceOf(family: string, step: Step): TranscriptChoice {

@@ -7,7 +7,7 @@ import type { DecisionReason } from "../../policy/index.ts";
 import { type Explanation, explainDecision } from "../../serve/index.ts";
 import { readRecord } from "../../store/index.ts";
 import { type OpenBook, resolveCall } from "../open/index.ts";
-import { seenBy } from "../rollouts/index.ts";
+import { isRewardedLater, seenBy } from "../rollouts/index.ts";
 import { checkpointOf, judgedAs } from "./policy-releases.ts";
 
 export interface ExplainedCall {
@@ -21,7 +21,9 @@ interface ExplainedStep extends Explanation {
   /** The router that decided, and the policy behind it. */
   readonly router: Step["revision"];
   readonly policy: Step["revision"] | null;
+  /** Null: unlabelled, or the reward of the rollout came later and stands at its last choice. */
   readonly reward: number | null;
+  readonly isRewardedLater: boolean;
 }
 
 /** `name`: `<rollout>.<number>` as the gateway's replies carry it, or a rollout of one call. */
@@ -29,7 +31,12 @@ export async function explainCall(book: OpenBook, name: string): Promise<Explain
   const { rollout, content, call } = await findCall(book, name);
   const routed = content.streams
     .filter((stream): stream is StepStream => stream.level === "step")
-    .flatMap(({ family, steps }) => steps.map((step) => ({ family, step, of: step.call ?? 0 })));
+    .flatMap((stream) =>
+      stream.steps.map((step) => ({
+        ...{ family: stream.family, step, of: step.call ?? 0 },
+        isLater: isRewardedLater(step, stream),
+      })),
+    );
   const decided = routed.filter(({ of }) => of === call);
   if (decided.length === 0) {
     const others = [...new Set(routed.map(({ of }) => `${rollout}.${of}`))];
@@ -40,9 +47,10 @@ export async function explainCall(book: OpenBook, name: string): Promise<Explain
     );
   }
   const steps: ExplainedStep[] = [];
-  for (const { family, step } of decided) {
+  for (const { family, step, isLater } of decided) {
     const { prompt } = await seenBy((digest) => book.store.get(digest), content, step);
-    steps.push(await explainStep(book, { family, step, prompt }));
+    const explained = await explainStep(book, { family, step, prompt });
+    steps.push({ ...explained, reward: isLater ? null : step.reward, isRewardedLater: isLater });
   }
   return { rollout, call, steps };
 }
@@ -81,7 +89,7 @@ function listed(names: readonly string[], total: number): string {
 async function explainStep(
   book: OpenBook,
   { family, step, prompt }: { family: string; step: Step; prompt: string },
-): Promise<ExplainedStep> {
+): Promise<Omit<ExplainedStep, "reward" | "isRewardedLater">> {
   const { revision, policy, confidence, shadow, chosen } = step;
   const checkpoint = policy === undefined ? undefined : await checkpointOf(book, policy);
   const judged = await judgedAs(book, revision.digest);
@@ -103,7 +111,7 @@ async function explainStep(
     router: judged === undefined ? undefined : { ...judged.router, floor: judged.router.floor ?? 1 },
     why: whyOf(step, { isHeld: checkpoint !== undefined, judged }),
   });
-  return { ...explanation, family, router: revision, policy: policy ?? null, reward: step.reward };
+  return { ...explanation, family, router: revision, policy: policy ?? null };
 }
 
 function whyOf(

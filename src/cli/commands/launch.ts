@@ -13,7 +13,7 @@ import {
   reportLaunch,
 } from "../../book/collect/index.ts";
 import { requireExperiment } from "../../book/rollouts/index.ts";
-import type { Progress, RolloutResult, RowForm } from "../../collect/rollout/index.ts";
+import type { Progress, ResultPolicy, RolloutResult, RowForm } from "../../collect/rollout/index.ts";
 import { type FailureOwner, failureOwner } from "../../contract/index.ts";
 import { jsonLine, plural } from "../../view/format.ts";
 import { renderComparison, renderReport, renderSummary } from "../../view/runs/launch-view.ts";
@@ -160,8 +160,11 @@ async function runLaunch(io: Io, flags: LaunchFlags, command: Command): Promise<
     const { log, end: endLog } = tellFailuresOnce(print);
     const launched = launch(tasks, { ...workRequest(io, flags), ...settingsOf(flags), signal, log });
     const outcomes: LaunchOutcome[] = [];
+    const policies = new Map<string, ResultPolicy>();
     const onResult = (result: RolloutResult) => {
       outcomes.push(outcomeOf(result));
+      if (result.state === "sealed")
+        for (const each of result.policies) policies.set(`${each.level} ${each.family}`, each);
       if (flags.json) io.out(jsonLine({ kind: "rollout", ...result }));
     };
     const progress = await followLaunch(launched, { ...followers, onResult }).finally(() => {
@@ -169,7 +172,7 @@ async function runLaunch(io: Io, flags: LaunchFlags, command: Command): Promise<
       end();
     });
     const report = reportLaunch(outcomes, { passReward: flags.pass });
-    finish(io, { progress, report, flags, interrupted: signal.aborted });
+    finish(io, { progress, report, policies: [...policies.values()], flags, interrupted: signal.aborted });
   });
 }
 
@@ -193,13 +196,16 @@ function settingsOf(flags: LaunchFlags) {
 interface Finished {
   readonly progress: Progress;
   readonly report: LaunchReport;
+  /** The last revision of each family that the rollouts hold choices of. */
+  readonly policies: readonly ResultPolicy[];
   readonly flags: LaunchFlags;
   readonly interrupted: boolean;
 }
 
-function finish(io: Io, { progress, report, flags, interrupted }: Finished): void {
+function finish(io: Io, { progress, report, policies, flags, interrupted }: Finished): void {
   if (flags.json) io.out(jsonLine({ kind: "summary", ...progress, report }));
   else io.out(renderSummary(progress) + renderReport(report));
+  for (const each of policies) io.err(`${batchHint(each, flags)}\n`);
   const { total, done, dead } = progress;
   const left = total - done;
   if (left === 0) {
@@ -218,6 +224,12 @@ function finish(io: Io, { progress, report, flags, interrupted }: Finished): voi
     { total, done, dead },
     `${left} of ${plural(total, "rollout")} not done: ${why}. Give the same command again to run what is missing.`,
   );
+}
+
+/** What `batch assemble` is told. */
+function batchHint({ level, revision }: ResultPolicy, { book, exp }: LaunchFlags): string {
+  const at = book === undefined ? "" : ` --book ${book}`;
+  return `a batch of these rollouts: rollbook batch assemble${at} --level ${level} --target ${revision} --exp ${exp}`;
 }
 
 /** Complete, but with nothing to show for it: scripts that go on by the exit code must not. */

@@ -43,6 +43,7 @@ export {
   launch,
   type Progress,
   type RepeatedSample,
+  type ResultPolicy,
   type RolloutFuture,
   type RolloutResult,
   rescore,
@@ -57,7 +58,7 @@ export {
   gatewayRecorder,
   type Recorder,
 } from "./record/index.ts";
-export { type RowForm, readRow, sealTask } from "./work/index.ts";
+export { parseClaimId, type RowForm, readRow, sealTask } from "./work/index.ts";
 export {
   type FailedSample,
   makeWorkerServer,

@@ -1,5 +1,5 @@
 export { CHAT_LOG_FAMILY, chatLogDraft, isChatLog } from "./chat-log.ts";
-export { type ChatPart, type ChatTurn, readTurn, sameTurn } from "./read-turn.ts";
+export { type ChatPart, type ChatTurn, readTurn, sameTurn, toolName } from "./read-turn.ts";
 export {
   type ChatMessage,
   type ExportedConversation,

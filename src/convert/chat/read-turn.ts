@@ -170,3 +170,9 @@ function list(value: unknown): readonly unknown[] {
 function textOrNull(value: unknown): string | null {
   return typeof value === "string" ? value : null;
 }
+
+/** Of a tool that a request offers: OpenAI nests it, Anthropic does not; a built-in tool has a type alone. */
+export function toolName(tool: unknown): string {
+  const { function: nested, name, type } = isObject(tool) ? tool : {};
+  return String((isObject(nested) ? nested.name : undefined) ?? name ?? type ?? "?");
+}

@@ -10,18 +10,18 @@ import {
   type Stream,
   Verdict,
 } from "../../contract/index.ts";
-import { figure, page, plural, short, table } from "../format.ts";
+import { figure, page, plural, short, table, timeText } from "../format.ts";
 
 export function renderArtifacts(rows: readonly ListedRollout[]): string {
   return table(rows, [
     { title: "ROLLOUT", cell: (each) => each.rolloutId },
-    { title: "ENDED", cell: (each) => minuteText(each.endedAtMs) },
+    { title: "ENDED", cell: endedCell },
     { title: "EXPERIMENT", cell: (each) => each.experiment ?? "-" },
     { title: "TASK", cell: ({ task, taskTitle }) => brief(taskTitle ?? task) },
     { title: "MODEL", cell: ({ models }) => brief(models.join(",")) || "-" },
     { title: "CALLS", align: "right", cell: (each) => String(each.calls) },
     { title: "REWARD", align: "right", cell: rewardCell },
-    { title: "ENDING", cell: (each) => each.ending },
+    { title: "ENDING", cell: endingCell },
   ]);
 }
 
@@ -31,9 +31,14 @@ function rewardCell({ score, feedback }: ListedRollout): string {
   return feedback.map(({ name, value }) => `${name} ${figure(value)}`).join(", ") || "-";
 }
 
-/** `2026-01-31 12:00`, in UTC; an imported decision without a time has 0. */
-function minuteText(atMs: number): string {
-  return atMs === 0 ? "-" : new Date(atMs).toISOString().slice(0, 16).replace("T", " ");
+/** An imported decision without a time has 0. */
+function endedCell({ endedAtMs }: ListedRollout): string {
+  return endedAtMs === 0 ? "-" : timeText(endedAtMs);
+}
+
+/** A run that was given up is no result beside the one that followed it. */
+function endingCell({ ending, triedAgain }: ListedRollout): string {
+  return triedAgain ? `${ending}, tried again` : ending;
 }
 
 function brief(text: string): string {

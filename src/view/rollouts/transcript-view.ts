@@ -18,6 +18,7 @@ import {
   table,
   textLines,
   thousands,
+  timeText,
 } from "../format.ts";
 import { endingText } from "./artifact-view.ts";
 
@@ -31,7 +32,7 @@ export function renderTranscript(
   const ink = paint(color);
   const { calls, choices } = transcript;
   const chosen = choices.map((choice) => choiceLine(choice, ink));
-  const said = calls.map((call) => callLines(call, ink));
+  const said = calls.map((call, i) => callLines(call, { before: calls[i - 1], ink }));
   const blocks = [headLines(transcript, ink), chosen, ...said, endLines(transcript, ink)];
   return blocks
     .filter((lines) => lines.length > 0)
@@ -57,11 +58,6 @@ export function renderCalls(calls: readonly TranscriptCall[]): string {
     { title: "DELIVERY", cell: ({ delivery }) => delivery ?? "-" },
     { title: "RECORD", cell: ({ digest }) => short(digest) },
   ]);
-}
-
-/** `2026-01-31 12:00:00`, in UTC. */
-export function timeText(atMs: number): string {
-  return new Date(atMs).toISOString().slice(0, 19).replace("T", " ");
 }
 
 export function durationText(ms: number): string {
@@ -108,7 +104,10 @@ function taskText(prompt: unknown): string {
   return `: ${line.length > 100 ? `${line.slice(0, 99)}…` : line}`;
 }
 
-function callLines(call: TranscriptCall, ink: Paint): string[] {
+function callLines(
+  call: TranscriptCall,
+  { before, ink }: { before: TranscriptCall | undefined; ink: Paint },
+): string[] {
   const { usage, finishReason, status, delivery } = call;
   const facts = [
     printable(call.model),
@@ -122,8 +121,15 @@ function callLines(call: TranscriptCall, ink: Paint): string[] {
   return [
     ink.cyan(`── call ${call.index} · `) + facts.join(" · "),
     ...call.choices.map((choice) => `   ${choiceLine(choice, ink)}`),
+    ...toolsLine(call, before).map((line) => `   ${ink.dim(line)}`),
     ...call.turns.flatMap((turn) => turnLines(turn, ink)),
   ];
+}
+
+/** Tools are resent with every turn: said where they change. */
+function toolsLine({ tools, toolNames }: TranscriptCall, before: TranscriptCall | undefined): string[] {
+  if (tools === before?.tools) return [];
+  return [`tools offered: ${toolNames.length === 0 ? "none" : printable(toolNames.join(", "))}`];
 }
 
 /** Said where the conversation does not simply go on. */

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { renderReport } from "./launch-view.ts";
+import { renderReport, renderSummary } from "./launch-view.ts";
 
 test("a report of many tasks shows ten and counts the others, without a claim about their rewards", () => {
   const task = (i: number) => ({
@@ -22,4 +22,17 @@ test("a report of many tasks shows ten and counts the others, without a claim ab
   expect(reportOf(20)).toMatch(/t-9 .*\nand 10 more tasks: --json lists all\n$/);
   expect(reportOf(11)).toContain("and 1 more task: ");
   expect(reportOf(10)).not.toContain("more");
+});
+
+test("a summary states what runs that are no results have spent, apart from the results", () => {
+  const progress = {
+    ...{ total: 2, done: 2, earlier: 0, dead: 0, failed: {}, blamed: 0, commonFailure: null, truncated: 0 },
+    ...{ tokens: 28, costUsd: 0.5, meanReward: 1, perSecond: 1, etaMs: 0 },
+  };
+  const none = { runs: 0, tokens: 0, costUsd: 0 };
+  const first = "2 of 2 rollouts sealed, mean reward 1, 28 tokens, $0.5\n";
+  expect(renderSummary({ ...progress, givenUp: none })).toBe(first);
+  expect(renderSummary({ ...progress, givenUp: { runs: 3, tokens: 14, costUsd: 0.25 } })).toBe(
+    `${first}3 runs of these rollouts given up or killed: 14 tokens, $0.25 more\n`,
+  );
 });

@@ -34,7 +34,18 @@ export function renderSummary(progress: Progress): string {
     ...(tokens > 0 ? [`${thousands(tokens)} tokens`] : []),
     ...(costUsd > 0 ? [`$${figure(costUsd)}`] : []),
   ];
-  return `${parts.join(", ")}\n`;
+  return `${parts.join(", ")}\n${givenUpText(progress)}`;
+}
+
+/** What the figures above leave out. */
+function givenUpText({ givenUp: { runs, tokens, costUsd } }: Progress): string {
+  if (runs === 0) return "";
+  const spent = [
+    ...(tokens > 0 ? [`${thousands(tokens)} tokens`] : []),
+    ...(costUsd > 0 ? [`$${figure(costUsd)}`] : []),
+  ];
+  const more = spent.length === 0 ? "" : `: ${spent.join(", ")} more`;
+  return `${plural(runs, "run")} of these rollouts given up or killed${more}\n`;
 }
 
 /** Tasks shown in a table; the rest is in --json. */

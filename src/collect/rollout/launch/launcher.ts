@@ -83,6 +83,7 @@ class RunningLaunch implements Launch {
   readonly #server: WorkerServer;
   readonly #records: RecentRecords;
   #receipts!: Receipts;
+  #sealed!: SealedIndex;
   #worker: Worker | undefined;
   #wake: () => void = () => {};
   #ended: { error?: unknown } | undefined;
@@ -171,6 +172,7 @@ class RunningLaunch implements Launch {
     planned: () => void,
   ): Promise<void> {
     this.#receipts = new Receipts(sealed, this.#server);
+    this.#sealed = sealed;
     const cursor = await this.#readEarlier();
     await enqueueRows(rows, this.#options, {
       signal: this.#stop.signal,
@@ -297,13 +299,15 @@ class RunningLaunch implements Launch {
 
   /** Of a sample that failed and ran again, the later result: it is what `--retry` and reports of the experiment count. */
   async #read(planned: PlannedRollout, settled: SettledItem & { earlier: boolean }): Promise<ReadResult> {
-    const { rerun } = this.#options;
-    const result = await readResult(this.#records, planned, settled);
+    const { rerun, recorder } = this.#options;
+    const contentsOf = (item: string, claims: number) =>
+      this.#sealed.contents(recorder?.namesOf?.(item, claims) ?? [item]);
+    const result = await readResult(this.#records, planned, { ...settled, contentsOf });
     if (!settled.earlier || result.state !== "sealed" || result.ending.kind !== "failed") return result;
     const last = await rerun?.(planned);
     if (last === undefined || settled.state !== "done") return result;
     const { envelope, ...of } = last;
-    return readResult(this.#records, { ...planned, ...of }, { ...settled, result: envelope });
+    return readResult(this.#records, { ...planned, ...of }, { ...settled, result: envelope, contentsOf });
   }
 
   #tell(slot: RolloutSlot, result: RolloutResult): void {

@@ -17,6 +17,8 @@ export interface Progress {
   readonly truncated: number;
   readonly tokens: number;
   readonly costUsd: number;
+  /** What runs spent that are no results: attempts that were tried again, and runs that were killed or interrupted. */
+  readonly givenUp: { readonly runs: number; readonly tokens: number; readonly costUsd: number };
   /** Of labelled rollouts; null while there is none. */
   readonly meanReward: number | null;
   readonly perSecond: number;
@@ -36,6 +38,7 @@ export class LaunchTally {
   #blamed = 0;
   #tokens = 0;
   #costUsd = 0;
+  readonly #givenUp = { runs: 0, tokens: 0, costUsd: 0 };
   #rewards = 0;
   #labelled = 0;
   readonly #failed: Record<string, number> = {};
@@ -49,6 +52,7 @@ export class LaunchTally {
   }
 
   add(result: RolloutResult): void {
+    this.#countGivenUp(result.givenUp);
     if (result.state === "dead") {
       this.#dead++;
       this.#countReason(result.reason);
@@ -68,6 +72,12 @@ export class LaunchTally {
     if (reward === null) return;
     this.#rewards += reward;
     this.#labelled++;
+  }
+
+  #countGivenUp({ runs, promptTokens, completionTokens, costUsd }: RolloutResult["givenUp"]): void {
+    this.#givenUp.runs += runs;
+    this.#givenUp.tokens += promptTokens + completionTokens;
+    this.#givenUp.costUsd += costUsd;
   }
 
   #countReason(reason: string): void {
@@ -97,6 +107,7 @@ export class LaunchTally {
       truncated: this.#truncated,
       tokens: this.#tokens,
       costUsd: this.#costUsd,
+      givenUp: { ...this.#givenUp },
       meanReward: this.#labelled === 0 ? null : this.#rewards / this.#labelled,
       perSecond,
       etaMs: perSecond > 0 ? Math.round((left / perSecond) * 1000) : left === 0 ? 0 : null,

@@ -1,9 +1,17 @@
 /** What became of a rollout, read from the book. In: a planned rollout and its end in the queue. Out: a result.
  *  The same for every worker, here or in another process, now or before a crash. */
 import type { Digest, Id } from "../../../base/index.ts";
-import { Call, type Ending, RolloutContent, RolloutEnvelope } from "../../../contract/index.ts";
+import {
+  Call,
+  type Ending,
+  type Level,
+  RolloutContent,
+  RolloutEnvelope,
+  type Stream,
+} from "../../../contract/index.ts";
 import type { SettledItem } from "../../queue/index.ts";
 import { type RolloutUsage, type Score, totalOf } from "../agent/index.ts";
+import { parseClaimId } from "../work/index.ts";
 import type { GivenReceipt, PlannedRollout, RecentRecords } from "../worker/index.ts";
 
 interface Planned {
@@ -15,6 +23,12 @@ interface Planned {
   readonly taskTitle: string | null;
   readonly group: string;
   readonly attempt: number;
+  /** What its earlier runs spent: attempts that were given up, and runs that were killed or interrupted. */
+  readonly givenUp: GivenUp;
+}
+
+export interface GivenUp extends RolloutUsage {
+  readonly runs: number;
 }
 
 export interface SealedResult extends Planned {
@@ -28,10 +42,18 @@ export interface SealedResult extends Planned {
   readonly reward: number | null;
   readonly scores: readonly Score[];
   readonly usage: RolloutUsage;
+  /** Who chose among several candidates, or sampled tokens: the last revision of each family. */
+  readonly policies: readonly ResultPolicy[];
   readonly worker: string;
   readonly durationMs: number;
   /** Settled before this launch began: by an earlier run of the same command. */
   readonly earlier: boolean;
+}
+
+export interface ResultPolicy {
+  readonly family: string;
+  readonly level: Level;
+  readonly revision: string;
 }
 
 /** Set aside after its last attempt, without an artifact: its workers died, or it was cancelled. */
@@ -51,19 +73,31 @@ export interface RepeatedSample {
   readonly envelope: Digest;
 }
 
+/** The contents that the book holds of the first `claims` claims of an item. */
+export type ContentsOf = (item: string, claims: number) => Promise<readonly Digest[]>;
+
 export async function readResult(
   records: Pick<RecentRecords, "read">,
   planned: PlannedRollout,
-  settled: SettledItem & { readonly earlier: boolean },
+  { contentsOf, ...settled }: SettledItem & { readonly earlier: boolean; readonly contentsOf: ContentsOf },
 ): Promise<ReadResult> {
   const { id, row, sample, task, taskTitle, group } = planned;
-  const common = { rolloutId: id, row, sample, task, taskTitle, group, attempt: settled.attempt };
-  if (settled.state === "dead") return { state: "dead", ...common, reason: settled.reason };
+  const { attempt } = settled;
+  const common = { rolloutId: id, row, sample, task, taskTitle, group, attempt };
+  if (settled.state === "dead") {
+    const givenUp = await readGivenUp(records, await contentsOf(id, attempt));
+    return { state: "dead", ...common, givenUp, reason: settled.reason };
+  }
   const envelope = await records.read(RolloutEnvelope, settled.result);
   const content = await records.read(RolloutContent, envelope.content);
+  const claims = parseClaimId(envelope.claim)?.token ?? attempt;
+  const others = claims === 1 ? [] : await contentsOf(id, claims);
+  const givenUp = others.filter((each) => each !== envelope.content);
   return {
     state: "sealed",
     ...common,
+    givenUp: await readGivenUp(records, givenUp),
+    policies: content.streams.flatMap(policyOf),
     envelope: settled.result,
     content: envelope.content,
     ending: content.ending,
@@ -74,6 +108,24 @@ export async function readResult(
     durationMs: envelope.endedAtMs - envelope.startedAtMs,
     earlier: settled.earlier,
   };
+}
+
+async function readGivenUp(
+  records: Pick<RecentRecords, "read">,
+  contents: readonly Digest[],
+): Promise<GivenUp> {
+  const calls: Digest[] = [];
+  for (const digest of contents) calls.push(...(await records.read(RolloutContent, digest)).calls);
+  return { runs: contents.length, ...(await readUsage(records, { calls })) };
+}
+
+function policyOf(stream: Stream): ResultPolicy[] {
+  const { family, level } = stream;
+  const last =
+    stream.level === "token"
+      ? stream.segments.at(-1)
+      : stream.steps.findLast(({ candidates }) => candidates.length > 1);
+  return last === undefined ? [] : [{ family, level, revision: last.revision.id }];
 }
 
 export async function readUsage(

@@ -9,6 +9,7 @@ import { CAPS, type Cap } from "../../gateway-replies.ts";
 import { defineRollout, type RolloutFunction } from "../agent/agent.ts";
 import { failedBy } from "../agent/failure.ts";
 import { compositeReward, costTerm, verificationTerm } from "../agent/reward.ts";
+import type { SealedResult } from "../launch/result.ts";
 import type { GatewayPlace } from "./check-gateway-book.ts";
 import { gatewayRecorder } from "./gateway-recorder.ts";
 import { bookRecorder, type Recorder } from "./recorder.ts";
@@ -115,7 +116,11 @@ describe("rollouts recorded by a gateway", () => {
       },
     };
     const [result] = await run(ask, { recorder: dying });
-    expect(result).toMatchObject({ state: "sealed", reward: 1, attempt: 2 });
+    expect(result).toMatchObject({ state: "sealed", reward: 1, attempt: 2, usage: { calls: 1 } });
+    // What the killed run spent is told apart.
+    const { usage, givenUp } = result as SealedResult;
+    expect(givenUp).toEqual({ ...usage, runs: 1 });
+    expect(usage.costUsd).toBeGreaterThan(0);
     const [id] = names;
     const open = (await (
       await fetch(`${test.gateway.url}/v1/rollouts`, { headers: { authorization: `Bearer ${TOKEN}` } })
@@ -124,7 +129,7 @@ describe("rollouts recorded by a gateway", () => {
     const artifacts = await test.artifacts();
     expect(artifacts.map(({ rolloutId, ending }) => [rolloutId, ending.kind, ending.owner])).toEqual([
       [id, "failed", "infrastructure"],
-      [`${id}.2`, "terminal", undefined],
+      [`${id}.run-2`, "terminal", undefined],
     ]);
   });
 
@@ -138,7 +143,7 @@ describe("rollouts recorded by a gateway", () => {
     const endings = artifacts.map(({ rolloutId, ending }) => [rolloutId, ending.kind, ending.owner]).sort();
     expect(endings).toEqual([
       [result!.rolloutId, "failed", "provider"],
-      [`${result!.rolloutId}.2`, "terminal", undefined],
+      [`${result!.rolloutId}.run-2`, "terminal", undefined],
     ]);
   });
 

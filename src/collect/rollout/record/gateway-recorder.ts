@@ -6,7 +6,7 @@ import { RollbookError, reasonOf } from "../../../base/index.ts";
 import type { Ending } from "../../../contract/index.ts";
 import type { RolloutDesk } from "../../rollout-desk.ts";
 import { failedBy, type RolloutUsage } from "../agent/index.ts";
-import { claimedName } from "../work/index.ts";
+import { claimedName, claimedNames } from "../work/index.ts";
 import { checkGatewayBook, type GatewayPlace, gatewayUrls } from "./check-gateway-book.ts";
 import { AwayGateway, type GatewayWait } from "./gateway-wait.ts";
 import type { Recorded, Recorder, RolloutOpening } from "./recorder.ts";
@@ -19,7 +19,7 @@ export function gatewayRecorder(place: GatewayPlace, fallback: Recorder, wait: G
   const away = new AwayGateway(gatewayUrls(place), wait);
   return {
     checkBook: (book) => checkGatewayBook(place, book),
-    namesOf: (item, last) => Array.from({ length: last }, (_, i) => claimedName({ item, token: i + 1 })),
+    namesOf: (item, last) => namesUpTo(item, last),
     // In contrast to what a gateway sealed by itself after a crash.
     isReported: ({ ending, scores }) =>
       ending.declaredBy !== undefined || scores.some(({ name }) => name === OLD_MARK),
@@ -27,8 +27,7 @@ export function gatewayRecorder(place: GatewayPlace, fallback: Recorder, wait: G
       const token = opening.token ?? opening.attempt;
       const id = claimedName({ item: opening.rolloutId, token });
       const openAt = async (each: RecorderDesk) => {
-        for (let earlier = 1; earlier < token; earlier++)
-          await closeEarlier(each, claimedName({ item: opening.rolloutId, token: earlier }));
+        for (const earlier of namesUpTo(opening.rolloutId, token - 1)) await closeEarlier(each, earlier);
         return { desk: each, apiKey: (await each.open(openingBody(id, opening))).apiKey };
       };
       const { signal } = opening;
@@ -58,6 +57,10 @@ export function gatewayRecorder(place: GatewayPlace, fallback: Recorder, wait: G
       };
     },
   };
+}
+
+function namesUpTo(item: string, last: number): readonly string[] {
+  return Array.from({ length: last }, (_, i) => claimedNames({ item, token: i + 1 })).flat();
 }
 
 function openingBody(id: string, opening: RolloutOpening): object {

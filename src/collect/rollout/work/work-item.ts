@@ -23,10 +23,22 @@ export function claimId({ item, token }: ClaimKey): string {
   return `${item}:${token}`;
 }
 
+/** … read back; undefined where it is another name. */
+export function parseClaimId(claim: string | undefined): ClaimKey | undefined {
+  const [, item, digits] = /^(.+):(\d{1,9})$/.exec(claim ?? "") ?? [];
+  return item === undefined ? undefined : { item, token: Number(digits) };
+}
+
 /** The name of the rollout that a claim makes where every claim needs one of its own: the first has the plain name of
- *  the item, later ones add their number. */
+ *  the item, later ones add their number. A number alone would read as that of a call. */
 export function claimedName({ item, token }: ClaimKey): string {
-  return token === 1 ? item : `${item}.${token}`;
+  return token === 1 ? item : `${item}.run-${token}`;
+}
+
+/** … and the name that earlier versions gave it. */
+export function claimedNames(claim: ClaimKey): readonly string[] {
+  const { item, token } = claim;
+  return token === 1 ? [item] : [claimedName(claim), `${item}.${token}`];
 }
 
 const RESERVED = "worker:";

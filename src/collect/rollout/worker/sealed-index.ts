@@ -30,6 +30,8 @@ export interface SealedIndex {
     ids: readonly string[],
     options: { fresh: boolean; accept?: (content: Digest) => Promise<boolean> },
   ): Promise<SealedArtifact[]>;
+  /** The contents under these ids, signed or not; looks afresh. */
+  contents(ids: readonly string[]): Promise<Digest[]>;
   /** The receipts that take these contents as results, by content; looks afresh. */
   receipts(contents: readonly Digest[]): Promise<Map<Digest, GivenReceipt>>;
   close(): Promise<void>;
@@ -59,6 +61,10 @@ export async function openSealedIndex(root: string): Promise<SealedIndex> {
         if (signed.length > 0 && (await accept(content))) found.push(...signed);
       }
       return found;
+    },
+    async contents(ids) {
+      await lookAfresh();
+      return ids.flatMap((id) => named(catalog, id));
     },
     async receipts(contents) {
       await lookAfresh();

@@ -26,7 +26,7 @@ import {
 } from "../../../contract/index.ts";
 import type { Blob } from "../../../store/index.ts";
 import type { ClaimKey } from "../../queue/index.ts";
-import { claimedName, claimId } from "../work/index.ts";
+import { claimedNames, claimId, parseClaimId } from "../work/index.ts";
 import { type GroupSignatures, requireSubjects } from "./group-signatures.ts";
 import type { RecentRecords } from "./recent-records.ts";
 import type { RegisteredWorker } from "./worker-registration.ts";
@@ -186,7 +186,7 @@ function checkClaimed(
   const item = bound === undefined ? undefined : rolloutIdFor(bound.digest, bound.sample);
   const claim = upload.adopted === true ? claimOf(envelope, upload.claim) : upload.claim;
   // Through a gateway every claim makes a rollout of its own name.
-  const name = content.rolloutId === claimedName(claim) ? content.rolloutId : claim.item;
+  const name = claimedNames(claim).includes(content.rolloutId) ? content.rolloutId : claim.item;
   const pairs: [string, unknown, unknown][] = [
     ["envelope.content", upload.content, envelope.content],
     ["envelope.claim", claimId(claim), envelope.claim],
@@ -209,8 +209,8 @@ function checkClaimed(
 
 /** The claim of the same item under which an envelope says it was made: this one, or one before it. */
 function claimOf({ claim }: RolloutEnvelope, { item, token }: ClaimKey): ClaimKey {
-  const [, number] = claim?.startsWith(`${item}:`) ? (/:(\d{1,9})$/.exec(claim) ?? []) : [];
-  return { item, token: number === undefined ? token : Math.min(token, Number(number)) };
+  const made = parseClaimId(claim);
+  return { item, token: made?.item === item ? Math.min(token, made.token) : token };
 }
 
 async function checkSigned(

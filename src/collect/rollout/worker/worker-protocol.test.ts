@@ -330,21 +330,27 @@ describe("an artifact that a worker left behind when it died", () => {
   });
 
   it("may have the name of its own claim, as behind a gateway, and of no other", async () => {
-    const [first, third] = [await withClaim(), await withClaim()];
+    const [first, second, third] = [await withClaim(), await withClaim(), await withClaim()];
     const named = (at: typeof first, rolloutId: string) =>
       at.server.upload(
         at.worker.session,
         uploadOf(at.claim, rolloutFor(at.claim, { rolloutId }), at.worker.signer),
       );
-    expect(await codeOf(named(first, `${first.claim.item}.2`))).toBe("not-bound");
-    third.clock.advance(20_001);
-    await third.server.heartbeat(third.worker.session, []);
-    const [again] = (await third.server.claim(third.worker.session, {
-      limit: 1,
-      item: third.claim.item,
-    })) as [Claim];
-    expect(again.token).toBe(2);
-    expect((await named({ ...third, claim: again }, `${again.item}.2`)).record.outcome).toBe("stored");
+    for (const name of [".run-2", ".2"])
+      expect(await codeOf(named(first, first.claim.item + name))).toBe("not-bound");
+    // The second name is that of earlier versions, whose workers may still run.
+    for (const [at, name] of [
+      [second, ".run-2"],
+      [third, ".2"],
+    ] as const) {
+      at.clock.advance(20_001);
+      await at.server.heartbeat(at.worker.session, []);
+      const [again] = (await at.server.claim(at.worker.session, { limit: 1, item: at.claim.item })) as [
+        Claim,
+      ];
+      expect(again.token).toBe(2);
+      expect((await named({ ...at, claim: again }, again.item + name)).record.outcome).toBe("stored");
+    }
   });
 });
 
