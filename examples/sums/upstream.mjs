@@ -1,4 +1,5 @@
 /** A model server that needs no key: speaks OpenAI chat completions and adds the numbers in the last message.
+ *  Where a tool is offered it calls the first one with these numbers, and answers with the tool's result.
  *  `node upstream.mjs [port] [host]`. Every model name answers; one that ends in "-careless" is off by one now and then. */
 import { realpathSync } from "node:fs";
 import { createServer } from "node:http";
@@ -11,9 +12,11 @@ export function startUpstream({ port = 0, host = "127.0.0.1", script = () => und
     let text = "";
     for await (const chunk of request) text += chunk;
     const body = JSON.parse(text || "{}");
-    const content = (await script(body)) ?? answer(body, ++asked);
+    const scripted = await script(body);
+    const message =
+      scripted === undefined && callsTool(body) ? toolCall(body) : said(scripted ?? answer(body, ++asked));
     response.setHeader("content-type", "application/json");
-    response.end(JSON.stringify(reply(body.model, content)));
+    response.end(JSON.stringify(reply(body.model, message)));
   });
   return new Promise((resolve) => {
     server.listen(port, host, () => {
@@ -24,17 +27,38 @@ export function startUpstream({ port = 0, host = "127.0.0.1", script = () => und
 }
 
 function answer({ model, messages }, asked) {
-  const last = messages.at(-1).content;
-  const question = typeof last === "string" ? last : last.map((part) => part.text ?? "").join(" ");
-  const sum = (question.match(/\d+/g) ?? []).reduce((total, digits) => total + Number(digits), 0);
+  const sum = numbersIn(messages).reduce((total, each) => total + each, 0);
   return String(String(model).endsWith("-careless") && asked % 3 === 0 ? sum + 1 : sum);
 }
 
-function reply(model, content) {
-  const message = { role: "assistant", content };
+function numbersIn(messages) {
+  const last = messages.at(-1).content;
+  const question = typeof last === "string" ? last : last.map((part) => part.text ?? "").join(" ");
+  return (question.match(/\d+/g) ?? []).map(Number);
+}
+
+function callsTool({ tools = [], messages }) {
+  return tools.length > 0 && messages.at(-1).role !== "tool";
+}
+
+function said(content) {
+  return { role: "assistant", content };
+}
+
+function toolCall({ messages, tools: [tool] }) {
+  const called = { name: tool.function.name, arguments: JSON.stringify({ numbers: numbersIn(messages) }) };
+  return {
+    role: "assistant",
+    content: null,
+    tool_calls: [{ id: "call-1", type: "function", function: called }],
+  };
+}
+
+function reply(model, message) {
+  const finish_reason = message.tool_calls === undefined ? "stop" : "tool_calls";
   return {
     ...{ id: "chatcmpl-local", object: "chat.completion", created: 0, model },
-    choices: [{ index: 0, message, finish_reason: "stop" }],
+    choices: [{ index: 0, message, finish_reason }],
     usage: { prompt_tokens: 12, completion_tokens: 2, total_tokens: 14 },
   };
 }

@@ -62,6 +62,14 @@ describe("the examples in examples/sums", () => {
       },
     );
 
+  it("agent-with-tool.mjs asks, runs the tool and asks again", async () => {
+    const test = await gatewayBefore();
+    const results = await launchAt(test, ["--agent", "examples/sums/agent-with-tool.mjs"]);
+    expect(results.at(-1)).toMatchObject({ done: 3, failed: {}, meanReward: 1, givenUp: { runs: 0 } });
+    // Its model was named: no policy chose.
+    expect(results[0]).toMatchObject({ scores: [{ value: 1 }, { name: "turns", value: 2 }], policies: [] });
+  });
+
   it("the configuration of the gateway is one", () => {
     const config = parseGatewayConfig(readFileSync("examples/sums/gateway.yaml", "utf8"));
     expect(Object.keys(config.models)).toEqual(["tiny", "tiny-careless"]);
