@@ -20,9 +20,10 @@ export function addCommand(
 export function addGroup(
   parent: Command,
   name: string,
-  options: { summary: string; examples: readonly string[] },
+  options: { summary: string; description?: string; examples: readonly string[] },
 ): Command {
-  const group = parent.command(name).summary(options.summary).description(sentence(options.summary));
+  const { summary, description = sentence(summary) } = options;
+  const group = parent.command(name).summary(summary).description(description);
   return withExamples(group, options.examples);
 }
 

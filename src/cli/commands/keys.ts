@@ -19,6 +19,8 @@ const EXAMPLE_KEY = "ed25519:11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo";
 export function addKeys(program: Command, io: Io): void {
   const keys = addGroup(program, "keys", {
     summary: "manage your signing key and the keys you trust",
+    description:
+      "Manage your signing key and the keys you trust. They are in $ROLLBOOK_HOME, else in ~/.config/rollbook, outside every book.",
     examples: ["rollbook keys new", "rollbook keys show"],
   });
   addNew(keys, io);
@@ -31,7 +33,7 @@ function addNew(keys: Command, io: Io): void {
   addCommand(keys, "new", {
     summary: "create an Ed25519 signing key",
     description:
-      "Create an Ed25519 signing key in $ROLLBOOK_HOME or ~/.config/rollbook, outside every book and readable only by you. An existing key is kept and printed.",
+      "Create an Ed25519 signing key in $ROLLBOOK_HOME, else in ~/.config/rollbook, outside every book and readable only by you. An existing key is kept and printed.",
     examples: ["rollbook keys new"],
     book: false,
   })
