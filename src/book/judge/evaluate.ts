@@ -13,14 +13,13 @@ import {
   realisedRisk,
 } from "../../judge/index.ts";
 import type { Interval, Range } from "../../judge/ope/index.ts";
-import { wholeChains } from "../../learn/index.ts";
 import type { AnyFeatureSpec, Constraints, StaticTable } from "../../policy/index.ts";
 import type { DecisionRequest, DecisionSource } from "../decisions/index.ts";
 import type { EmbeddingPlace } from "../embed/index.ts";
 import type { AdmittedRollouts } from "../rollouts/index.ts";
 import { followPromise, riskRows } from "./calibrate.ts";
 import { chainDiscount } from "./chain-discount.ts";
-import { type JudgeRows, judgeRowsOf, type RowOrder } from "./judge-rows.ts";
+import { type JudgeRows, judgeWholeRows, type RowOrder } from "./judge-rows.ts";
 import { type LoadedSetup, loadPolicy, setupOf } from "./load-policy.ts";
 import { loadJudgeRows } from "./load-rows.ts";
 import { PROMISE_TERMS } from "./promise-terms.ts";
@@ -94,10 +93,7 @@ export async function evaluateCheckpoint(
   });
   const discount = chainDiscount(rows, [loaded], request.discount);
   if (discount !== undefined && estimatePropensities) throw guessedChains();
-  const { whole, broken } =
-    discount === undefined ? { whole: rows, broken: 0 } : wholeChains(rows, loaded.rule.unit);
-  const found = judgeRowsOf(whole, [loaded], request.order);
-  const judged = { ...found, unlabelled: found.unlabelled + broken };
+  const { whole, judged } = judgeWholeRows(rows, [loaded], { discount, order: request.order });
   const setup = setupOf(loaded, { ...request, exploration: request.exploration ?? 0 });
   const followed = followPromise(rows, loaded, setup) === true;
   const exact = discount === undefined && isFullyKnown(judged.rows);

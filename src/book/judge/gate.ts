@@ -14,7 +14,6 @@ import {
   totalRewardRows,
 } from "../../judge/index.ts";
 import type { Range } from "../../judge/ope/index.ts";
-import { wholeChains } from "../../learn/index.ts";
 import { makeSealer } from "../../store/index.ts";
 import type { DecisionSource } from "../decisions/index.ts";
 import { type OpenBook, revisionsIn } from "../open/index.ts";
@@ -22,7 +21,7 @@ import type { AdmittedRollouts } from "../rollouts/index.ts";
 import { followPromise } from "./calibrate.ts";
 import { chainDiscount } from "./chain-discount.ts";
 import type { JudgeRequest } from "./evaluate.ts";
-import { commonRule, type JudgeRows, judgeRowsOf } from "./judge-rows.ts";
+import { type JudgeRows, judgeWholeRows } from "./judge-rows.ts";
 import { type LoadedPolicy, loadPolicy, setupOf } from "./load-policy.ts";
 import { loadJudgeRows } from "./load-rows.ts";
 import { PROMISE_TERMS } from "./promise-terms.ts";
@@ -75,10 +74,7 @@ export async function gateCheckpoints(source: DecisionSource, request: GateReque
   requireJudgeable(source, policies, request.method);
   const { rows, admitted } = await loadJudgeRows(source, policies, { ...request, unlabelled: "keep" });
   const discount = chainDiscount(rows, candidates, request.discount);
-  const { whole, broken } =
-    discount === undefined ? { whole: rows, broken: 0 } : wholeChains(rows, commonRule(policies).unit);
-  const found = judgeRowsOf(whole, policies, request.order);
-  const judged = { ...found, unlabelled: found.unlabelled + broken };
+  const { judged } = judgeWholeRows(rows, policies, { discount, order: request.order });
   const setups = candidates.map((each) => setupOf(each, flags));
   // A floor that does not follow from its calibration rows makes the gate refuse, as it makes an evaluation refuse.
   for (const [i, each] of candidates.entries()) followPromise(rows, each, setups[i]!);

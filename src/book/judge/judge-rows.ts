@@ -10,6 +10,7 @@ import {
   type SplitPart,
   type SplitRule,
   unitOf,
+  wholeChains,
 } from "../../learn/index.ts";
 import type { LoadedPolicy } from "./load-policy.ts";
 
@@ -49,6 +50,18 @@ export function judgeRowsOf(
   return { ...judged, digest: digestRows(ordered, judged), leftOut, rule, judgeShare };
 }
 
+/** With a discount only whole chains judge, and the decisions of broken ones count as unlabelled. */
+export function judgeWholeRows(
+  rows: readonly LoggedRow[],
+  policies: readonly LoadedPolicy[],
+  { discount, order }: { discount: number | undefined; order: RowOrder | undefined },
+): { whole: readonly LoggedRow[]; judged: JudgeRows } {
+  const { whole, broken } =
+    discount === undefined ? { whole: rows, broken: 0 } : wholeChains(rows, commonRule(policies).unit);
+  const judged = judgeRowsOf(whole, policies, order);
+  return { whole, judged: { ...judged, unlabelled: judged.unlabelled + broken } };
+}
+
 /** What a unit is to one policy. */
 function partFor(unit: string, { seen }: LoadedPolicy): SplitPart {
   if (hasSeen(seen.train, unit)) return "train";
@@ -58,7 +71,7 @@ function partFor(unit: string, { seen }: LoadedPolicy): SplitPart {
 }
 
 /** The split that all of them were trained with. */
-export function commonRule(policies: readonly LoadedPolicy[]): SplitRule {
+function commonRule(policies: readonly LoadedPolicy[]): SplitRule {
   const { rule, folder } = policies[0]!;
   const other = policies.find((each) => each.rule.unit !== rule.unit);
   if (other === undefined) return rule;
