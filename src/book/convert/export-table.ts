@@ -8,7 +8,7 @@ import {
   type TableFormat,
   writeTable,
 } from "../../convert/tables/index.ts";
-import { readRecord } from "../../keep/admit/index.ts";
+import { readRecord } from "../../store/index.ts";
 import { type OpenBook, readOf } from "../open/index.ts";
 import {
   type ListedRollout,

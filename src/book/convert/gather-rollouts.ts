@@ -23,8 +23,8 @@ import type {
   HandoverBatch,
   TrainerFormat,
 } from "../../convert/handover/index.ts";
-import { readRecord } from "../../keep/admit/index.ts";
 import type { ReadableBatch } from "../../keep/batch/index.ts";
+import { readRecord } from "../../store/index.ts";
 import { conversationsOf, readCalls } from "../decisions/index.ts";
 import { type OpenBook, readOf } from "../open/index.ts";
 import type { AdmittedRollouts } from "../rollouts/index.ts";

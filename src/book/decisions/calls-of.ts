@@ -4,7 +4,7 @@ import type { Digest, Json } from "../../base/index.ts";
 import { Call, openMessage, type ReadBlob, type RolloutContent } from "../../contract/index.ts";
 import { type ChatTurn, readTurn, sameTurn } from "../../convert/chat/index.ts";
 import type { HandedCall, HandedConversation } from "../../convert/handover/index.ts";
-import { readRecord } from "../../keep/admit/index.ts";
+import { readRecord } from "../../store/index.ts";
 
 export async function readCalls(read: ReadBlob, content: RolloutContent): Promise<HandedCall[]> {
   const calls: HandedCall[] = [];

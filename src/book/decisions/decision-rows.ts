@@ -2,9 +2,10 @@
  *  In: an open book and a request, or a batch. Out: rows one at a time; admitted rows come by rollout id. */
 import { compareUtf8, type Digest } from "../../base/index.ts";
 import { Manifest, RolloutContent, RolloutEnvelope, type StepStream } from "../../contract/index.ts";
-import { labelSteps, readRecord } from "../../keep/admit/index.ts";
+import { labelSteps } from "../../keep/admit/index.ts";
 import { readBatch } from "../../keep/batch/index.ts";
 import type { LoggedRow } from "../../learn/index.ts";
+import { readRecord } from "../../store/index.ts";
 import type { OpenBook } from "../open/index.ts";
 import {
   type AdmittedRequest,

@@ -2,7 +2,7 @@
  *  In: a content, one of its step streams. Out: US dollars a step. Calls before the first decision belong to none: they are no
  *  consequence of a choice. */
 import { Call, type ReadBlob, type RolloutContent, type StepStream } from "../../contract/index.ts";
-import { readRecord } from "../../keep/admit/index.ts";
+import { readRecord } from "../../store/index.ts";
 
 /** The cost of a step, given that of its own call. Undefined: the cost of one of its calls is unknown. */
 type CostOfStep = (step: number, ownUsd: number | undefined) => Promise<number | undefined>;

@@ -2,7 +2,6 @@
  *  In: an open book, families, filters. Out: the store on disk, and what was left out, family by family. */
 import { type Digest, given, RollbookError } from "../../base/index.ts";
 import { BookHead, type Level, RolloutContent, type StepStream } from "../../contract/index.ts";
-import { readRecord } from "../../keep/admit/index.ts";
 import {
   type AppendOptions,
   appendReplay,
@@ -12,7 +11,7 @@ import {
   type WriteResult,
   writeReplay as writeStore,
 } from "../../keep/replay/index.ts";
-import { readLastHead } from "../../store/index.ts";
+import { readLastHead, readRecord } from "../../store/index.ts";
 import type { OpenBook } from "../open/index.ts";
 import {
   type AdmittedRequest,

@@ -11,8 +11,8 @@ import {
   Task,
 } from "../../contract/index.ts";
 import { stateOfTask } from "../../convert/index.ts";
-import { readRecord } from "../../keep/admit/index.ts";
 import { isUsers, promptOfMessages } from "../../policy/index.ts";
+import { readRecord } from "../../store/index.ts";
 
 type SeenState = ReturnType<typeof stateOfTask> & {
   /** What the call cost, where the gateway recorded it. */

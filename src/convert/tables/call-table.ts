@@ -2,7 +2,7 @@
  *  the file grow with the square of the turns. */
 import type { Digest } from "../../base/index.ts";
 import { Call, type RolloutEnvelope } from "../../contract/index.ts";
-import { readRecord } from "../../keep/admit/index.ts";
+import { readRecord } from "../../store/index.ts";
 import { nested, real, text, time, whole } from "./table-column.ts";
 import type { BookTable, TabledRollout } from "./tabled-rollout.ts";
 

@@ -9,15 +9,7 @@ import {
   RolloutContent,
   type Sealed,
 } from "../../contract/index.ts";
-import { readRecord as readFrom } from "../../store/index.ts";
-
-export function readRecord<T extends RecordType>(
-  read: ReadBlob,
-  type: T,
-  digest: Digest,
-): Promise<RecordOf<T>> {
-  return readFrom({ get: read }, type, digest);
-}
+import { readRecord } from "../../store/index.ts";
 
 export async function readSealed<T extends RecordType>(
   read: ReadBlob,

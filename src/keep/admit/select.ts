@@ -16,12 +16,13 @@ import {
   type Stream,
   sampleCount,
 } from "../../contract/index.ts";
+import { readRecord } from "../../store/index.ts";
 import type { AdmitRequest, Admitted, AdmittedStream } from "./admitted.ts";
 import { measureDrift } from "./freshness.ts";
 import { type Gates, makeGates, taskKey } from "./gates.ts";
 import { LedgerTally } from "./ledger-tally.ts";
 import { type ManifestInputs, readInputs } from "./manifest-inputs.ts";
-import { contentReader, readRecord } from "./read-sources.ts";
+import { contentReader } from "./read-sources.ts";
 import { excludedBy, isElsewhere, labelsOf, lengthOf, type StreamAt } from "./stream-gates.ts";
 
 /** A task that failed once is suspect in every rollout of it, also in those seen before the failure: the rare

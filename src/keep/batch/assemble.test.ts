@@ -12,7 +12,7 @@ import {
   LossLedger,
   PolicyRevisionLineage,
 } from "../../contract/index.ts";
-import { readRecord } from "../admit/read-sources.ts";
+import { readRecord } from "../../store/index.ts";
 import { type AssembleRequest, assembleBatch, reassemble } from "./assemble.ts";
 import { diffBatches } from "./diff.ts";
 

@@ -19,14 +19,8 @@ import {
   sealLineage,
   TrainerBatch,
 } from "../../contract/index.ts";
-import {
-  type AdmitRequest,
-  type Admitted,
-  readRecord,
-  readSealed,
-  selectAdmitted,
-  streamKey,
-} from "../admit/index.ts";
+import { readRecord } from "../../store/index.ts";
+import { type AdmitRequest, type Admitted, readSealed, selectAdmitted, streamKey } from "../admit/index.ts";
 import { advantageOf, baselineOf, type GroupBaseline } from "./advantage.ts";
 import { groupTable, Sums } from "./aggregates.ts";
 import { stepRow, tokenRow } from "./rows.ts";

@@ -10,7 +10,7 @@ import {
   refuse,
   type TrainerBatch,
 } from "../../contract/index.ts";
-import { readRecord } from "../admit/index.ts";
+import { readRecord } from "../../store/index.ts";
 
 /** One value per token of the shard. */
 export interface TokenShardColumns {

@@ -7,7 +7,7 @@ import {
   type ReadBlob,
   TrainerBatch,
 } from "../../contract/index.ts";
-import { readRecord } from "../admit/index.ts";
+import { readRecord } from "../../store/index.ts";
 
 export interface BatchDifference {
   what: string;

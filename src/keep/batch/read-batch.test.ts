@@ -6,7 +6,7 @@ import { bytesOf, columnTag, digestColumn } from "../../base/arrays.ts";
 import type { Digest } from "../../base/digest.ts";
 import { parseId } from "../../base/ids.ts";
 import { BatchShard, type ReadBlob, seal, TrainerBatch } from "../../contract/index.ts";
-import { readRecord } from "../admit/read-sources.ts";
+import { readRecord } from "../../store/index.ts";
 import { assembleBatch } from "./assemble.ts";
 import { type ReadableBatch, readBatch } from "./read-batch.ts";
 

@@ -9,7 +9,7 @@ import {
   refuse,
   TrainerBatch,
 } from "../../contract/index.ts";
-import { readRecord } from "../admit/index.ts";
+import { readRecord } from "../../store/index.ts";
 import {
   type StepShard,
   type StepShardColumns,

@@ -1,16 +1,18 @@
-/** Reads one record by digest, checked. In: a store, the type, the digest. Out: the record, or a refusal that says
+/** Reads one record by digest, checked. In: a store or its reader, the type, the digest. Out: the record, or a refusal that says
  *  whether it is not there or is something else. */
 import { type Digest, isDigest } from "../../base/index.ts";
-import { openRecord, type RecordOf, type RecordType, refuse } from "../../contract/index.ts";
+import { openRecord, type ReadBlob, type RecordOf, type RecordType, refuse } from "../../contract/index.ts";
 import type { BlobStore } from "./blob-store.ts";
 
 export async function readRecord<T extends RecordType>(
-  store: Pick<BlobStore, "get">,
+  store: Pick<BlobStore, "get"> | ReadBlob,
   type: T,
   digest: Digest,
 ): Promise<RecordOf<T>> {
   // Digests that came by queue or by name are not checked yet.
-  const blob = isDigest(digest) ? await store.get(digest) : undefined;
+  const blob = isDigest(digest)
+    ? await (typeof store === "function" ? store(digest) : store.get(digest))
+    : undefined;
   if (blob === undefined)
     throw refuse(
       "missing-blob",

@@ -12,8 +12,8 @@ import {
   readTokenColumns,
   Task,
 } from "../../../contract/index.ts";
-import { makeDirectory, syncDirectory } from "../../../store/index.ts";
-import { contentReader, readRecord } from "../../admit/index.ts";
+import { makeDirectory, readRecord, syncDirectory } from "../../../store/index.ts";
+import { contentReader } from "../../admit/index.ts";
 import { ChainSet, closeSegments, openSegments, ReasonNames, SEGMENTS } from "../tables/index.ts";
 import { addChain } from "./chain-rows.ts";
 import { type LateFeedback, labelChain } from "./late-labels.ts";
