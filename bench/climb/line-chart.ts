@@ -5,10 +5,9 @@ import {
   label,
   line,
   type Plot,
-  place,
   verticalAxis,
 } from "../../src/view/charts/frame.ts";
-import { element, type MarkupElement } from "../../src/view/charts/markup.ts";
+import { element, type MarkupElement, place } from "../../src/view/charts/markup.ts";
 import { spread } from "../../src/view/charts/reward-chart.ts";
 import { linearScale, numberText } from "../../src/view/charts/scale.ts";
 

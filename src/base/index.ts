@@ -40,4 +40,4 @@ export { isObject } from "./is-object.ts";
 export { nearestName } from "./nearest-name.ts";
 export { decodeUtf8, parseJson, parseWideJson, type WideJson } from "./parse-json.ts";
 export { type Rng, rngFrom, splitKey } from "./rng.ts";
-export { figure, plural, printable, short, thousands } from "./words.ts";
+export { figure, percent, plural, printable, short, thousands } from "./words.ts";

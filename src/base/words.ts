@@ -21,6 +21,10 @@ export function plural(count: number, noun: string): string {
   return `${thousands(count)} ${ending}`;
 }
 
+export function percent(share: number): string {
+  return `${(100 * share).toFixed(1)} %`;
+}
+
 /** At most six significant digits, for people; JSON output has them all. */
 export function figure(value: number): string {
   return String(Number(value.toPrecision(6)));

@@ -1,7 +1,7 @@
 /** Renders values as text for terminals and programs. Returns strings; printing is the caller's. */
 import { asSentence, printable, RollbookError } from "../base/index.ts";
 
-export { figure, plural, printable, short, thousands } from "../base/index.ts";
+export { figure, percent, plural, printable, short, thousands } from "../base/index.ts";
 
 /** One line of JSON. Bigints leave as decimal strings, as in every record; characters that steer a terminal leave escaped,
  *  which is the same JSON. */

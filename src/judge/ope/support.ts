@@ -1,6 +1,6 @@
 /** Decides whether a log supports an estimate. In: diagnostics, limits. Out: every fault, and its explanation with a
  *  remedy; no fault means that an estimate may be made. */
-import { plural } from "../../base/index.ts";
+import { percent, plural } from "../../base/index.ts";
 import type { SplitUnit } from "../../contract/index.ts";
 import type { Diagnostics } from "./diagnostics.ts";
 import { enoughToJudge, smallLogRemedy } from "./log-size.ts";
@@ -118,10 +118,6 @@ function explainFault(fault: SupportFault, { names, judgeShare, unit }: FaultCon
     default:
       return fault satisfies never;
   }
-}
-
-function percent(share: number): string {
-  return `${(100 * share).toFixed(1)} %`;
 }
 
 function list(actions: readonly number[], names?: readonly string[]): string {

@@ -1,6 +1,6 @@
 /** Amounts that flow from left to right: columns of bars, bands between them, widths by amount. */
-import { drawing, place } from "./frame.ts";
-import { element, type Markup, type MarkupElement } from "./markup.ts";
+import { drawing } from "./frame.ts";
+import { element, type Markup, type MarkupElement, place } from "./markup.ts";
 
 export interface FlowNode {
   readonly id: string;

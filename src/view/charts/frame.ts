@@ -1,5 +1,5 @@
 /** What all charts share: the drawing with its title and description, texts, axes. */
-import { element, type Markup, type MarkupElement } from "./markup.ts";
+import { element, type Markup, type MarkupElement, place } from "./markup.ts";
 import type { Scale } from "./scale.ts";
 
 interface ChartFrame {
@@ -75,9 +75,4 @@ export function whisker(x: number, [low, high]: readonly [number, number], style
   const end = 4;
   const path = `M${place(x - end)} ${place(high)}h${2 * end}m${-end} 0V${place(low)}m${-end} 0h${2 * end}`;
   return element("path", { d: path, class: style });
-}
-
-/** A number of a path. */
-export function place(value: number): number {
-  return Math.round(value * 100) / 100;
 }

@@ -1,6 +1,6 @@
 /** Policies by what they cost and what they earn, with the line that mixing single models at random reaches. */
-import { drawing, horizontalAxis, label, type Plot, place, verticalAxis } from "./frame.ts";
-import { element, type Markup, type MarkupElement } from "./markup.ts";
+import { drawing, horizontalAxis, label, type Plot, verticalAxis } from "./frame.ts";
+import { element, type Markup, type MarkupElement, place } from "./markup.ts";
 import { linearScale, numberText, textWidth } from "./scale.ts";
 
 type FrontierKind = "model" | "behaviour" | "served" | "candidate" | "optimum";

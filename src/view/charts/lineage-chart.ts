@@ -1,6 +1,6 @@
 /** Which record was made from which: one lane for each window, one column for each kind of record. */
-import { drawing, label, place } from "./frame.ts";
-import { element, type Markup, type MarkupElement } from "./markup.ts";
+import { drawing, label } from "./frame.ts";
+import { element, type Markup, type MarkupElement, place } from "./markup.ts";
 
 export interface LineageNode {
   /** Unique in the graph. */

@@ -20,7 +20,7 @@ export function element(
     tag,
     attributes: Object.fromEntries(
       Object.entries(attributes).flatMap(([name, value]) =>
-        value === undefined ? [] : [[name, typeof value === "number" ? rounded(value) : value]],
+        value === undefined ? [] : [[name, typeof value === "number" ? place(value) : value]],
       ),
     ),
     children: children.flat().filter((each) => each !== undefined),
@@ -61,7 +61,7 @@ function escaped(text: string): string {
     .replace(/[&<>"']/g, (each) => ESCAPES[each]!);
 }
 
-/** A hundredth of a pixel is enough. */
-function rounded(value: number): number {
+/** A number of a path: a hundredth of a pixel is enough. */
+export function place(value: number): number {
   return Math.round(value * 100) / 100;
 }

@@ -6,7 +6,7 @@ import type {
   BenchResult,
   PairedDifference,
 } from "../../judge/bench/index.ts";
-import { plural, table, thousands } from "../format.ts";
+import { percent, plural, table, thousands } from "../format.ts";
 
 export function renderBench(result: BenchResult): string {
   const { suite, tasks, decisions, repetitions, known, arms } = result;
@@ -75,8 +75,4 @@ function interval({ mean, low, high }: PairedDifference): string {
 
 function signed(value: number): string {
   return `${value < 0 ? "−" : "+"}${Math.abs(value).toFixed(4)}`;
-}
-
-function percent(share: number): string {
-  return `${(100 * share).toFixed(1)} %`;
 }
