@@ -87,6 +87,7 @@ export {
   BODY_KIND,
   Call,
   type Candidate,
+  CLIENT_LEFT,
   COLUMN_NAMES,
   checkBinding,
   checkCoverage,

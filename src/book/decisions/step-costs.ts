@@ -1,7 +1,13 @@
 /** What a rollout spent from each decision on: the calls from that of the decision up to that of the next one.
  *  In: a content, one of its step streams. Out: US dollars a step. Calls before the first decision belong to none: they are no
  *  consequence of a choice. */
-import { Call, type ReadBlob, type RolloutContent, type StepStream } from "../../contract/index.ts";
+import {
+  Call,
+  CLIENT_LEFT,
+  type ReadBlob,
+  type RolloutContent,
+  type StepStream,
+} from "../../contract/index.ts";
 import { readRecord } from "../../store/index.ts";
 
 /** The cost of a step, given that of its own call. Undefined: the cost of one of its calls is unknown. */
@@ -25,9 +31,6 @@ export function stepCosts(read: ReadBlob, { calls }: RolloutContent, { steps }: 
     return spent;
   };
 }
-
-/** The gateway's status of a call whose client left: the upstream may have worked all the same. */
-const CLIENT_LEFT = 499;
 
 /** Of a call that named its model, or that another policy decided. Without a recorded cost, an error counts nothing, as in the
  *  budget of a rollout: one refused call would leave the cost of the whole log unknown. */

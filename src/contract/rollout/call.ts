@@ -22,6 +22,9 @@ export const MEDIA_KIND = "rollbook.media.v1";
 /** A request or a reply, byte for byte as it crossed the wire. */
 export const BODY_KIND = "rollbook.body.v1";
 
+/** The status of a call whose client left before the reply was whole, as nginx gives it. */
+export const CLIENT_LEFT = 499;
+
 export const Call = defineRecord({
   kind: "rollbook.call.v1",
   summary:

@@ -95,7 +95,7 @@ export function makeParts(
   });
   const upstreams = openUpstreams(options, keys, metrics);
   const calls: CallContext = {
-    ...{ config, clock, rollouts, journal, metrics, record: config.record, routes, upstreams, log, returned },
+    ...{ config, clock, rollouts, journal, metrics, routes, upstreams, log, returned },
     steadyMs: () => performance.now(),
     turnEnd: new TurnEnd(),
     redact: redactCall(redact),

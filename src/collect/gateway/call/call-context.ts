@@ -28,7 +28,6 @@ export interface CallContext {
   readonly routes: Routes;
   readonly upstreams: ReadonlyMap<string, Upstream>;
   readonly metrics: Metrics;
-  readonly record: "durable" | "async";
   /** When replies go out that wait for nothing. */
   readonly turnEnd: TurnEnd;
   /** For failures that no caller gets. */

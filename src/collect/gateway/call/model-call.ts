@@ -3,6 +3,7 @@
  *  The last bytes of a reply are not released before it is durable (unless recording is async). What the call means
  *  for its rollout is found out later, from the journal. */
 import { type RollbookError, reasonOf } from "../../../base/index.ts";
+import { CLIENT_LEFT } from "../../../contract/index.ts";
 import type { PromptVectors } from "../../../policy/index.ts";
 import { isProviderFault } from "../../gateway-replies.ts";
 import type { RequestFacts, TokenUsage } from "../dialects/index.ts";
@@ -17,8 +18,6 @@ import { jsonBytes, partsToKeep } from "./journaled-bytes.ts";
 import { passedHeaders, passedPath } from "./outgoing.ts";
 import { costUsd, estimateUsd } from "./prices.ts";
 
-/** The status nginx gave to a client that left. */
-const CLIENT_LEFT = 499;
 /** Async recording waits for the disk, too, once this much is behind it. */
 const MAX_BEHIND_BYTES = 64 * 1024 * 1024;
 
@@ -189,14 +188,15 @@ export class ModelCall implements Receiver, Waiter {
     if (this.#over) return;
     this.#over = true;
     this.#isToDestroy = thenDestroy;
-    const { record, journal } = this.#deps;
+    const { config, journal } = this.#deps;
     try {
       this.#journal(outcome);
     } catch (error) {
       this.lost(error);
       return;
     }
-    const isAhead = record === "async" && outcome === "answered" && journal.pendingBytes < MAX_BEHIND_BYTES;
+    const isAhead =
+      config.record === "async" && outcome === "answered" && journal.pendingBytes < MAX_BEHIND_BYTES;
     if (!isAhead) {
       journal.whenDurable(this);
       return;

@@ -2,11 +2,10 @@
  *  before they begin. In: usage or bytes, and a price. Out: dollars. Only the first is recorded; pure. */
 import type { ModelConfig } from "../config.ts";
 import type { RequestFacts, TokenUsage } from "../dialects/index.ts";
+import { BYTES_PER_TOKEN } from "../upstream/index.ts";
 
 type Price = NonNullable<ModelConfig["price"]>;
 
-/** Of English text in the usual vocabularies, roughly. */
-const BYTES_PER_TOKEN = 4;
 /** Taken for the length of a reply where the request sets no limit. */
 const DEFAULT_REPLY_TOKENS = 1024;
 /** Prices are for so many tokens. */

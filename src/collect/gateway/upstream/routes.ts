@@ -210,8 +210,8 @@ export function contextOfPrompt(asked: string | object, model: string): Decision
   return facts === undefined ? undefined : contextOf(facts, Buffer.byteLength(JSON.stringify(body)));
 }
 
-/** Bytes of JSON to a token, for a request that has not been counted. */
-const BYTES_PER_TOKEN = 4;
+/** Of English text in the usual vocabularies, roughly: for what has not been counted. */
+export const BYTES_PER_TOKEN = 4;
 
 /** What a router may see: the last words of the user, the shape of the request, and its length where limits need it. */
 function contextOf(request: RequestFacts, requestBytes: number | undefined): DecisionContext {

@@ -38,7 +38,6 @@ interface UpstreamRequest {
 type Connections = Pick<Pool, "dispatch"> & { destroy(): Promise<void> };
 
 export class Upstream {
-  readonly name: string;
   readonly breaker: Breaker;
   readonly #prefix: string;
   readonly #pool: Connections;
@@ -56,7 +55,6 @@ export class Upstream {
       local?: Readonly<Record<string, LocalUpstream>> | undefined;
     },
   ) {
-    this.name = name;
     this.breaker = new Breaker({ clock: options.clock, ...config.breaker });
     this.#attempts = {
       ...{ name, breaker: this.breaker, retries: config.retries, url: withoutUser(config.baseUrl) },
