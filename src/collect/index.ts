@@ -1,3 +1,4 @@
+export { startCatalogKeeper } from "./catalog-keeper.ts";
 export { HostCheck, isFromPage, LOOPBACK } from "./host-check.ts";
 export { listenOn } from "./listen.ts";
 export { MetricRegistry } from "./metric-registry.ts";

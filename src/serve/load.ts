@@ -26,7 +26,7 @@ import {
   type ReleaseHistory,
   releasedRevisionsOf,
   takenBack,
-} from "./passed-routers.ts";
+} from "./released-routers.ts";
 import { requireFit, routerAround, type Served, serve, serveStatic, tableFor } from "./served.ts";
 
 /** What a book knows of released policies. */

@@ -21,7 +21,7 @@ import {
   writeCheckpoint,
 } from "../policy/index.ts";
 import { checkRouterConfig, type RouterConfigInput } from "./config.ts";
-import type { ReleaseHistory } from "./passed-routers.ts";
+import type { ReleaseHistory } from "./released-routers.ts";
 import { openRouter, type RouterPlace, type ServedRouter } from "./router.ts";
 
 const TABLE = { default: ["small", "large"] };

@@ -9,7 +9,7 @@ import { defaultTable } from "./candidates.ts";
 import { checkRouterConfig, type RouterConfig } from "./config.ts";
 import { type Explanation, explainDecision } from "./explain.ts";
 import { type Loaded, type LoadPlace, loadServed, loadShadow, signatureOf } from "./load.ts";
-import type { ReleaseHistory } from "./passed-routers.ts";
+import type { ReleaseHistory } from "./released-routers.ts";
 import { RouteDecider, type ServedAnswer } from "./route-decider.ts";
 import { embeddingOf, type Served, serve } from "./served.ts";
 

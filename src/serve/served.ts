@@ -1,5 +1,5 @@
 /** One router in service, and how it is built: around a checkpoint, or from the configuration alone.
- *  In: a configuration, a checkpoint, a table. Out: a Served. Whether a verdict releases it is asked in passed-routers.ts. */
+ *  In: a configuration, a checkpoint, a table. Out: a Served. Whether a verdict releases it is asked in released-routers.ts. */
 import { type Digest, parseId, RollbookError } from "../base/index.ts";
 import type { RevisionKey } from "../contract/index.ts";
 import { baselineOf } from "../learn/index.ts";

@@ -10,9 +10,10 @@ import {
 } from "../../convert/formats/index.ts";
 import type { HandoverOptions } from "../../convert/handover/index.ts";
 import { readBatch } from "../batches/index.ts";
-import { type DecisionRequest, everyAdmitted } from "../decisions/index.ts";
+import type { DecisionRequest } from "../decisions/index.ts";
 import type { OpenBook } from "../open/index.ts";
 import type { AdmittedRollouts } from "../rollouts/index.ts";
+import { everyAdmitted } from "./every-admitted.ts";
 import { handoverBatch, rolloutSource, rolloutsOfAdmitted, rolloutsOfBatch } from "./gather-rollouts.ts";
 
 interface ConvertRequest extends HandoverOptions {

@@ -4,9 +4,10 @@
 import { given, plural, RollbookError } from "../../base/index.ts";
 import { pairRows, sftRow } from "../../convert/chat/index.ts";
 import { type HandedRollout, inGroups, toExported } from "../../convert/handover/index.ts";
-import { type DecisionRequest, everyAdmitted, writeJsonLines } from "../decisions/index.ts";
+import { type DecisionRequest, writeJsonLines } from "../decisions/index.ts";
 import type { OpenBook } from "../open/index.ts";
 import type { AdmittedRollouts } from "../rollouts/index.ts";
+import { everyAdmitted } from "./every-admitted.ts";
 import { rolloutSource, rolloutsOfAdmitted } from "./gather-rollouts.ts";
 
 interface ExportConversationsRequest {

@@ -25,9 +25,9 @@ import type {
 } from "../../convert/handover/index.ts";
 import type { ReadableBatch } from "../../keep/batch/index.ts";
 import { readRecord } from "../../store/index.ts";
-import { conversationsOf, readCalls } from "../decisions/index.ts";
 import { type OpenBook, readOf } from "../open/index.ts";
 import type { AdmittedRollouts } from "../rollouts/index.ts";
+import { conversationsOf, readCalls } from "./calls-of.ts";
 import { type RevisionsNamed, referredRecords, revisionsNamed } from "./referred-records.ts";
 
 /** What rollouts are read from. */

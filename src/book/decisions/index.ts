@@ -1,6 +1,4 @@
-export { conversationsOf, readCalls } from "./calls-of.ts";
 export { type DecisionRequest, decisionRows, everyDecision, rowsOfBatch } from "./decision-rows.ts";
-export { everyAdmitted } from "./every-admitted.ts";
 export { noteImport, requireFirstImport } from "./import-log.ts";
 export { logWarnings } from "./log-warnings.ts";
 export { type LogPreview, previewLog } from "./preview-log.ts";

@@ -12,7 +12,6 @@ import {
   reasonText,
   unknownItem,
 } from "./check-items.ts";
-import { makeCommit } from "./group-commit.ts";
 import {
   claimItem,
   completeItem,
@@ -38,6 +37,7 @@ import {
   type SettledItem,
   type WorkQueue,
 } from "./queue.ts";
+import { makeCommit } from "./queue-commit.ts";
 import { type Items, ItemTable, type StoredItem } from "./sqlite-items.ts";
 
 export interface QueueOptions {

@@ -1,4 +1,3 @@
-export { startCatalogKeeper } from "../catalog-keeper.ts";
 export {
   type Agent,
   type Confinement,

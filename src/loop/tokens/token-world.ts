@@ -3,8 +3,9 @@
  *  answers for the revision that is asked for or not at all. */
 import { type Digest, digestBytes, digestJson, type Json, RollbookError } from "../../base/index.ts";
 import { followLaunch, hiddenFrom, launch, openGateway } from "../../book/collect/index.ts";
+import { startCatalogKeeper } from "../../collect/index.ts";
 import type { Agent, Progress, RolloutResult } from "../../collect/rollout/index.ts";
-import { loadAgent, startCatalogKeeper } from "../../collect/rollout/index.ts";
+import { loadAgent } from "../../collect/rollout/index.ts";
 import { WEIGHTS_KIND } from "../../contract/index.ts";
 import type { RunContext } from "../stage-parts.ts";
 import type { TokenWorldConfig } from "../token-config.ts";

@@ -1,8 +1,8 @@
 /** Everything that a book admits, of every family and level. In: an open book, filters. What batches leave out (failures of
  *  others, rejected, quarantined) is left out here, too. */
+import type { DecisionRequest } from "../decisions/index.ts";
 import type { OpenBook } from "../open/index.ts";
 import { type AdmittedRollouts, admittedRollouts, familiesAt } from "../rollouts/index.ts";
-import type { DecisionRequest } from "./decision-rows.ts";
 
 /** At both levels, labelled or not: to hand on, not to learn from. */
 export async function everyAdmitted(book: OpenBook, request: DecisionRequest): Promise<AdmittedRollouts[]> {
