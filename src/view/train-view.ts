@@ -90,7 +90,7 @@ function valueText(facts: TrainedFacts): string {
 }
 
 /** Of a training that goes on, to a terminal: it replaces the line before. */
-export function progressLine({ step, steps, loss, heldOut }: CurvePoint & { steps: number }): string {
+export function renderCurvePoint({ step, steps, loss, heldOut }: CurvePoint & { steps: number }): string {
   const held = heldOut === undefined ? "" : `, held out ${figure(heldOut.loss)}`;
   return `\r\u001b[Kstep ${step} of ${steps}: loss ${figure(loss)}${held}${step === steps ? "\n" : ""}`;
 }

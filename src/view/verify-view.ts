@@ -9,7 +9,7 @@ import { page, plural, short, thousands } from "./format.ts";
 
 const MOST_PROBLEMS = 50;
 
-export function renderReport(
+export function renderVerifyReport(
   {
     what,
     report,

@@ -4,7 +4,7 @@ import { pathToFileURL } from "node:url";
 import type { Browser, Page } from "playwright-core";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import * as needs from "../../scripts/setup/chromium.mjs";
-import { renderReport } from "../../src/view/report/render-report.ts";
+import { renderReportPage } from "../../src/view/report/render-report.ts";
 import type { RunFacts } from "../../src/view/report/run-facts.ts";
 import { openBrowser, watchPage } from "../support/browser.ts";
 import { Cli } from "../support/cli.ts";
@@ -45,7 +45,7 @@ const CONTRAST = `(() => {
 
 async function opened(browser: Browser, facts: RunFacts, colorScheme: "light" | "dark") {
   const file = join(new Cli().folder, "report.html");
-  writeFileSync(file, renderReport(facts));
+  writeFileSync(file, renderReportPage(facts));
   return watchPage(browser, pathToFileURL(file).href, { colorScheme });
 }
 

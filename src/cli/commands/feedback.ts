@@ -1,6 +1,6 @@
 /** `rollbook feedback`: an outcome for a rollout or one of its calls, at any time, in a book or at a running gateway. */
 import type { Command } from "commander";
-import { addFeedback as addToBook, sendFeedback } from "../../book/rollouts/index.ts";
+import { addFeedback, sendFeedback } from "../../book/rollouts/index.ts";
 import { jsonLine } from "../../view/format.ts";
 import { addCommand } from "../command.ts";
 import type { Io } from "../io.ts";
@@ -18,7 +18,7 @@ interface FeedbackFlags extends BookFlags {
   gatewayTokenEnv?: string;
 }
 
-export function addFeedback(program: Command, io: Io): void {
+export function addFeedbackCommand(program: Command, io: Io): void {
   addCommand(program, "feedback", {
     summary: "add an outcome to a rollout or to one of its calls",
     description: `Add an outcome to a rollout or to one of its calls, at any time. The outcome is a separate record;
@@ -45,7 +45,7 @@ changes nothing. With --gateway the rollout may still be open.`,
       const outcome = { rollout, name, value, call, key, source };
       const told =
         url === undefined
-          ? await withBook(io, { ...flags, mode: "write" }, (book) => addToBook(book, outcome))
+          ? await withBook(io, { ...flags, mode: "write" }, (book) => addFeedback(book, outcome))
           : await sendFeedback({ url, ...gatewayToken(io, gatewayTokenEnv) }, outcome);
       io.out(flags.json ? jsonLine(told) : `${told.added ? "added" : "there already"}\n`);
     });

@@ -18,7 +18,7 @@ export const STAGES: Readonly<Record<string, Readonly<Record<string, () => Promi
     gateway: async () => (await import("./gateway.ts")).addGateway,
     launch: async () => (await import("./launch.ts")).addLaunch,
     worker: async () => (await import("./worker.ts")).addWorker,
-    feedback: async () => (await import("./feedback.ts")).addFeedback,
+    feedback: async () => (await import("./feedback.ts")).addFeedbackCommand,
     sim: async () => (await import("./sim/sim.ts")).addSim,
   },
   See: {

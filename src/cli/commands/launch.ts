@@ -16,7 +16,7 @@ import { requireExperiment } from "../../book/rollouts/index.ts";
 import type { Progress, ResultPolicy, RolloutResult, RowForm } from "../../collect/rollout/index.ts";
 import { type FailureOwner, failureOwner } from "../../contract/index.ts";
 import { jsonLine, plural } from "../../view/format.ts";
-import { renderComparison, renderReport, renderSummary } from "../../view/runs/launch-view.ts";
+import { renderComparison, renderLaunchReport, renderSummary } from "../../view/runs/launch-view.ts";
 import { addCommand, seedOption } from "../command.ts";
 import { interruptible } from "../interrupted.ts";
 import type { Io } from "../io.ts";
@@ -204,7 +204,7 @@ interface Finished {
 
 function finish(io: Io, { progress, report, policies, flags, interrupted }: Finished): void {
   if (flags.json) io.out(jsonLine({ kind: "summary", ...progress, report }));
-  else io.out(renderSummary(progress) + renderReport(report));
+  else io.out(renderSummary(progress) + renderLaunchReport(report));
   for (const each of policies) io.err(`${batchHint(each, flags)}\n`);
   const { total, done, dead } = progress;
   const left = total - done;

@@ -23,8 +23,8 @@ import {
   isWithin,
   judgePolicy,
   type LoggedDecisions,
+  loggedOutcomes,
   meanOverUnits,
-  outcomesOf,
   outcomeWidth,
   type PanelOptions,
   type PanelResult,
@@ -181,7 +181,7 @@ export class EvaluationData {
     if (range === undefined || this.#isPriced(measure) || this.#insideRange.has(measure)) return;
     const log = this.log(measure);
     const episodes = log.chain === undefined ? undefined : episodesOf(log);
-    for (const [i, value] of outcomesOf(log).entries()) {
+    for (const [i, value] of loggedOutcomes(log).entries()) {
       if (isWithin(value, range)) continue;
       const { id } = this.rows[episodes === undefined ? i : episodes.rows[episodes.start[i]!]!]!;
       const what = `${measure} ${value}${episodes === undefined ? "" : " of its whole rollout"}`;

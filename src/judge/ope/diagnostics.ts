@@ -7,7 +7,7 @@ import {
   episodesOf,
   episodeWeights,
   type LoggedDecisions,
-  outcomesOf,
+  loggedOutcomes,
   outcomeWidth,
   type Units,
   unitsOf,
@@ -60,7 +60,7 @@ export function diagnose(log: LoggedDecisions): Diagnostics {
     meanWeightZ: zScore(mean.value - 1, standardError(mean)),
     unsupported: unsupportedActions(log),
     ...(log.chain === undefined ? { effectiveEvents: effectiveEvents(log, weights, units) } : {}),
-    ...(outcomeWidth(log) > 0 ? {} : { constantReward: outcomesOf(log)[0]! }),
+    ...(outcomeWidth(log) > 0 ? {} : { constantReward: loggedOutcomes(log)[0]! }),
   };
 }
 

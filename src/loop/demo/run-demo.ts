@@ -8,7 +8,7 @@ import { type Identity, identityOf } from "../../book/collect/index.ts";
 import { keyringAt } from "../../book/open/index.ts";
 import { validateReplay } from "../../book/replay/index.ts";
 import type { Progress } from "../../collect/rollout/index.ts";
-import { renderReport } from "../../view/report/render-report.ts";
+import { renderReportPage } from "../../view/report/render-report.ts";
 import type { DemoSummary, StageTime } from "../../view/runs/demo-summary.ts";
 import type { WindowStatus } from "../../view/runs/loop-view.ts";
 import { brokenLinks, sealLoopPack, verifyPack } from "../pack/index.ts";
@@ -58,7 +58,7 @@ export async function runDemo(request: DemoRequest): Promise<DemoSummary> {
   );
   const [tasks, ...after] = stages.ended;
   const all = { ...summary, stages: [tasks!, ...summary.stages, ...after] };
-  writeFileSync(join(folder, REPORT_FILE), renderReport(all));
+  writeFileSync(join(folder, REPORT_FILE), renderReportPage(all));
   return all;
 }
 

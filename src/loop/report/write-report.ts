@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { RollbookError } from "../../base/index.ts";
 import { useBook } from "../../book/open/index.ts";
-import { renderReport } from "../../view/report/render-report.ts";
+import { renderReportPage } from "../../view/report/render-report.ts";
 import type { RunFacts } from "../../view/report/run-facts.ts";
 import type { LoopConfig } from "../config.ts";
 import { readRun } from "../run-loop.ts";
@@ -24,7 +24,7 @@ export async function reportRun(book: string, config: LoopConfig): Promise<RunFa
 
 /** Whole or not at all. */
 export function writeReport(path: string, facts: RunFacts): { readonly bytes: number } {
-  const page = renderReport(facts);
+  const page = renderReportPage(facts);
   const draft = join(dirname(path), `.${process.pid}-report.part`);
   writeFileSync(draft, page);
   try {

@@ -26,7 +26,7 @@ export interface DeskAgent {
   at(desk: Desk): Agent;
 }
 
-export function chatAgent({ maxTokens, temperature }: ChatSampling): DeskAgent {
+export function tokenChatAgent({ maxTokens, temperature }: ChatSampling): DeskAgent {
   const scorer = compositeReward({
     name: "exact-match",
     terms: [verificationTerm(({ finalState, task }) => finalState === task.label)],

@@ -10,7 +10,7 @@ import { WEIGHTS_KIND } from "../../contract/index.ts";
 import type { RunContext } from "../stage-parts.ts";
 import type { TokenWorldConfig } from "../token-config.ts";
 import { type Assigned, assignedOf, readRows } from "../world/index.ts";
-import { chatAgent, type DeskAgent } from "./chat-agent.ts";
+import { type DeskAgent, tokenChatAgent } from "./chat-agent.ts";
 import { readWeights, tokenizerDigest } from "./checkpoints.ts";
 import { ModelServer, type ServedRevision } from "./model-server.ts";
 import { TorchProcess } from "./torch-process.ts";
@@ -53,7 +53,7 @@ export async function openTokenWorld(config: TokenWorldConfig, run: RunContext):
   const hidden = [config.tasks, ...(config.heldOut === undefined ? [] : [config.heldOut.tasks])];
   const agent =
     config.agent === undefined
-      ? chatAgent(sampling)
+      ? tokenChatAgent(sampling)
       : anywhere(await loadAgent(config.agent, { hidden: [...hidden, ...hiddenFrom({ book })] }));
   const tasks = readRows(config.tasks);
   const heldOut = config.heldOut === undefined ? [] : readRows(config.heldOut.tasks);

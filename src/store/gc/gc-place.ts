@@ -33,7 +33,7 @@ interface PlaceOptions {
 }
 
 /** Recovers what dead writers left, and keeps other collections away. */
-export async function openPlace(
+export async function openGcPlace(
   paths: BookPaths,
   remote: RemoteBook | undefined,
   options: PlaceOptions,

@@ -22,7 +22,7 @@ import {
 } from "../pack/index.ts";
 import { type RemoteBook, remoteOf } from "../remote/index.ts";
 import type { Session } from "../session.ts";
-import { type GcPlace, openPlace } from "./gc-place.ts";
+import { type GcPlace, openGcPlace } from "./gc-place.ts";
 import { Survey, type SurveyedErasure, type SurveyedPack } from "./gc-survey.ts";
 
 export interface GcOptions {
@@ -101,7 +101,7 @@ export async function withSurvey<T>(
   let place: GcPlace | undefined;
   try {
     if (lock === undefined) throw alreadyRunning(root);
-    if (options.dryRun !== true) place = await openPlace(paths, remote, options);
+    if (options.dryRun !== true) place = await openGcPlace(paths, remote, options);
     const resting = await (place === undefined ? remote?.packsAtRest() : place.resting());
     const survey = new Survey(paths, { ...options, fold: foldRule(options), resting });
     await survey.run(store);

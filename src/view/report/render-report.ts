@@ -15,7 +15,7 @@ import { lossFlow } from "./loss-flow.ts";
 import { figureOf, folded, pageOf, paragraph, type ReportColumn, section, tableOf } from "./page.ts";
 import type { RunFacts, RunLearner, RunWindow } from "./run-facts.ts";
 
-export function renderReport(facts: RunFacts): string {
+export function renderReportPage(facts: RunFacts): string {
   const body = [
     element("h1", {}, `Run ${facts.run}`),
     element("p", { class: "lead" }, leadText(facts)),

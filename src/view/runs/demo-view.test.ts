@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { DEMO_SUMMARY } from "../../../test/support/demo-summary.ts";
 import { paint } from "../format.ts";
-import { renderReport } from "../report/render-report.ts";
+import { renderReportPage } from "../report/render-report.ts";
 import type { DemoWindow } from "./demo-summary.ts";
 import { renderDemo, renderStage, rewardPlot } from "./demo-view.ts";
 
@@ -90,8 +90,8 @@ it("the end of a demo of four windows fits a terminal of 40 lines, and 120 colum
 
 it("the report says whether the gate asks of cost", () => {
   const { gate } = DEMO_SUMMARY;
-  expect(renderReport(DEMO_SUMMARY)).toContain("It asks nothing of cost");
-  expect(renderReport({ ...DEMO_SUMMARY, gate: { ...gate, epsilonCost: 0.2 } })).toContain(
+  expect(renderReportPage(DEMO_SUMMARY)).toContain("It asks nothing of cost");
+  expect(renderReportPage({ ...DEMO_SUMMARY, gate: { ...gate, epsilonCost: 0.2 } })).toContain(
     "Its cost must be at most 0.2 above",
   );
 });

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { renderReport, renderSummary } from "./launch-view.ts";
+import { renderLaunchReport, renderSummary } from "./launch-view.ts";
 
 test("a report of many tasks shows ten and counts the others, without a claim about their rewards", () => {
   const task = (i: number) => ({
@@ -7,7 +7,7 @@ test("a report of many tasks shows ten and counts the others, without a claim ab
     ...{ passAt1: 0, passAtAll: 0, meanReward: 0.775 },
   });
   const reportOf = (count: number) =>
-    renderReport({
+    renderLaunchReport({
       ...{
         passReward: 1,
         passAt: [],

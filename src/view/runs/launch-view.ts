@@ -53,7 +53,7 @@ const SHOWN = 10;
 const MAX_MESSAGE = 300;
 
 /** By task and by failure reason; empty where there is nothing to tell. */
-export function renderReport(report: LaunchReport): string {
+export function renderLaunchReport(report: LaunchReport): string {
   const { reward, quartiles, tasks, unlabelled, outside } = report;
   if (tasks.length === 0) return "";
   const lines = [

@@ -5,7 +5,7 @@ import type { Io } from "../../io.ts";
 import { addArtifactVerify } from "../maintain/verify.ts";
 import { addAdmit, addRelease } from "./admit.ts";
 import { addErase } from "./erase.ts";
-import { addImport } from "./import.ts";
+import { addArtifactImport } from "./import.ts";
 import { addList, addShow } from "./read.ts";
 
 export function addArtifact(program: Command, io: Io): void {
@@ -13,7 +13,7 @@ export function addArtifact(program: Command, io: Io): void {
     summary: "import, list, show, admit, erase and verify rollouts",
     examples: ["rollbook artifact import rollouts.jsonl", "rollbook artifact ls"],
   });
-  addImport(artifact, io);
+  addArtifactImport(artifact, io);
   addList(artifact, io);
   addShow(artifact, io);
   addAdmit(artifact, io);

@@ -23,7 +23,7 @@ interface ImportFlags extends BookFlags {
 /** Errors past this many are counted, not printed. */
 const MOST_ERRORS = 100;
 
-export function addImport(artifact: Command, io: Io): void {
+export function addArtifactImport(artifact: Command, io: Io): void {
   addCommand(artifact, "import", {
     summary: "seal and sign records from JSON or JSON Lines",
     description: `Seal and sign records from JSON or JSON Lines: rollouts (rollbook.rollout.v1), policy revisions,

@@ -28,7 +28,7 @@ import {
 } from "../../options/row-options.ts";
 import { withBook } from "../../with-book.ts";
 import { addConvert } from "./convert.ts";
-import { addImport, printDataset } from "./import.ts";
+import { addDataImport, printDataset } from "./import.ts";
 
 export function addData(program: Command, io: Io): void {
   const data = addGroup(program, "data", {
@@ -41,7 +41,7 @@ export function addData(program: Command, io: Io): void {
   });
   addCheck(data, io);
   addExport(data, io);
-  addImport(data, io);
+  addDataImport(data, io);
   addConvert(data, io);
 }
 

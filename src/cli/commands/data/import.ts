@@ -36,7 +36,7 @@ interface DataImportFlags extends Omit<LogOptions, "format"> {
   json?: true;
 }
 
-export function addImport(data: Command, io: Io): void {
+export function addDataImport(data: Command, io: Io): void {
   addCommand(data, "import", {
     summary: "read a decision log of another format into the book, or into a routing dataset",
     description: `Read a decision log: your own CSV, JSON Lines or Parquet with --map, Vowpal Wabbit text and dsjson,

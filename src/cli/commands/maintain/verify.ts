@@ -14,7 +14,7 @@ import { keyringOf, trustedKeys } from "../../../book/open/index.ts";
 import { isPack } from "../../../keep/pack/index.ts";
 import type { VerifyReport } from "../../../keep/verify/index.ts";
 import { jsonLine, plural, short } from "../../../view/format.ts";
-import { kindName, renderReport } from "../../../view/verify-view.ts";
+import { kindName, renderVerifyReport } from "../../../view/verify-view.ts";
 import { addCommand } from "../../command.ts";
 import type { Io } from "../../io.ts";
 import { type BookFlags, withBook } from "../../with-book.ts";
@@ -118,7 +118,7 @@ function judge(io: Io, flags: VerifyFlags, all: readonly Verified[]): void {
     io.err(`your own key cannot be used, so its signatures count only if it is listed: ${error.message}\n`),
   );
   for (const { report, ...rest } of all)
-    io.out(flags.json ? jsonLine({ ...rest, ...report }) : renderReport({ report, ...rest }, names));
+    io.out(flags.json ? jsonLine({ ...rest, ...report }) : renderVerifyReport({ report, ...rest }, names));
   if (all.length > 1 && !flags.json) io.out(`${totalLine(all)}\n`);
   const problems = all.reduce((sum, { report }) => sum + report.problems.length, 0);
   if (problems > 0) {

@@ -4,7 +4,7 @@ import { given } from "../../../base/index.ts";
 import { wrongUsage } from "../../../book/decisions/index.ts";
 import { type OnlineWorld, readSpec, trainOnline } from "../../../book/train/index.ts";
 import { jsonLine } from "../../../view/format.ts";
-import { onlineJson, progressLine, renderOnline } from "../../../view/train-view.ts";
+import { onlineJson, renderCurvePoint, renderOnline } from "../../../view/train-view.ts";
 import { addCommand, seedOption } from "../../command.ts";
 import type { Io } from "../../io.ts";
 import { nonNegative, positiveWhole, share } from "../../options/numbers.ts";
@@ -71,7 +71,7 @@ function run(io: Io, flags: PpoFlags): void {
   const trained = trainOnline({
     ...{ world: worldOf(flags), id, policy, parent, out, seed, clock: io.clock },
     config: { steps, environments, horizon, epochs, batch, rate, entropy, discount },
-    ...(io.live ? { progress: (point) => io.err(progressLine(point)) } : {}),
+    ...(io.live ? { progress: (point) => io.err(renderCurvePoint(point)) } : {}),
   });
   const facts = { ...trained, id, out };
   io.out(flags.json === true ? jsonLine(onlineJson(facts)) : renderOnline(facts));

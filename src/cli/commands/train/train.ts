@@ -5,7 +5,7 @@ import { wrongUsage } from "../../../book/decisions/index.ts";
 import { type Learner, readSpec, readValueSpec, trainPolicy } from "../../../book/train/index.ts";
 import type { CscType } from "../../../learn/index.ts";
 import { jsonLine } from "../../../view/format.ts";
-import { progressLine, renderTrained, trainedJson } from "../../../view/train-view.ts";
+import { renderCurvePoint, renderTrained, trainedJson } from "../../../view/train-view.ts";
 import { addCommand, addGroup, seedOption } from "../../command.ts";
 import type { Io } from "../../io.ts";
 import { embeddingPlace } from "../../options/embedding-options.ts";
@@ -274,7 +274,7 @@ async function run(io: Io, flags: TrainFlags, learner: Learner): Promise<void> {
       split: splitRule(flags),
       promise: { table, propensityFloor, ...given({ qualityRange }) },
       embeddings: embeddingsOf(io, flags),
-      ...(io.live ? { progress: (point) => io.err(progressLine(point)) } : {}),
+      ...(io.live ? { progress: (point) => io.err(renderCurvePoint(point)) } : {}),
     }),
   );
   const facts = { ...trained, out, id };

@@ -9,13 +9,13 @@ const NEAR_END = 5;
 const BEYOND = 2;
 
 /** The rewards, or for chains the returns of the episodes. */
-export function outcomesOf(log: LoggedDecisions): Float64Array {
+export function loggedOutcomes(log: LoggedDecisions): Float64Array {
   return log.chain === undefined ? log.reward : returnsOf(log, episodesOf(log));
 }
 
 /** high − low of an outcome; 0 where all are equal and no range was stated. */
 export function outcomeWidth(log: LoggedDecisions): number {
-  const { low, high } = log.rewardRange ?? observedRange(outcomesOf(log));
+  const { low, high } = log.rewardRange ?? observedRange(loggedOutcomes(log));
   return high - low <= SUM_ROUNDING * Math.max(Math.abs(low), Math.abs(high)) ? 0 : high - low;
 }
 

@@ -21,7 +21,14 @@ interface LogisticProblem {
   readonly gram: Float64Array;
 }
 
-export function fitLogistic({ context, outcome, rows, penalty, prior, gram }: LogisticProblem): Float64Array {
+export function fitLogisticModel({
+  context,
+  outcome,
+  rows,
+  penalty,
+  prior,
+  gram,
+}: LogisticProblem): Float64Array {
   const { width, values } = context;
   const size = width + 1;
   const beta = prior?.slice() ?? new Float64Array(size);

@@ -46,7 +46,7 @@ export function normalEquations({
 
 /** argmin Σ (y − xᵀβ)² + penalty·|β − prior|²: solves (XᵀX + Λ)·δ = Xᵀy − XᵀXp for β = p + δ, with the prior p or 0.
  *  Without a prior the intercept is free. */
-export function solveRidge(
+export function solveNormalEquations(
   { size, gram, moment }: NormalEquations,
   penalty: number,
   prior?: Float64Array,
@@ -70,9 +70,11 @@ export function fitRidgePerAction(
   problem: RegressionProblem,
   rowsByAction: readonly Int32Array[],
 ): Float64Array[] {
-  const pooled = solveRidge(normalEquations(problem), problem.penalty);
+  const pooled = solveNormalEquations(normalEquations(problem), problem.penalty);
   return rowsByAction.map((rows) =>
-    rows.length === 0 ? pooled : solveRidge(normalEquations({ ...problem, rows }), problem.penalty, pooled),
+    rows.length === 0
+      ? pooled
+      : solveNormalEquations(normalEquations({ ...problem, rows }), problem.penalty, pooled),
   );
 }
 /** Those of `rows` that chose each action. */

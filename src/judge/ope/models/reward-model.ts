@@ -12,14 +12,14 @@ import {
   unitsOf,
 } from "../log/index.ts";
 import { forEachFold } from "./folds.ts";
-import { chance, fitLogistic } from "./logistic.ts";
+import { chance, fitLogisticModel } from "./logistic.ts";
 import { recalibrate } from "./recalibrate.ts";
 import {
   type NormalEquations,
   normalEquations,
   rowsByAction,
   scoreRow,
-  solveRidge,
+  solveNormalEquations,
   standardise,
 } from "./regression.ts";
 import { predictionsFrom, type RewardPredictions } from "./reward-predictions.ts";
@@ -91,9 +91,9 @@ function predictorsOf(training: Training): Predictor[] {
   const pooled = normalEquations({ context, outcome: log.reward, rows: train });
   const each = byAction.map((rows) => normalEquations({ context, outcome: log.reward, rows }));
   for (const penalty of context.width > WIDE ? RIDGE_PENALTIES.slice(1, 2) : RIDGE_PENALTIES) {
-    const shared = solveRidge(pooled, penalty);
+    const shared = solveNormalEquations(pooled, penalty);
     const betas = each.map((equations, a) =>
-      byAction[a]!.length === 0 ? shared : solveRidge(equations, penalty, shared),
+      byAction[a]!.length === 0 ? shared : solveNormalEquations(equations, penalty, shared),
     );
     predictors.push((row, a) => clip(scoreRow(context, row, betas[a]!)));
   }
@@ -115,11 +115,11 @@ function logisticOf(
   const { low, high } = endsOf(log.reward);
   const outcome = log.reward.map((reward) => (reward === high ? 1 : 0));
   const { penalty } = fit;
-  const shared = fitLogistic({ context, outcome, rows: train, penalty, gram: fit.pooled.gram });
+  const shared = fitLogisticModel({ context, outcome, rows: train, penalty, gram: fit.pooled.gram });
   const betas = fit.byAction.map((rows, a) =>
     rows.length === 0
       ? shared
-      : fitLogistic({ context, outcome, rows, penalty, prior: shared, gram: fit.each[a]!.gram }),
+      : fitLogisticModel({ context, outcome, rows, penalty, prior: shared, gram: fit.each[a]!.gram }),
   );
   return (row, a) => low + (high - low) * chance(scoreRow(context, row, betas[a]!));
 }
