@@ -2,7 +2,8 @@ import { describe, expect, it } from "vitest";
 import { manualClock } from "../../base/clock.ts";
 import { digestBytes } from "../../base/digest.ts";
 import { rngFrom } from "../../base/rng.ts";
-import { Gatekeeper, parsePath } from "./api/identity.ts";
+import { parsePath } from "./api/api-path.ts";
+import { Gatekeeper } from "./api/identity.ts";
 import { parseGatewayConfig, readSecrets } from "./config.ts";
 import { REDACTED, redactOptions, redactStrings, redactText } from "./redact/index.ts";
 import { Breaker } from "./upstream/breaker.ts";
@@ -169,11 +170,11 @@ describe("identity", () => {
 
   it("a rollout's own key names it and permits nothing else", () => {
     const key = guard.keyFor("run.1");
-    expect(guard.admit({ authorization: `Bearer ${key}` }, anywhere)).toEqual({
+    expect(guard.authenticate({ authorization: `Bearer ${key}` }, anywhere)).toEqual({
       isOwner: false,
       rollout: "run.1",
     });
-    expect(guard.admit({ "x-api-key": key }, anywhere)).toEqual({ isOwner: false, rollout: "run.1" });
+    expect(guard.authenticate({ "x-api-key": key }, anywhere)).toEqual({ isOwner: false, rollout: "run.1" });
   });
 
   it.each([
@@ -183,19 +184,21 @@ describe("identity", () => {
     [{ authorization: "Bearer rb-a" }, "not one of"],
     [{ authorization: "Bearer run-1" }, "not one of"],
   ])("refuses %j", (headers, message) => {
-    expect(() => guard.admit(headers, anywhere)).toThrow(message);
+    expect(() => guard.authenticate(headers, anywhere)).toThrow(message);
   });
 
   it("the token with a header or a path names a rollout; two different ones are refused", () => {
     const headers = { authorization: "Bearer the-token", "x-rollbook-rollout": "x" };
-    expect(guard.admit(headers, anywhere)).toEqual({ isOwner: true, rollout: "x" });
-    expect(() => guard.admit(headers, parsePath("/r/y/v1/models"))).toThrow("different rollouts");
+    expect(guard.authenticate(headers, anywhere)).toEqual({ isOwner: true, rollout: "x" });
+    expect(() => guard.authenticate(headers, parsePath("/r/y/v1/models"))).toThrow("different rollouts");
   });
 
   it("without tokens a rollout's id is key enough, web pages are refused, and a foreign key names nothing", () => {
     const open = new Gatekeeper([], (id) => id === "run-1");
-    expect(open.admit({ authorization: "Bearer run-1" }, anywhere).rollout).toBe("run-1");
-    expect(open.admit({ authorization: "Bearer sk-real-provider-key" }, anywhere).rollout).toBeUndefined();
-    expect(() => open.admit({ origin: "https://evil.test" }, anywhere)).toThrow("web pages");
+    expect(open.authenticate({ authorization: "Bearer run-1" }, anywhere).rollout).toBe("run-1");
+    expect(
+      open.authenticate({ authorization: "Bearer sk-real-provider-key" }, anywhere).rollout,
+    ).toBeUndefined();
+    expect(() => open.authenticate({ origin: "https://evil.test" }, anywhere)).toThrow("web pages");
   });
 });

@@ -6,7 +6,8 @@ import { type CallContext, ModelCall, reservationUsd } from "../call/index.ts";
 import type { Dialect, RequestFacts } from "../dialects/index.ts";
 import { type RedactOptions, redactValue } from "../redact/index.ts";
 import { cannotRecord, HttpRefusal, parseBody, type ReplySink } from "../wire/index.ts";
-import { type ApiPath, type Caller, upstreamPath } from "./identity.ts";
+import { type ApiPath, upstreamPath } from "./api-path.ts";
+import type { Caller } from "./identity.ts";
 import { refuseSecrets } from "./redact-requests.ts";
 
 /** As long as a record takes it. */

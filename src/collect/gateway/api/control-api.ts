@@ -7,8 +7,9 @@ import { passThrough, type Returned } from "../call/index.ts";
 import { textAt } from "../dialects/index.ts";
 import type { Rollouts } from "../rollouts/index.ts";
 import { HttpRefusal, parseBody, type ReplySink } from "../wire/index.ts";
+import { type ApiPath, decodePart, upstreamPath } from "./api-path.ts";
 import { decideRoute, type RouteDeps } from "./decide-route.ts";
-import { type ApiPath, type Caller, decodePart, upstreamPath } from "./identity.ts";
+import type { Caller } from "./identity.ts";
 import { redactClosing, redactFeedback, redactOpening } from "./redact-requests.ts";
 import { check, closeRequest, feedbackRequest, openRequest, splitCall } from "./requests.ts";
 

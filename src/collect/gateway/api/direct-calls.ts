@@ -3,12 +3,13 @@
 import type { CallDesk, DeskCall } from "../../rollout-desk.ts";
 import { dialectAt } from "../dialects/index.ts";
 import { bodyRefusal, DirectReply, HttpRefusal } from "../wire/index.ts";
+import { parsePath } from "./api-path.ts";
 import type { StartCall } from "./call-starter.ts";
-import { type Gatekeeper, parsePath } from "./identity.ts";
+import type { Gatekeeper } from "./identity.ts";
 import type { Refuse } from "./refusals.ts";
 
 interface DirectCallsOptions {
-  readonly gatekeeper: Pick<Gatekeeper, "admit">;
+  readonly gatekeeper: Pick<Gatekeeper, "authenticate">;
   readonly startCall: StartCall;
   readonly refuse: Refuse;
   readonly requestBytes: number;
@@ -75,7 +76,7 @@ export class DirectCalls {
       const dialect = dialectAt(path.path);
       if (dialect === undefined)
         throw new HttpRefusal(404, "not-found", `no model is called at ${path.path}.`);
-      const caller = gatekeeper.admit({ authorization: `Bearer ${apiKey}` }, path);
+      const caller = gatekeeper.authenticate({ authorization: `Bearer ${apiKey}` }, path);
       rollout = caller.rollout;
       const waits = startCall({ dialect, path, caller, body, rawHeaders: HEADERS, response });
       if (waits !== undefined) hold(waits.catch(refused));

@@ -1,13 +1,13 @@
-/** Who asks, and for which rollout. In: path and headers. Out: the plain API path, the rollout, or a refusal.
+/** Who asks, and for which rollout. In: headers and the parsed path. Out: the caller, or a refusal.
  *  A rollout is named in the URL (`/r/<id>/v1/…`), in the header `x-rollbook-rollout`, or by its own key in the
  *  api-key slot. A key that is not ours is never kept, logged or passed on. */
 import { createHmac, hash, timingSafeEqual } from "node:crypto";
 import type { IncomingHttpHeaders } from "node:http";
 import { idFault } from "../../../base/index.ts";
 import { HttpRefusal } from "../wire/index.ts";
+import type { ApiPath } from "./api-path.ts";
 
 const ROLLOUT_HEADER = "x-rollbook-rollout";
-const API_ROOT = "/v1";
 const KEY_PREFIX = "rb-";
 /** Between a rollout and the gateway that owns it. No id and no name of a gateway holds it. */
 const OWNED_BY = "@";
@@ -21,30 +21,6 @@ export interface Caller {
   readonly rollout: string | undefined;
   /** The gateway that the rollout's key names. */
   readonly owner: string | undefined;
-}
-
-export interface ApiPath {
-  /** `/v1/chat/completions`, without query. */
-  readonly path: string;
-  readonly query: string;
-  readonly rollout: string | undefined;
-}
-
-export function parsePath(url: string): ApiPath {
-  // What almost every request asks for.
-  if (url === "/v1/chat/completions") return { path: url, query: "", rollout: undefined };
-  const mark = url.indexOf("?");
-  const query = mark < 0 ? "" : url.slice(mark);
-  const whole = mark < 0 ? url : url.slice(0, mark);
-  const [, rollout, rest] = /^\/r\/([^/]+)(\/.*)?$/.exec(whole) ?? [];
-  // A base URL that ends in /v1 makes some SDKs say it twice.
-  const path = (rollout === undefined ? whole : (rest ?? "/")).replace(/^(?:\/v1)+(?=\/|$)/, "/v1");
-  return { path, query, rollout: rollout === undefined ? undefined : decodePart(rollout) };
-}
-
-/** Path and query below `/v1`, as an upstream is asked for them. */
-export function upstreamPath({ path, query }: ApiPath): string {
-  return path.slice(API_ROOT.length) + query;
 }
 
 /** What a rollout's key says. */
@@ -72,7 +48,7 @@ export class Gatekeeper {
     return this.#secret === undefined ? KEY_PREFIX + text : `${KEY_PREFIX}${text}.${this.#mac(text)}`;
   }
 
-  admit(headers: IncomingHttpHeaders, path: ApiPath): Caller {
+  authenticate(headers: IncomingHttpHeaders, path: ApiPath): Caller {
     const key = keyIn(headers);
     const { isOwner, rollout: byKey, owner } = this.#factsOf(key);
     if (!isOwner && byKey === undefined) {
@@ -174,13 +150,4 @@ function refuseBadId(id: string): void {
 
 function fingerprint(token: string): string {
   return hash("sha256", token, "hex");
-}
-
-/** A part of a path as it was meant; one that is no encoding is meant as it stands. */
-export function decodePart(part: string): string {
-  try {
-    return decodeURIComponent(part);
-  } catch {
-    return part;
-  }
 }

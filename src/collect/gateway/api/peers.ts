@@ -8,7 +8,8 @@ import type { GatewayConfig } from "../config.ts";
 import { dialectAt, isObject, tryParse } from "../dialects/index.ts";
 import type { Metrics } from "../metrics.ts";
 import { HttpRefusal } from "../wire/index.ts";
-import { type ApiPath, type Caller, decodePart } from "./identity.ts";
+import { type ApiPath, decodePart } from "./api-path.ts";
+import type { Caller } from "./identity.ts";
 import { splitCall } from "./requests.ts";
 
 /** Set by the gateway that forwards; holds its name. */

@@ -7,8 +7,8 @@ import type { Metrics } from "../metrics.ts";
 import { type RedactOptions, redactText } from "../redact/index.ts";
 import type { Rollouts } from "../rollouts/index.ts";
 import { cannotRecord, HttpRefusal, isDiskFailure, type ReplySink } from "../wire/index.ts";
+import type { ApiPath } from "./api-path.ts";
 import { sendJson } from "./control-api.ts";
-import type { ApiPath } from "./identity.ts";
 
 interface RefuserOptions {
   readonly rollouts: Pick<Rollouts, "refused">;

@@ -16,7 +16,7 @@ import {
 import { isReward, totalOf } from "../../rollout/index.ts";
 import { SINGLE_TASK } from "../rollouts/index.ts";
 import { HttpRefusal } from "../wire/index.ts";
-import { decodePart } from "./identity.ts";
+import { decodePart } from "./api-path.ts";
 
 const seed = z
   .union([z.string().regex(/^(0|[1-9][0-9]{0,19})$/, "is not a decimal u64"), count])

@@ -11,11 +11,11 @@ import { dialectAt } from "../dialects/index.ts";
 import { JournalReader } from "../journal/index.ts";
 import type { Recovered } from "../rollouts/index.ts";
 import { HttpRefusal, type ReplySink, readBody } from "../wire/index.ts";
+import { type ApiPath, parsePath } from "./api-path.ts";
 import { sendJson } from "./control-api.ts";
 import { DirectCalls } from "./direct-calls.ts";
 import type { Gateway, GatewayOptions } from "./gateway-options.ts";
 import { type GatewayFindings, type GatewayParts, makeParts } from "./gateway-parts.ts";
-import { type ApiPath, parsePath } from "./identity.ts";
 
 const IDLE_CHECK_MS = 5_000;
 /** Of the time for a stop, that of calls in progress. */
@@ -194,7 +194,7 @@ export class GatewayServer {
         "wrong-host",
         "the gateway is not known by the name in the Host header. Add it to `listen.names`, or use the address.",
       );
-    const caller = gatekeeper.admit(request.headers, path);
+    const caller = gatekeeper.authenticate(request.headers, path);
     const failed = (error: unknown) => refuse(response, error, path, caller.rollout);
     const byOwner = (body: Buffer, answer: () => Promise<void> | undefined) => {
       try {
