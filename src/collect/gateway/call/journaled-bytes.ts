@@ -4,8 +4,7 @@ import type { Digest } from "../../../base/index.ts";
 import type { RequestFacts } from "../dialects/index.ts";
 import type { CalledParts } from "../journal/index.ts";
 import type { RedactCall } from "../redact/index.ts";
-import { digestBody } from "../sealing/index.ts";
-import type { ReadReply, ReplyReader } from "../wire/index.ts";
+import { digestBody, type ReadReply, type ReplyReader } from "../wire/index.ts";
 
 interface KeptParts extends CalledParts {
   /** Found out on the way: the reply is not whole. */

@@ -2,8 +2,7 @@
  *  prices. Out: their estimates again, which are recorded nowhere. Writes nothing. */
 import type { GatewayConfig } from "../config.ts";
 import { dialectNamed } from "../dialects/index.ts";
-import type { CalledEntry, JournalReader, OpenRollout } from "../journal/index.ts";
-import { replyOf } from "../sealing/index.ts";
+import { type CalledEntry, type JournalReader, type OpenRollout, replyOf } from "../journal/index.ts";
 import type { Routes } from "../upstream/index.ts";
 import { estimateUsd } from "./prices.ts";
 

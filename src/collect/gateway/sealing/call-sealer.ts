@@ -2,8 +2,7 @@
  *  and call blobs, put in an order in which a crash leaves nothing half-named, and the rollout as they tell it.
  *  Runs after the calls: only close requests wait for it. */
 import { isUtf8 } from "node:buffer";
-import { createHash } from "node:crypto";
-import { canonicalize, type Digest, digestTagged, isRollbookError } from "../../../base/index.ts";
+import { canonicalize, type Digest, isRollbookError } from "../../../base/index.ts";
 import { BODY_KIND, Call, MEDIA_KIND, MESSAGE_KIND, RolloutEvent } from "../../../contract/index.ts";
 import type { BlobStore } from "../../../store/index.ts";
 import {
@@ -18,16 +17,13 @@ import {
   type RequestFacts,
   samplingOf,
 } from "../dialects/index.ts";
-import { type CalledEntry, calledEvent, eventBytes } from "../journal/index.ts";
+import { type CalledEntry, calledEvent, eventBytes, replyOf } from "../journal/index.ts";
 import type { TargetFacts } from "../upstream/index.ts";
-import { extractMedia, parseBody, type ReadReply, readerOf, spliceFields } from "../wire/index.ts";
+import { digestBody, extractMedia, parseBody, type ReadReply, spliceFields } from "../wire/index.ts";
 import type { Drift, TreeMessage } from "./message-tree.ts";
 import type { RolloutBuilder, TokenFacts } from "./rollout-builder.ts";
 import { isReply, messageKey } from "./same-message.ts";
 
-/** Up to here a copy, hashed in one go, takes less than a hash that is fed twice; past it, memory. */
-const JOINED_BYTES = 64 * 1024;
-const BODY_PREFIX = Buffer.from(`${BODY_KIND}\0`);
 /** Characters of message text kept to recognize what was stored before. */
 const REMEMBERED_CHARS = 4 * 1024 * 1024;
 
@@ -217,15 +213,6 @@ function sentDigestOf({
   return digestBody(Buffer.from(spliceFields(request.toString(), { model })));
 }
 
-export function digestBody(...chunks: readonly Uint8Array[]): Digest {
-  let bytes = 0;
-  for (const { length } of chunks) bytes += length;
-  if (bytes <= JOINED_BYTES) return digestTagged(Buffer.concat([BODY_PREFIX, ...chunks]));
-  const hash = createHash("sha256").update(BODY_PREFIX);
-  for (const chunk of chunks) hash.update(chunk);
-  return `sha256:${hash.digest("hex")}` as Digest;
-}
-
 /** A half that could not be read, or was not to be read. */
 const UNREAD: ReadCall = {
   request: { model: "", stream: false, maxTokens: undefined, messages: [], parameters: {} },
@@ -258,23 +245,6 @@ function requestOf({ requestForm, request }: CalledEntry, dialect: Dialect): Req
       return JSON.parse(request.toString()) as RequestFacts;
     default:
       return requestForm satisfies never;
-  }
-}
-
-export function replyOf({ replyForm, reply }: CalledEntry, dialect: Dialect): ReadReply {
-  switch (replyForm) {
-    case "none":
-      return { reply: { messages: [] }, complete: true, hasUnread: false };
-    case "facts":
-      return { reply: JSON.parse(reply.toString()) as ReplyFacts, complete: true, hasUnread: false };
-    case "json":
-    case "sse": {
-      const reader = readerOf(replyForm, dialect);
-      reader.push(reply);
-      return reader.finish();
-    }
-    default:
-      return replyForm satisfies never;
   }
 }
 

@@ -1,4 +1,5 @@
 export * from "./chunk-list.ts";
+export * from "./digest-body.ts";
 export * from "./event-texts.ts";
 export * from "./media.ts";
 export * from "./read-body.ts";
