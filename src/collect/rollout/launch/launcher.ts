@@ -337,11 +337,11 @@ class RunningLaunch implements Launch {
 
 /** The worker server of this process: its workers come here, those of other processes have their own over the same queue. */
 function serverOf(options: LaunchOptions, records: RecentRecords): WorkerServer {
-  const { queue, book, clock, signer, trusts, admit, worker } = options;
+  const { queue, book, clock, signer, trusts, admit, worker, recorder } = options;
   // No transport leads here, so a number is a name that no other worker can have.
   let sessions = 0;
   return makeWorkerServer({
-    ...{ queue, book, clock, signer, admit, records },
+    ...{ queue, book, clock, signer, admit, records, sealedHere: recorder?.sealedHere },
     trusts: (key) => key === signer.publicKey || trusts?.(key) === true,
     newSession: () => `${worker}-${sessions++}`,
   });

@@ -50,6 +50,29 @@ describe("rollouts recorded by a gateway", () => {
     });
   });
 
+  it("are known as sealed here, once, where the gateway is of this process", async () => {
+    const { test, run, recorder } = await world();
+    test.upstream.otherwise = json(chatReply({ content: "4" }));
+    const place = { url: test.gateway.url, token: TOKEN, desk: test.gateway.desk };
+    const near = gatewayRecorder(place, bookRecorder());
+    const asked: [string, boolean][] = [];
+    for (const [name, each] of Object.entries({ far: recorder, near })) {
+      const sealedHere: Recorder["sealedHere"] = (envelope) => {
+        const isHere = each.sealedHere!(envelope);
+        asked.push([name, isHere], [name, each.sealedHere!(envelope)]);
+        return isHere;
+      };
+      const [result] = await run(ask, { recorder: { ...each, sealedHere }, exp: name });
+      expect(result).toMatchObject({ state: "sealed", reward: 1, usage: { calls: 1 } });
+    }
+    expect(asked).toEqual([
+      ["far", false],
+      ["far", false],
+      ["near", true],
+      ["near", false],
+    ]);
+  });
+
   it("that fail after a refused call say why the gateway refused it", async () => {
     const { run } = await world({ defaultUpstream: undefined });
     const careless: RolloutFunction = async (_, { baseUrl, apiKey }) => {

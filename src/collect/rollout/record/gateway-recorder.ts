@@ -2,7 +2,7 @@
  *  In: the gateway's URL and token. Out: a Recorder. Each attempt is a rollout of its own at the gateway, because what
  *  it recorded cannot be unrecorded: an attempt that is given up is sealed with the reason, outside every baseline.
  *  A rollout that called no model is sealed by the book's recorder. */
-import { RollbookError, reasonOf } from "../../../base/index.ts";
+import { type Digest, RollbookError, reasonOf } from "../../../base/index.ts";
 import type { Ending } from "../../../contract/index.ts";
 import type { RolloutDesk } from "../../rollout-desk.ts";
 import { failedBy, type RolloutUsage } from "../agent/index.ts";
@@ -17,7 +17,9 @@ const OLD_MARK = "reported";
 export function gatewayRecorder(place: GatewayPlace, fallback: Recorder, wait: GatewayWait = {}): Recorder {
   const desks = desksOf(place);
   const away = new AwayGateway(gatewayUrls(place), wait);
+  const sealedHere = new Set<Digest>();
   return {
+    sealedHere: (envelope) => sealedHere.delete(envelope),
     checkBook: (book) => checkGatewayBook(place, book),
     namesOf: (item, last) => namesUpTo(item, last),
     // In contrast to what a gateway sealed by itself after a crash.
@@ -48,7 +50,10 @@ export function gatewayRecorder(place: GatewayPlace, fallback: Recorder, wait: G
           const { scores, finalState } = closing;
           const ending: Ending = { declaredBy: "executor", ...closing.ending };
           const { content, envelope } = await close({ ending, scores, finalState });
-          if (content !== undefined && envelope !== undefined) return { content, envelope, blobs: [] };
+          if (content !== undefined && envelope !== undefined) {
+            if (place.desk !== undefined) sealedHere.add(envelope);
+            return { content, envelope, blobs: [] };
+          }
           return (await fallback.open(opening)).close({ ...closing, ending });
         },
         async abandon(ending) {

@@ -77,6 +77,9 @@ export interface Recorder {
   open(opening: RolloutOpening): Promise<Recording>;
   /** Under which ids the results of an item may stand in the book, up to its claim `token`; the item's own unless given. */
   namesOf?(item: string, token: number): readonly string[];
+  /** Whether this process sealed the artifact of that envelope, so that nothing has to be checked that sealing has checked;
+   *  none unless given. Asked once for each. */
+  sealedHere?(envelope: Digest): boolean;
   /** Whether an artifact under such an id is a result; all are unless given. */
   isReported?(content: Pick<RolloutContent, "ending" | "scores">): boolean;
 }

@@ -88,6 +88,29 @@ describe("the whole way", () => {
     expect(attestations).toEqual([rollouts.map(({ envelope }) => envelope.digest).sort()]);
   });
 
+  it("of what this process sealed the claim is checked, and nothing that it names is read again", async () => {
+    const here = new Set<string>();
+    const { server, book, join } = await openWorkerServer({
+      sealedHere: (envelope) => here.delete(envelope),
+    });
+    const worker = join("w1");
+    const [one, two] = (await server.claim(worker.session, { limit: 2 })) as [Claim, Claim];
+    const [mine, other] = [rolloutFor(one), rolloutFor(two)];
+    const { content, envelope } = mine;
+    // The rest is missing, which shows that nobody looks for it.
+    for (const { kind, bytes } of [content, envelope, other.content, other.envelope]) book.put(kind, bytes);
+    const upload = { ...uploadOf(one, mine, worker.signer), blobs: [] };
+    const unknown = { ...uploadOf(two, other, worker.signer), blobs: [] };
+    here.add(other.envelope.digest);
+    expect(await codeOf(server.upload(worker.session, { ...unknown, claim: upload.claim }))).toBe(
+      "not-bound",
+    );
+    expect(await codeOf(server.upload(worker.session, unknown))).toBe("missing-blob");
+    expect(await codeOf(server.upload(worker.session, upload))).toBe("missing-blob");
+    here.add(envelope.digest);
+    expect((await server.upload(worker.session, upload)).record.outcome).toBe("stored");
+  });
+
   it("what admission says is in the receipt, and its records are in the book", async () => {
     const note = assignment;
     const at = await openWorkerServer({

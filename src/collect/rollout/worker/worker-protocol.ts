@@ -4,7 +4,7 @@
  *  an upload that came too late, twice or too large gets a receipt that says so. Runs no rollouts, opens no sockets.
  *  Order of writes: artifact, then the queue's mark, then the receipt. A crash between them loses no accepted rollout
  *  and accepts none twice: accepted is what the queue says is done. */
-import { type Clock, parseId, RollbookError } from "../../../base/index.ts";
+import { type Clock, type Digest, parseId, RollbookError } from "../../../base/index.ts";
 import {
   type PublicKey,
   type Receipt,
@@ -42,6 +42,8 @@ export interface WorkerServerOptions {
   admit?: Admit | undefined;
   /** Signs receipts. */
   signer?: Signer;
+  /** Whether this process sealed the artifact of that envelope; none unless given. */
+  sealedHere?: ((envelope: Digest) => boolean) | undefined;
   /** Shared with others that read the same records (default: its own). */
   records?: RecentRecords;
 }
@@ -178,6 +180,7 @@ async function receive(
     has: (each) => book.has(each),
     signatures: options.signatures,
     records: options.records,
+    isSealedHere: upload.blobs.length === 0 && options.sealedHere?.(envelope) === true,
   });
   const admission = (await options.admit?.({ ...opened, digest, nowMs: clock.nowMs() })) ?? STORED;
   putBlobs(book, upload);
