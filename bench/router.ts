@@ -20,6 +20,8 @@ import type { Bench } from "./support/programs.ts";
 
 const CONNECTIONS = 32;
 const PER_SECOND = 300;
+/** What a router may add to the p99 at that rate. */
+const P99_BAR_MS = 0.3;
 const MODELS = "models: { cheap: { upstream: up }, strong: { upstream: up } }";
 const [NAMED, ROUTED] = ["cheap", "auto"] as const;
 
@@ -156,7 +158,7 @@ async function measure(gateways: readonly AskedGateway[], turns: Turns): Promise
       if (turns.rates)
         for (const each of round % 2 === 0 ? pair : pair.reverse())
           await measureRate(gateway, { ...each, sliceMs: turns.sliceMs });
-      if (turns.latencies) await measureLatency(gateway, { named, routed, sliceMs: turns.sliceMs });
+      if (turns.latencies) await measureLatency(gateway, { named, routed, round, sliceMs: turns.sliceMs });
     }
   return measured;
 }
@@ -176,17 +178,18 @@ async function measureRate(
   });
 }
 
-/** An even number of requests, so that the first of a slice is always by name. */
+/** An odd number of requests: slices begin by name and routed in turns. After a pause two requests leave together, and the
+ *  second one waits for the first. */
 async function measureLatency(
   { inTurn }: AskedGateway,
-  { named, routed, sliceMs }: { named: Figures; routed: Figures; sliceMs: number },
+  { named, routed, round, sliceMs }: { named: Figures; routed: Figures; round: number; sliceMs: number },
 ): Promise<void> {
-  const pairs = Math.max(1, Math.round((PER_SECOND * sliceMs) / 2000));
-  const ms = (2000 * pairs) / PER_SECOND + 1e-6;
+  const requests = 1 + 2 * Math.max(1, Math.round((PER_SECOND * sliceMs) / 2000));
+  const ms = (1000 * requests) / PER_SECOND + 1e-6;
   const replies = await inTurn.with(64, "whole", (load: Load) => load.openLoop(PER_SECOND, ms));
   const times = replies.map(({ totalMs }) => totalMs);
-  named.latencyMs.push(times.filter((_, i) => i % 2 === 0));
-  routed.latencyMs.push(times.filter((_, i) => i % 2 === 1));
+  named.latencyMs.push(times.filter((_, i) => (i + round) % 2 === 0));
+  routed.latencyMs.push(times.filter((_, i) => (i + round) % 2 === 1));
 }
 
 function rowOf({ label, named, routed }: Measured): Record<string, string | number> {
@@ -197,10 +200,10 @@ function rowOf({ label, named, routed }: Measured): Record<string, string | numb
     Object.assign(row, {
       "calls/s by name": Math.round(median(named.rate)),
       "routed, ×": median(ratios).toFixed(3),
-      "(95 %)": resampled(ratios, median, 3),
+      "(95 %)": textOf(interval(ratios, median), 3),
       "thread µs/call": median(named.threadUs).toFixed(1),
       "added µs": median(addedUs).toFixed(1),
-      "(95 %) ": resampled(addedUs, median, 1),
+      "(95 %) ": textOf(interval(addedUs, median), 1),
       "added, %": ((100 * median(addedUs)) / median(named.threadUs)).toFixed(1),
     });
   }
@@ -213,11 +216,13 @@ function rowOf({ label, named, routed }: Measured): Record<string, string | numb
       const rounds = routed.latencyMs.map((times, i) => ({ named: named.latencyMs[i]!, routed: times }));
       const added = (some: readonly (typeof rounds)[number][]) =>
         of(some.map((each) => each.routed)) - of(some.map((each) => each.named));
+      const within = interval(rounds, added);
       Object.assign(row, {
         [`${name} ms`]: `${of(named.latencyMs).toFixed(2)} → ${of(routed.latencyMs).toFixed(2)}`,
         [`added ${name} ms`]: added(rounds).toFixed(3),
-        [`(95 %), ${name}`]: resampled(rounds, added, 3),
+        [`(95 %), ${name}`]: textOf(within, 3),
       });
+      if (name === "p99") row["rounds to decide"] = roundsToDecide(rounds.length, within);
     }
   return row;
 }
@@ -225,14 +230,20 @@ function rowOf({ label, named, routed }: Measured): Record<string, string | numb
 const RESAMPLES = 400;
 
 /** The middle 95 % of a figure over rounds drawn again with replacement. */
-function resampled<T>(
-  rounds: readonly T[],
-  figure: (rounds: readonly T[]) => number,
-  digits: number,
-): string {
+function interval<T>(rounds: readonly T[], figure: (rounds: readonly T[]) => number): [number, number] {
   const rng = rngFrom(1);
   const figures = Array.from({ length: RESAMPLES }, () =>
     figure(rounds.map(() => rounds[rng.below(rounds.length)]!)),
   );
-  return `${percentile(figures, 0.025).toFixed(digits)} … ${percentile(figures, 0.975).toFixed(digits)}`;
+  return [percentile(figures, 0.025), percentile(figures, 0.975)];
+}
+
+function textOf([from, to]: [number, number], digits: number): string {
+  return `${from.toFixed(digits)} … ${to.toFixed(digits)}`;
+}
+
+/** Rounds after which the half width of the interval is half of the bar: it shrinks with the root of their number. A router
+ *  that adds less than half of the bar is then decided. */
+function roundsToDecide(rounds: number, [from, to]: [number, number]): number {
+  return Math.ceil(rounds * ((to - from) / P99_BAR_MS) ** 2);
 }
