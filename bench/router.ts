@@ -57,6 +57,8 @@ export const bench: Bench = {
         folder: { type: "string", default: tmpdir() },
         /** `one`: all calls say the same. `many`: each rollout has words of its own, more than a policy remembers. */
         prompts: { type: "string", default: "one" },
+        /** The bonus of the learned policy. With 0, the default of `train linucb`, no variance is computed. */
+        alpha: { type: "string", default: "0.1" },
         json: { type: "boolean", default: false },
       },
     });
@@ -68,7 +70,7 @@ export const bench: Bench = {
       throw new RollbookError("bad-prompts", {}, `--prompts ${values.prompts} is neither one nor many.`);
     const prompts: Prompts = values.prompts;
     const scratch = mkdtempSync(join(values.folder, "rollbook-bench-router-"));
-    const policy = trainPolicy(scratch);
+    const policy = trainPolicy(scratch, values.alpha);
     if (only === "parts") {
       printTable(await measureParts(scratch, partsOf(policy), Number(values.rounds)), args);
       rmSync(scratch, { recursive: true, force: true });
@@ -120,7 +122,7 @@ function routersWith(policy: string) {
   ];
 }
 
-function trainPolicy(scratch: string): string {
+function trainPolicy(scratch: string, alpha: string): string {
   const data = join(scratch, "decisions.jsonl");
   writeFileSync(
     data,
@@ -129,7 +131,7 @@ function trainPolicy(scratch: string): string {
       .join(""),
   );
   const out = join(scratch, "policy");
-  const words = ["train", "linucb", "--data", data, "--out", out, "--id", "bench", "--alpha", "0.1"];
+  const words = ["train", "linucb", "--data", data, "--out", out, "--id", "bench", "--alpha", alpha];
   execFileSync(process.execPath, [MAIN, ...words], { cwd: scratch, stdio: "ignore" });
   return out;
 }
