@@ -55,6 +55,13 @@ describe("the packed package", () => {
     expect(words(readFileSync("dist/cli/help.txt", "utf8"))).toBe(words(helpOf(await buildProgram())));
   });
 
+  it("keeps constants of modules constant: the engine reads a variable again at every use", () => {
+    const chunks = files.filter((file) => file.startsWith("dist/chunks/"));
+    expect(chunks).not.toEqual([]);
+    const variables = /^var [A-Z][A-Z_0-9]+ = .*/m;
+    expect(chunks.flatMap((file) => variables.exec(readFileSync(file, "utf8")) ?? [])).toEqual([]);
+  });
+
   it("holds every page that its README links to", () => {
     const links = [...readFileSync("README.md", "utf8").matchAll(/\]\((?!https?:|#)([^)#\s]+)/g)];
     expect(files).toEqual(expect.arrayContaining(links.map((match) => match[1]!)));
