@@ -62,6 +62,7 @@ export const MEANINGS: Readonly<Record<string, string>> = {
   startedAtMs: "start of the last run, in milliseconds since 1970",
   endedAtMs: "end of the last run, in milliseconds since 1970",
   experiment: "the launch that ran it; null if none",
+  missingFields: "fields that the policy was trained on and that neither a call nor the question has",
   triedAgain: "true if it was given up, killed or interrupted, and a later run followed",
   calls: "model calls",
   dataSource: "`real` or `synthetic`",

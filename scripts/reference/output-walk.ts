@@ -105,7 +105,7 @@ const STEPS: readonly Step[] = [
   [[TRAIN], "train ppo --steps 512 --environments 2 --horizon 64 --out @ppo --id ppo"],
   [["train weights"], "train weights @models.yaml --family weights --id weights-1"],
   [["evaluate"], "evaluate --data @rows.jsonl --checkpoint @ucb"],
-  [["gate"], "gate --data @rows.jsonl --candidate @ucb --epsilon-quality 0.5 --epsilon-cost 2"],
+  [["gate"], "gate --data @rows.jsonl --checkpoint @ucb --epsilon-quality 0.5 --epsilon-cost 2"],
   [["route ask"], "route ask --checkpoint @ucb hello"],
   [["route explain"], "route explain r-0001.0"],
   [["sim generate"], "sim generate --count 2 --seed 7 --no-prove --out @drawn"],

@@ -151,7 +151,7 @@ export const ROWS = [
   {
     name: "gate-decides",
     claim: "the gate refuses a policy that is worse than the baseline",
-    command: "rollbook gate --data routing.jsonl --candidate policies/bc --quality-only --epsilon-quality 0",
+    command: "rollbook gate --data routing.jsonl --checkpoint policies/bc --quality-only --epsilon-quality 0",
     threshold: "exit 1, with the reason",
     evidence: "the exit code",
     make() {},
@@ -223,7 +223,7 @@ export const ROWS = [
   },
 ];
 
-const GATE = "gate --data routing.jsonl --candidate policies/bc --quality-only --epsilon-quality 0";
+const GATE = "gate --data routing.jsonl --checkpoint policies/bc --quality-only --epsilon-quality 0";
 const EVALUATE = "evaluate --data routing.jsonl --checkpoint policies/linucb";
 
 const SUITE = `suite: matrix

@@ -49,7 +49,13 @@ const WORDS = {
   revision: "one version of a policy; its folder, as `train` writes it, is a checkpoint",
   admitted: "fit to teach and to judge: not failed, rejected or quarantined",
   "static table": "fixed rules that choose a candidate: the baseline, and the fallback of a policy",
+  reward: "the number that policies learn from: the weighted sum of the scores of a rollout",
+  quality: "the reward without its cost and latency terms; without such terms, the reward itself",
+  confidence: "how sure a policy is of its best candidate, 0 … 1",
   floor: "the confidence of a policy below which the static table decides",
+  exploration: "the share of choices that a router makes at random among all candidates",
+  unobserved: "of a verdict or a ledger: nothing of the policy family to judge in the rollout; not used",
+  "run pack": "a folder or tar file with a result and all of its inputs, as `pack seal` writes it",
   unit: "rows with the same task, session or decision: they count as one observation",
   "behaviour policy": "the policy that made the choices of a log",
 } as const;

@@ -123,8 +123,13 @@ export function sealCheckpoint(model: PolicyModel, facts: RevisionFacts): Checkp
   return { model, bytes, revision };
 }
 
-/** Writes beside the place and renames: the folder is there whole or not at all. Never overwrites. */
-export function writeCheckpoint(folder: string, { bytes, revision, promise }: Checkpoint): void {
+/** Writes beside the place and renames: the folder is there whole or not at all. Never overwrites.
+ *  `mode`: of its files (default: as the process makes files). */
+export function writeCheckpoint(
+  folder: string,
+  { bytes, revision, promise }: Checkpoint,
+  { mode }: { readonly mode?: number | undefined } = {},
+): void {
   if (existsSync(folder))
     throw new RollbookError("exists", { folder }, `${folder} already exists. Name another folder.`);
   const temp = `${folder}.tmp-${process.pid}`;
@@ -132,9 +137,11 @@ export function writeCheckpoint(folder: string, { bytes, revision, promise }: Ch
   rmSync(temp, { recursive: true, force: true });
   mkdirSync(temp);
   try {
-    writeAtomically(join(temp, WEIGHTS), bytes, join(temp, `${WEIGHTS}.part`));
-    writeAtomically(join(temp, REVISION), revision.bytes, join(temp, `${REVISION}.part`));
-    if (promise !== undefined) writeAtomically(join(temp, FLOOR), promise.bytes, join(temp, `${FLOOR}.part`));
+    const write = (name: string, content: Uint8Array) =>
+      writeAtomically(join(temp, name), content, join(temp, `${name}.part`), mode);
+    write(WEIGHTS, bytes);
+    write(REVISION, revision.bytes);
+    if (promise !== undefined) write(FLOOR, promise.bytes);
     renameSync(temp, folder);
   } catch (error) {
     rmSync(temp, { recursive: true, force: true });

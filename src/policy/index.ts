@@ -47,6 +47,7 @@ export { type DecisionToLog, stepOf } from "./log-step.ts";
 export { mlpMembers, wideValues } from "./mlp-policy.ts";
 export { answerOf, policyOf } from "./policy-of.ts";
 export { readYaml } from "./read-yaml.ts";
+export { fieldsNeverSent, neverSentWarning, REQUEST_FIELDS } from "./request-fields.ts";
 export { isUsers, promptOfMessages } from "./request-prompt.ts";
 export {
   decodeSafetensors,

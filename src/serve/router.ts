@@ -4,7 +4,7 @@
  *  decision keeps the router that made it. */
 import { type Clock, reasonOf, short } from "../base/index.ts";
 import type { RouteQuestion } from "../collect/gateway/index.ts";
-import type { PolicyModel, Router } from "../policy/index.ts";
+import { fieldsNeverSent, neverSentWarning, type PolicyModel, type Router } from "../policy/index.ts";
 import { defaultTable } from "./candidates.ts";
 import { checkRouterConfig, type RouterConfig } from "./config.ts";
 import { type Explanation, explainDecision } from "./explain.ts";
@@ -15,6 +15,8 @@ import { embeddingOf, type Served, serve } from "./served.ts";
 
 export interface RouterPlace extends LoadPlace {
   readonly clock: Clock;
+  /** Whether calls of a gateway are all that it is asked for: a policy that reads other fields is named in the log. */
+  readonly isForCalls?: boolean | undefined;
   /** One line for everything that a person should know: reloads, refusals, failures, rollbacks. */
   readonly log?: ((line: string) => void) | undefined;
 }
@@ -104,6 +106,7 @@ export class ServedRouter {
     this.#sinceMs = place.clock.nowMs();
     this.#loadShadow();
     this.#log(`router: ${loaded.served.why}`);
+    this.#warnOfFields();
     if (config.reload !== undefined) this.#watch(config.reload.everyMs);
   }
 
@@ -180,6 +183,13 @@ export class ServedRouter {
     clearInterval(this.#timer);
   }
 
+  #warnOfFields(): void {
+    const { model, router } = this.#served;
+    const names = this.#place.isForCalls === true ? fieldsNeverSent(model) : [];
+    if (names.length > 0)
+      this.#log(`warning: ${neverSentWarning(router.policy?.revision?.id ?? "the policy", names)}`);
+  }
+
   async #reload(): Promise<Reloaded> {
     let signature: string;
     let loaded: Loaded;
@@ -215,6 +225,7 @@ export class ServedRouter {
     this.#served = served;
     this.#previous = previous;
     this.#sinceMs = this.#place.clock.nowMs();
+    this.#warnOfFields();
   }
 
   /** Another process on the same book may have taken back what serves here. */

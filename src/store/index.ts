@@ -26,6 +26,7 @@ export {
   type Lock,
   linkOrCopy,
   makeDirectory,
+  OWNER_ONLY,
   openSqlite,
   readText,
   type Sqlite,

@@ -38,7 +38,10 @@ function sourceTable(batch: TrainerBatch, lineage: PolicyRevisionLineage): strin
   const drift = new Map(
     lineage.sources.map(({ id, digest, drift }) => [id, digest === batch.target.digest ? 0n : drift]),
   );
-  return table(batch.bySource, [
+  const shared = batch.bySource.reduce((sum, each) => sum + each.rows, 0) - batch.totals.rows;
+  // A policy that was replaced amid a rollout: its row counts for both.
+  const note = shared > 0 ? `${plural(shared, "row")} with samples of more than one source\n` : "";
+  const rows = table(batch.bySource, [
     { title: "SOURCE", cell: (each) => each.revision.id },
     { title: "DRIFT", align: "right", cell: (each) => String(drift.get(each.revision.id) ?? "?") },
     { title: "ROWS", align: "right", cell: (each) => String(each.rows) },
@@ -46,6 +49,7 @@ function sourceTable(batch: TrainerBatch, lineage: PolicyRevisionLineage): strin
     { title: "REWARD", align: "right", cell: (each) => figure(each.rewardSum) },
     { title: "ADVANTAGE", align: "right", cell: (each) => figure(each.advantageSum) },
   ]);
+  return rows + note;
 }
 
 function ledgerText(ledger: LossLedger): string {

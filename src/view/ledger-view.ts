@@ -1,30 +1,27 @@
 /** What was admitted from a book and what was not, in one line. */
 import type { AdmittedRollouts } from "../book/rollouts/index.ts";
 
-/** Reasons that are about a stream, not about the whole rollout. */
-const OF_STREAMS: ReadonlySet<string> = new Set([
-  ...["unlabelled", "no-propensity", "no-group", "too-long", "held-out", "other-logprob-kind"],
-  "other-tokenizer",
-]);
-
-/** Reasons that only say that a stream is somebody else's are left out. */
+/** Every rollout counts once: those that are admitted and those that are excluded add up to all. */
 export function renderAdmitted({ ledger, rows, freshness, family, level }: AdmittedRollouts): string {
-  const reasons = ledger
-    .reasons()
-    .filter(({ reason }) => reason !== "other-family" && reason !== "other-level")
-    .map(({ reason, artifacts, streams }) => `${reason} ${OF_STREAMS.has(reason) ? streams : artifacts}`);
+  const lost = ledger.lostRollouts();
+  const excluded = lost.reduce((sum, { rollouts }) => sum + rollouts, 0);
   const limit =
     freshness === "none"
       ? ""
       : `, freshness ${freshness.drift?.accept ?? "-"}/${freshness.drift?.quarantine ?? "-"}`;
-  const left = reasons.length === 0 ? "" : `; excluded: ${reasons.join(", ")}`;
-  const admitted = new Set(rows.map(({ content }) => content)).size;
-  return `${family} (${level}s): ${admitted} of ${ledger.considered.artifacts} rollouts admitted${limit}${left}\n`;
+  const reasons = lost.map(({ reason, rollouts }) => `${reason} ${rollouts}`).join(", ");
+  const left = excluded === 0 ? "" : `; ${excluded} excluded: ${reasons}`;
+  return `${family} (${level}s): ${admittedCount(rows)} of ${ledger.considered.artifacts} rollouts admitted${limit}${left}\n`;
 }
 
 export function admittedJson({ ledger, rows, freshness, manifest, family, level }: AdmittedRollouts): object {
   return {
     ...{ family, level, freshness, manifest: manifest.digest },
-    ...{ considered: ledger.considered.artifacts, admitted: rows.length, excluded: ledger.reasons() },
+    ...{ considered: ledger.considered.artifacts, admitted: admittedCount(rows), streams: rows.length },
+    ...{ lost: ledger.lostRollouts(), excluded: ledger.reasons() },
   };
+}
+
+function admittedCount(rows: AdmittedRollouts["rows"]): number {
+  return new Set(rows.map(({ content }) => content)).size;
 }

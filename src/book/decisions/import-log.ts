@@ -16,7 +16,7 @@ interface ImportedFile {
   readonly atMs: number;
 }
 
-/** The note to keep once the import is done. Throws if the file is there, read by other settings. */
+/** The note to keep before the first rows are written. Throws if the file is there, read by other settings. */
 export async function requireFirstImport(
   root: string,
   file: string,
@@ -31,7 +31,7 @@ export async function requireFirstImport(
   throw new RollbookError(
     "imported-otherwise",
     { file, sha256, first: first.settings, now: settings },
-    `${file} is in this book already, imported ${new Date(first.atMs).toISOString().slice(0, 16)}Z with ${first.settings}. With ${settings} every row would enter a second time, read in another way. Import it into a new book (--book DIR), or add --again if the rows are meant to count twice.`,
+    `${file} is in this book already, imported ${new Date(first.atMs).toISOString().slice(0, 16)}Z with ${first.settings}, as a whole or in part. With ${settings} every row would enter a second time, read in another way. Import it into a new book (--book DIR), or add --again if the rows are meant to count twice.`,
   );
 }
 

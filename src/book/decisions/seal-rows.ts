@@ -28,22 +28,31 @@ interface SealedDecisions extends Omit<RoutingMeta, "filters" | "recommended" | 
   readonly warnings: readonly ImportWarning[];
 }
 
+interface SealRowsOptions extends OpenBookOptions {
+  /** Called before the first rows are written: if the import breaks off after that, the book holds a part of it. */
+  readonly onWrite?: (() => void) | undefined;
+}
+
 export async function sealDecisions(
   root: string,
   rows: AsyncIterable<LoggedRow>,
-  options: OpenBookOptions = {},
+  { onWrite, ...options }: SealRowsOptions = {},
 ): Promise<SealedDecisions> {
   requireBook(root);
   requireWritable(root);
   return useBook(root, { ...options, mode: "read" }, async (book) =>
-    sealAll(root, rows, { options, index: await book.index() }),
+    sealAll(root, rows, { options, onWrite, index: await book.index() }),
   );
 }
 
 async function sealAll(
   root: string,
   rows: AsyncIterable<LoggedRow>,
-  { options, index }: { options: OpenBookOptions; index: BookIndex },
+  {
+    options,
+    onWrite,
+    index,
+  }: { options: OpenBookOptions; index: BookIndex } & Pick<SealRowsOptions, "onWrite">,
 ): Promise<SealedDecisions> {
   const tally = new MetaTally();
   const conflicts = new IdConflicts(index);
@@ -51,6 +60,7 @@ async function sealAll(
   const groups = inGroups(rows, ROWS_PER_COMMIT);
   let known = 0;
   let left = true;
+  let isWritten = false;
   while (left) {
     await useBook(root, { ...options, mode: "write" }, async ({ store, signer }) => {
       const sealer = makeSealer(store, signer);
@@ -66,6 +76,8 @@ async function sealAll(
         known += sealed.length - lacking.length;
         // What the book has without a signature gets one.
         const unsigned = signer === undefined ? lacking : sealed.filter((each) => !isSigned(index, each));
+        if (!isWritten) onWrite?.();
+        isWritten = true;
         await Promise.all([...new Set([...lacking, ...unsigned])].map((each) => sealer.add(each)));
         for (const row of group.value) {
           tally.add(row);

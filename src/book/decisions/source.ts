@@ -45,17 +45,39 @@ export async function loadDecisions(
   isKept: IsKept = () => true,
 ): Promise<LoadedDecisions> {
   if ("replay" in source) return loadReplay(source.replay, request, isKept);
-  const rows: LoggedRow[] = [];
   if ("data" in source) {
-    const tally = new FilterTally(request);
-    for await (const row of readDataset(source.data)) if (tally.passes(row) && isKept(row)) rows.push(row);
-    tally.requireMatch(source.data);
+    const families = new Set<string>();
+    const rows = await rowsOfFile(source.data, request, (row) => {
+      families.add(row.family);
+      return isKept(row);
+    });
+    requireOneFamily(source.data, families);
     return { rows };
   }
+  const rows: LoggedRow[] = [];
   const { admitted, rows: each } = await decisionRows(source, request);
   requireSelected(admitted.ledger.considered.artifacts, request);
   for await (const row of each()) if (isKept(row)) rows.push(row);
   return { rows, admitted };
+}
+
+async function rowsOfFile(path: string, request: DecisionRequest, isKept: IsKept): Promise<LoggedRow[]> {
+  const rows: LoggedRow[] = [];
+  const tally = new FilterTally(request);
+  for await (const row of readDataset(path)) if (tally.passes(row) && isKept(row)) rows.push(row);
+  tally.requireMatch(path);
+  return rows;
+}
+
+/** What learns or judges is about one policy. */
+function requireOneFamily(where: string, families: ReadonlySet<string>): void {
+  if (families.size < 2) return;
+  const names = [...families].sort();
+  throw new RollbookError(
+    "policy-family-mismatch",
+    { root: where, families: names },
+    `${where} holds decisions of the families ${names.join(", ")}. Choose one with --family.`,
+  );
 }
 
 /** The rows of one part of a split, which must not be empty. The others are read and let go. */
@@ -128,12 +150,7 @@ export async function* usableChains(
     if (kept.length > 0 && isUsable(kept, request)) yield kept;
   }
   tally.requireMatch(root);
-  if (families.size < 2) return;
-  throw new RollbookError(
-    "policy-family-mismatch",
-    { root, families: [...families].sort() },
-    `${root} holds decisions of the families ${[...families].sort().join(", ")}. Choose one with --family.`,
-  );
+  requireOneFamily(root, families);
 }
 
 /** A store keeps unlabelled chains and unlogged probabilities: what learns or judges leaves such chains out, as from a book. */
@@ -148,7 +165,8 @@ function isUsable(chain: readonly StoredRow[], request: DecisionRequest): boolea
 /** To look at: of a book every family, where none is named. */
 export async function viewDecisions(source: DecisionSource, request: DecisionRequest): Promise<LoggedRow[]> {
   const wide = { ...request, unlabelled: "keep", propensity: "any" } as const;
-  if (isDataset(source)) return [...(await loadDecisions(source, wide)).rows];
+  if ("data" in source) return rowsOfFile(source.data, wide, () => true);
+  if ("replay" in source) return [...(await loadReplay(source.replay, wide, () => true)).rows];
   const { admitted, rows: each } = await everyDecision(source, wide);
   if (admitted.length === 0) throw nothingAt("step");
   requireSelected(

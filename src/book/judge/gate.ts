@@ -14,6 +14,7 @@ import {
   totalRewardRows,
 } from "../../judge/index.ts";
 import type { Range } from "../../judge/ope/index.ts";
+import { fieldsNeverSent, neverSentWarning } from "../../policy/index.ts";
 import { makeSealer } from "../../store/index.ts";
 import type { DecisionSource } from "../decisions/index.ts";
 import { type OpenBook, revisionsIn } from "../open/index.ts";
@@ -63,6 +64,8 @@ export interface GateResult {
   readonly unrecorded: readonly { readonly id: string; readonly folder: string }[];
   /** Of each candidate, the share of decisions that differ from the baseline's. */
   readonly changed: readonly number[];
+  /** Of candidates that read fields which no call through a gateway carries. */
+  readonly neverSent: readonly string[];
 }
 
 export async function gateCheckpoints(source: DecisionSource, request: GateRequest): Promise<GateResult> {
@@ -104,7 +107,11 @@ export async function gateCheckpoints(source: DecisionSource, request: GateReque
   const findings = checkData(judged.rows, discount);
   const unrecorded = book === undefined ? [] : await unrecordedIn(book, candidates);
   const changed = gated.map((each) => each.changed);
-  return { verdict, sealed: book !== undefined, judged, findings, admitted, unrecorded, changed };
+  const neverSent = candidates.flatMap(({ checkpoint: { model, revision } }) => {
+    const names = fieldsNeverSent(model);
+    return names.length === 0 ? [] : [neverSentWarning(revision.record.id, names)];
+  });
+  return { verdict, sealed: book !== undefined, judged, findings, admitted, unrecorded, changed, neverSent };
 }
 
 async function unrecordedIn(

@@ -4,7 +4,7 @@ import { existsSync } from "node:fs";
 import { type Digest, given, RollbookError } from "../../base/index.ts";
 import { FloorPromise, PolicyRevision, type Sealed, seal } from "../../contract/index.ts";
 import { decodeModel, writeCheckpoint } from "../../policy/index.ts";
-import { readRecord } from "../../store/index.ts";
+import { OWNER_ONLY, readRecord } from "../../store/index.ts";
 import type { OpenBook } from "../open/index.ts";
 
 export async function restoreCheckpoint(book: OpenBook, record: Digest, folder: string): Promise<void> {
@@ -13,7 +13,7 @@ export async function restoreCheckpoint(book: OpenBook, record: Digest, folder: 
   const bytes = await storedWeights(book, revision.record);
   const model = decodeModel(bytes, revision.record.id);
   const promise = await promiseOf(book, revision.record.digest);
-  writeCheckpoint(folder, { model, revision, bytes, ...given({ promise }) });
+  writeCheckpoint(folder, { model, revision, bytes, ...given({ promise }) }, { mode: OWNER_ONLY });
 }
 
 /** The bytes of the weights of a revision. */

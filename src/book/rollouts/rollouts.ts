@@ -117,12 +117,12 @@ export async function exportRollout(
 }
 
 type Listed = Omit<RolloutRow, "envelopes"> & { envelopes: Digest[] };
-type RunRow = Omit<Listed, "triedAgain">;
+type OwnRunRow = Omit<Listed, "triedAgain">;
 type RunFact = "envelopes" | "triedAgain" | "startedAtMs" | "endedAtMs" | "experiment" | "taskTitle";
 type ContentFacts = Omit<RolloutRow, RunFact | "rolloutId" | "content">;
 
 /** Of the latest run of a content. */
-function rowOf({ content, envelope }: IndexedRun, titleOf: (task: string) => string | null): RunRow {
+function rowOf({ content, envelope }: IndexedRun, titleOf: (task: string) => string | null): OwnRunRow {
   const facts = content.fields as unknown as ContentFacts;
   const { startedAtMs, endedAtMs, experiment = null } = envelope.fields as unknown as RolloutRow;
   return {

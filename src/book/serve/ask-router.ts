@@ -1,7 +1,12 @@
 /** One decision without a call: what the router would choose, and why.
  *  In: a configuration, a question, a book where there is one. Out: the decision with its explanation. Writes nothing. */
 import { type Clock, RollbookError } from "../../base/index.ts";
-import { type DecisionCandidate, type DecisionContext, readCheckpoint } from "../../policy/index.ts";
+import {
+  type DecisionCandidate,
+  type DecisionContext,
+  fieldsNeverSent,
+  readCheckpoint,
+} from "../../policy/index.ts";
 import {
   declaredCandidates,
   type Explanation,
@@ -40,6 +45,8 @@ export interface AskedRouter {
   readonly explanation: Explanation;
   readonly candidates: readonly { readonly id: string; readonly probability: number }[];
   readonly status: Omit<RouterStatus, "counts" | "sinceMs">;
+  /** Fields that the policy was trained on, that no call carries and that this question does not give. */
+  readonly missingFields: readonly string[];
 }
 
 /** What the configuration declares, else what its checkpoint was trained on. */
@@ -87,5 +94,6 @@ export async function askRouter(config: RouterConfig, request: AskRequest): Prom
     explanation: router.explain(answer),
     candidates: candidates.map(({ id }, i) => ({ id, probability: answer.decision.probabilities[i]! })),
     status,
+    missingFields: fieldsNeverSent(router.active.served.model).filter((name) => fields?.[name] === undefined),
   };
 }

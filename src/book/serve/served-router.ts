@@ -27,6 +27,8 @@ interface ServeRequest {
   readonly candidates?: readonly DecisionCandidate[] | undefined;
   /** Whose signatures count, with `trust: signed` (default: the user's own key and those trusted beside it). */
   readonly trusts?: Trusts | undefined;
+  /** Calls of a gateway are all that it is asked for: a policy that reads other fields is named in the log. */
+  readonly isForCalls?: boolean | undefined;
   readonly log?: ((line: string) => void) | undefined;
 }
 
@@ -47,14 +49,14 @@ export async function openServedRouter(
   book: OpenBook,
   /** The path of a YAML file with a router section, or what that section says. */
   config: string | RouterConfigInput,
-  { candidates, env = {}, trusts, log = () => {} }: ServeRequest = {},
+  { candidates, env = {}, trusts, isForCalls, log = () => {} }: ServeRequest = {},
 ): Promise<BookRouter> {
   const checked =
     typeof config === "string"
       ? parseRouterConfig(readFileSync(config, "utf8"), config, env)
       : checkRouterConfig(config, { env });
   const releases = policyReleasesOf(book, { trusts: trustsOf(checked, trusts), log });
-  const router = await openRouter(checked, { releases, clock: book.clock, candidates, log });
+  const router = await openRouter(checked, { releases, clock: book.clock, candidates, isForCalls, log });
   const watch = new RollbackWatch(book, router, log);
   watch.start();
   return {

@@ -48,12 +48,22 @@ export async function learnFromStore(root: string, { request, rule }: StoreTrain
   const { seed = 0n, out, progress, baseline } = request;
   return withStore(root, request, async (store) => {
     const read = await readChains(store, { root, request, rule });
-    const { rows, stored, units, sample, heldBack, leastTaught, returnDiscount } = read;
+    const { rows, stored, units, sample, heldBack, leastTaught, mostCandidates, returnDiscount } = read;
     const data = digestSelection(store, { request, rule });
     const saver = out === undefined ? undefined : trainingState(out);
     const { model, report } = await stored.train(data, rngFrom(seed), { saver, progress });
     return {
-      ...{ report, data, batches: [], heldBack, rows, leastTaught, returnDiscount, units: [...units] },
+      ...{
+        report,
+        data,
+        batches: [],
+        heldBack,
+        rows,
+        leastTaught,
+        mostCandidates,
+        returnDiscount,
+        units: [...units],
+      },
       datasets: [{ kind: "replay-store", digest: store.manifest.digest }],
       model: baseline === false ? model : withTable(model, sample),
     };
@@ -66,6 +76,7 @@ async function readChains(store: ReplayStore, { root, request, rule }: StoreTrai
   const [units, others] = [new Set<string>(), new Set<string>()];
   let [rows, heldBack] = [0, 0];
   let leastTaught: number | null = null;
+  let mostCandidates = 0;
   let chained = false;
   for await (const chain of usableChains(store, request, root)) {
     const raw = chain.map(({ row }) => row);
@@ -84,13 +95,14 @@ async function readChains(store: ReplayStore, { root, request, rule }: StoreTrai
     chained ||= train.length > 1 && hasChains(raw);
     for (const { row } of train) {
       if (request.baseline !== false) sample.add(row);
+      mostCandidates = Math.max(mostCandidates, row.candidates.length);
       if (row.propensity !== null) leastTaught = Math.min(leastTaught ?? 1, row.propensity);
     }
   }
   if (rows + heldBack === 0) requireDecisions([]);
   if (rows === 0) throw emptyPart("train", { rows: heldBack, units: others.size, unit: rule.unit });
   const returnDiscount = chained ? discountOf(request) : undefined;
-  return { stored, units, sample: sample.rows, rows, heldBack, leastTaught, returnDiscount };
+  return { stored, units, sample: sample.rows, rows, heldBack, leastTaught, mostCandidates, returnDiscount };
 }
 
 /** The same decisions with their own rewards: a learner of chains adds them up itself. */

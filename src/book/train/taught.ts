@@ -8,6 +8,7 @@ import {
   withBaseline,
 } from "../../learn/index.ts";
 import { type PolicyModel, type TrainingDataset, withUsualRequest } from "../../policy/index.ts";
+import type { AdmittedRollouts } from "../rollouts/index.ts";
 import type { Learned } from "./learners.ts";
 
 export interface Taught extends Learned {
@@ -19,6 +20,10 @@ export interface Taught extends Learned {
   readonly rows: number;
   readonly heldBack: number;
   readonly added?: number;
+  /** Of a book: what was admitted, and the ledger of the rest. */
+  readonly admitted?: AdmittedRollouts;
+  /** The most that any decision could choose among; undefined where rows are not read again. */
+  readonly mostCandidates?: number;
   /** The least probability of a choice among the rows; null where none is known. */
   readonly leastTaught: number | null;
   /** Worth of a reward one decision later; undefined where every rollout has one decision. */

@@ -3,7 +3,7 @@
  *  From a book it cuts a sealed batch and trains from the rows of that; a file enters the lineage by its digest, a
  *  replay store by its manifest's. */
 import { existsSync } from "node:fs";
-import { join } from "node:path";
+import { join, relative } from "node:path";
 import { type Clock, type Digest, parseId, RollbookError, short, systemClock } from "../../base/index.ts";
 import { batchContent, PolicyRevision, type Sealed, seal, TrainerBatch } from "../../contract/index.ts";
 import { readSealed } from "../../keep/admit/index.ts";
@@ -31,7 +31,7 @@ import {
   type TrainingDataset,
   writeCheckpoint,
 } from "../../policy/index.ts";
-import { makeSealer, readRecord } from "../../store/index.ts";
+import { makeSealer, OWNER_ONLY, readRecord } from "../../store/index.ts";
 import {
   type DatasetSource,
   type DecisionRequest,
@@ -47,7 +47,7 @@ import {
 import { type EmbeddingPlace, embedRows } from "../embed/index.ts";
 import { PROMISE_TERMS, type PromiseTerms, promiseFloor } from "../judge/index.ts";
 import type { OpenBook } from "../open/index.ts";
-import { admittedRollouts, readRevision } from "../rollouts/index.ts";
+import { type AdmittedRollouts, admittedRollouts, readRevision } from "../rollouts/index.ts";
 import { banditOfBook } from "./bandit-of-book.ts";
 import { discountOf, readsReturns } from "./discount.ts";
 import { learnFromStore } from "./learn-from-store.ts";
@@ -114,6 +114,8 @@ export interface TrainedPolicy {
   readonly heldBack: number;
   /** Decisions that a bandit counted for the first time. */
   readonly added?: number;
+  /** Of a book: which of its rollouts were admitted, and the ledger of the rest. */
+  readonly admitted?: AdmittedRollouts;
   readonly report?: object;
   /** Whether it was sealed in the book; not where it stood there already. */
   readonly sealed: boolean;
@@ -157,10 +159,15 @@ export async function trainPolicy(source: DecisionSource, request: TrainRequest)
     checkpoint: made,
     mayStand: taught.added !== undefined,
   });
-  const { units: seen, model: _, leastTaught, returnDiscount: __, ...facts } = taught;
+  const { units: seen, model: _, leastTaught, mostCandidates, returnDiscount: __, ...facts } = taught;
   const units = new Set(seen).size;
   const warnings = logWarnings({
-    ...{ units, candidates: model.arms.length, leastPropensity: leastTaught, purpose: "train" },
+    ...{
+      units,
+      candidates: mostCandidates ?? model.arms.length,
+      leastPropensity: leastTaught,
+      purpose: "train",
+    },
     unit: rule.unit,
   });
   const leastPropensity = calibration.reduce((least, row) => Math.min(least, row.propensity ?? 1), 1);
@@ -202,9 +209,11 @@ async function learnFromBook(book: OpenBook, request: TrainRequest, rule: SplitR
     const model = banditModel(learner, statistics, { data, spec, seed });
     const rows = request.baseline === false ? [] : await readTraining(book, batches);
     return {
-      ...{ data, batches, datasets: [], added, heldBack, returnDiscount: state.returnDiscount },
+      ...{ data, batches, datasets: [], added, heldBack, returnDiscount: state.returnDiscount, admitted },
       model: withUsual(withTable(model, returnsToGo(rows, discountOf(request))), usual ? rows : []),
-      ...(rows.length === 0 ? {} : { report: checkModel(model, rows) }),
+      ...(rows.length === 0
+        ? {}
+        : { report: checkModel(model, rows), mostCandidates: mostCandidatesOf(rows) }),
       units: [...units],
       ...{ rows: statistics.decisions, leastTaught: leastOf(rows) },
     };
@@ -215,6 +224,7 @@ async function learnFromBook(book: OpenBook, request: TrainRequest, rule: SplitR
   const train = await readTraining(book, [batch.digest]);
   return learnFrom(train, request, {
     ...{ source: book, data: batch.digest, batches: [batch.digest], datasets: [], heldBack: split.heldBack },
+    admitted,
     units: train.map((row) => unitOf(row, rule.unit)),
   });
 }
@@ -239,7 +249,9 @@ async function learnFrom(
   {
     source,
     ...facts
-  }: Pick<Taught, "data" | "batches" | "datasets" | "units" | "heldBack"> & { source: DecisionSource },
+  }: Pick<Taught, "data" | "batches" | "datasets" | "units" | "heldBack" | "admitted"> & {
+    source: DecisionSource;
+  },
 ): Promise<Taught> {
   const { learner, seed = 0n, baseline, usual = true, out, progress } = request;
   const saver = out === undefined ? undefined : trainingState(out);
@@ -247,7 +259,9 @@ async function learnFrom(
   const returns = returnsToGo(shown, discountOf(request));
   const data = { rows: readsChains(learner) ? shown : returns, digest: facts.data };
   const { model, report } = learn(data, withEmbedding(learner, request, shown), seed, { saver, progress });
-  const counts = { rows: rows.length, leastTaught: leastOf(rows) };
+  const counts = {
+    ...{ rows: rows.length, leastTaught: leastOf(rows), mostCandidates: mostCandidatesOf(rows) },
+  };
   return {
     ...{
       ...facts,
@@ -267,6 +281,10 @@ function leastOf(rows: readonly LoggedRow[]): number | null {
   let least: number | null = null;
   for (const { propensity } of rows) if (propensity !== null) least = Math.min(least ?? 1, propensity);
   return least;
+}
+
+function mostCandidatesOf(rows: readonly LoggedRow[]): number {
+  return rows.reduce((most, { candidates }) => Math.max(most, candidates.length), 0);
 }
 
 /** The rows with embeddings, where they are asked for. */
@@ -305,6 +323,11 @@ async function parentFrom(
   return (await readRevision(source, parent, policy === undefined ? undefined : parseId(policy))).record;
 }
 
+/** What a loop keeps in its book is as private as the book. */
+function isInBook(source: DecisionSource, out: string): boolean {
+  return !isDataset(source) && !relative(source.root, out).startsWith("..");
+}
+
 /** Into its folder and into the book. A bandit whose state has not grown leaves what stands there alone. */
 async function keepCheckpoint(
   source: DecisionSource,
@@ -316,7 +339,7 @@ async function keepCheckpoint(
   const known = isDataset(source) ? undefined : await recordedIn(source, checkpoint);
   const kept = known === undefined ? checkpoint : { ...checkpoint, revision: known };
   if (out !== undefined) {
-    writeCheckpoint(out, kept);
+    writeCheckpoint(out, kept, { mode: isInBook(source, out) ? OWNER_ONLY : undefined });
     removeTrainingState(out);
   }
   if (isDataset(source) || known !== undefined) return { checkpoint: kept, sealed: false };

@@ -23,7 +23,7 @@ import { addRowOptions, requestOf, withDecisions } from "../options/row-options.
 
 interface EvaluateFlags extends JudgeFlags {
   checkpoint?: string;
-  /** As `gate` names it. */
+  /** An alias. */
   candidate?: string;
   targetProbabilities?: string;
   unit: SplitUnit;
@@ -50,7 +50,7 @@ decisions of any age.`,
       "rollbook evaluate --data decisions.jsonl --target-probabilities shadow.csv",
     ],
   })
-    .option("--checkpoint <dir>", "the policy, as `train` wrote it (or --candidate)")
+    .option("--checkpoint <dir>", "the policy, as `train` wrote it")
     .addOption(new Option("--candidate <dir>").hideHelp().conflicts("checkpoint"))
     .option(
       "--target-probabilities <column|file>",

@@ -29,9 +29,9 @@ import { addRowOptions, datasetFrom, requestOf } from "../options/row-options.ts
 import { bookRoot, withBook } from "../with-book.ts";
 
 interface GateFlags extends JudgeFlags {
-  candidate?: string[];
-  /** As `evaluate` names it. */
   checkpoint?: string[];
+  /** An alias. */
+  candidate?: string[];
   baseline: string;
   epsilonQuality: number;
   epsilonCost: number;
@@ -59,13 +59,14 @@ among all candidates tried (Bonferroni). In a book, the verdict is sealed with e
 
 Use --method confidence-sequence if you run the gate repeatedly on a growing log. The other methods allow one look.`,
     examples: [
-      "rollbook gate --data decisions.jsonl --candidate policies/learned --epsilon-quality 0.1",
-      "rollbook gate --data decisions.jsonl --candidate policies/learned --baseline behaviour --epsilon-cost 0.2",
-      "rollbook gate --data decisions.jsonl --candidate policies/learned --total-reward --cost-weight 0.5",
+      "rollbook gate --data decisions.jsonl --checkpoint policies/learned --epsilon-quality 0.1",
+      "rollbook gate --data decisions.jsonl --checkpoint policies/learned --baseline behaviour --epsilon-cost 0.2",
+      "rollbook gate --data decisions.jsonl --checkpoint policies/learned --total-reward --cost-weight 0.5",
     ],
   })
-    .option("--candidate <dir...>", "required: checkpoints to judge, as `train` wrote them (or --checkpoint)")
-    .addOption(new Option("--checkpoint <dir...>").hideHelp().conflicts("candidate"))
+    .option("--checkpoint <dir...>", "required: the policies to judge, as `train` wrote them")
+    // Its name in 0.1.0.
+    .addOption(new Option("--candidate <dir...>").hideHelp().conflicts("checkpoint"))
     .option(
       "--baseline <which>",
       "static (the table), behaviour (the log's policy), or a checkpoint",
@@ -118,7 +119,7 @@ Use --method confidence-sequence if you run the gate repeatedly on a growing log
 
 async function run(io: Io, flags: GateFlags): Promise<void> {
   if (candidatesOf(flags).length === 0)
-    throw wrongUsage("required option '--candidate <dir...>' not specified: name the checkpoints to judge");
+    throw wrongUsage("required option '--checkpoint <dir...>' not specified: name the policies to judge");
   if (flags.costWeight !== undefined && flags.totalReward !== true)
     throw wrongUsage("--cost-weight has no effect without --total-reward");
   if (flags.qualityOnly === true && flags.epsilonCost !== 0)
@@ -133,9 +134,10 @@ async function run(io: Io, flags: GateFlags): Promise<void> {
     const result = await gateCheckpoints(datasetFrom(flags) ?? keepIn!, requestFrom(io, flags, keepIn));
     return { ...result, earlier: keepIn === undefined ? 0 : await earlierGates(keepIn, result.verdict) };
   });
-  const { verdict, sealed, judged, findings, admitted, unrecorded, changed, earlier } = found;
+  const { verdict, sealed, judged, findings, admitted, unrecorded, changed, earlier, neverSent } = found;
   if (admitted !== undefined && !flags.json) io.err(renderAdmitted(admitted));
   for (const { severity, message } of findings) if (severity === "warn") io.err(`warning: ${message}\n`);
+  for (const warning of neverSent) io.err(`warning: ${warning}\n`);
   for (const { id, folder } of unrecorded)
     io.err(
       `warning: the book has no record of ${id}, so \`verify\` cannot follow the verdict to its training. Add it with \`rollbook artifact import ${join(folder, "revision.json")}\`\n`,
@@ -156,7 +158,7 @@ async function run(io: Io, flags: GateFlags): Promise<void> {
 }
 
 function candidatesOf({ candidate, checkpoint }: GateFlags): string[] {
-  return candidate ?? checkpoint ?? [];
+  return checkpoint ?? candidate ?? [];
 }
 
 /** What a passing verdict allows: a router that is configured otherwise does not serve the policy. */

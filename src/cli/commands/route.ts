@@ -5,6 +5,7 @@ import { wrongUsage } from "../../book/decisions/index.ts";
 import { isBook, keyringOf, trustedKeys } from "../../book/open/index.ts";
 import { askRouter, explainCall, readRouterFile } from "../../book/serve/index.ts";
 import type { PublicKey } from "../../contract/index.ts";
+import { neverSentWarning } from "../../policy/index.ts";
 import { checkRouterConfig } from "../../serve/index.ts";
 import { readText } from "../../store/index.ts";
 import { jsonLine } from "../../view/format.ts";
@@ -140,6 +141,9 @@ async function ask(io: Io, prompt: string | object, flags: AskFlags): Promise<vo
   const asked = isBook(bookRoot(io, flags))
     ? await withBook(io, flags, (book) => askRouter(config, { ...request, book }))
     : await askRouter(config, request);
+  const { missingFields: missing, status } = asked;
+  if (missing.length > 0)
+    io.err(`warning: ${neverSentWarning(status.policy?.id ?? "the policy", missing)}\n`);
   io.out(flags.json ? jsonLine(asked) : renderAsked(asked));
 }
 

@@ -51,12 +51,12 @@ export function addJudgeOptions(command: Command): Command {
   return addPromiseOptions(command)
     .option(
       "--floor <c>",
-      "confidence of the policy below which the static table decides (default: the checkpoint's, else 0)",
+      "confidence of the policy (how sure it is of its best candidate, 0 … 1) below which the static table decides (default: the checkpoint's, else 0)",
       share,
     )
     .option(
       "--exploration <e>",
-      "share of uniformly random choices. A router explores 0.02 unless its configuration or its verdict says otherwise; --router judges that",
+      "share of choices that the router makes at random among all candidates, 0 … 1. A router explores 0.02 unless its configuration or its verdict says otherwise; --router judges that",
       share,
       0,
     )

@@ -6,12 +6,19 @@ import { nonNegative, positiveWhole, share, wholeNumber } from "./numbers.ts";
 
 export type NetworkFlags = Omit<NetworkConfig, "spec">;
 
-export function addNetworkOptions(command: Command, defaults: { steps: number; patience: number }): Command {
+export function addNetworkOptions(
+  command: Command,
+  defaults: { steps: number; patience: number; rate: number },
+): Command {
   return command
     .option("--hidden <widths>", "widths of the hidden layers, such as 256,256", toWidths, [256, 256])
     .option("--steps <n>", "gradient steps", positiveWhole, defaults.steps)
     .option("--batch <n>", "rows of a minibatch", positiveWhole, 64)
-    .option("--rate <x>", "learning rate (default: see docs/learn.md)", nonNegative)
+    .option(
+      "--rate <x>",
+      `learning rate of AdamW, the step size of the weights (default: ${defaults.rate})`,
+      nonNegative,
+    )
     .option("--decay <x>", "weight decay", nonNegative, 0)
     .option("--holdout <share>", "share of the training tasks held out for the learning curve", share, 0.1)
     .option("--every <n>", "steps between two points of the learning curve", positiveWhole, 250)

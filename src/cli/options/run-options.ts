@@ -37,7 +37,7 @@ export function addRunOptions(
   else command.option("--queue <file|url>", `a file, or nats://HOST/NAME (default: ${queueDefault})`);
   command
     .option("--concurrency <n>", "rollouts at a time in this process", wholeNumber, 16)
-    .option("--rate <n>", "most rollouts to start per second", positiveAmount)
+    .option("--rate <n>", "most rollouts to start per second (default: no limit)", positiveAmount)
     .option(
       "--attempts <n>",
       "attempts if the provider, the sandbox or the infrastructure fails",

@@ -21,6 +21,7 @@ export class LedgerTally {
   readonly #considered = zero();
   readonly #excluded = zero();
   readonly #reasons = new Map<ExclusionReason, Tally>();
+  readonly #rollouts = new Map<ExclusionReason, number>();
   readonly #entries: LedgerEntry[] = [];
   #freshness: DriftBudgets | undefined;
 
@@ -37,6 +38,7 @@ export class LedgerTally {
     const { reason, detail } = why;
     this.#freshness ??= why.budget;
     const size = sizeOf(content.streams);
+    this.#loseRollout(reason);
     this.#exclude(
       reason,
       { artifacts: 1, streams: content.streams.length, ...size },
@@ -44,8 +46,21 @@ export class LedgerTally {
     );
   }
 
+  /** The streams of one artifact that are left out; `whole`: none of the others is used, so that the rollout is lost. */
+  excludeStreams(
+    digest: Digest,
+    left: readonly { stream: Stream; index: number; reason: ExclusionReason }[],
+    { whole }: { whole: boolean },
+  ): void {
+    left.forEach((each, i) => {
+      this.#excludeStream(digest, { ...each, last: whole && i === left.length - 1 });
+    });
+    const own = left.find(({ reason }) => reason !== "other-family" && reason !== "other-level") ?? left[0];
+    if (whole && own !== undefined) this.#loseRollout(own.reason);
+  }
+
   /** One stream. `last` says that nothing else of the artifact reaches the batch, so the artifact counts here. */
-  excludeStream(
+  #excludeStream(
     digest: Digest,
     item: { stream: Stream; index: number; reason: ExclusionReason; last: boolean },
   ): void {
@@ -68,6 +83,14 @@ export class LedgerTally {
     return [...this.#reasons]
       .sort(([a], [b]) => (a < b ? -1 : 1))
       .map(([reason, tally]) => ({ reason, ...tally }));
+  }
+
+  /** Every rollout that is not used, once: by the reason of the whole, else by that of its stream of the family that is asked
+   *  for. The sums of `reasons` count it where its last stream was left out. */
+  lostRollouts(): { readonly reason: ExclusionReason; readonly rollouts: number }[] {
+    return [...this.#rollouts]
+      .sort(([a], [b]) => (a < b ? -1 : 1))
+      .map(([reason, rollouts]) => ({ reason, rollouts }));
   }
 
   /** Why nothing is left, in words. */
@@ -97,6 +120,10 @@ export class LedgerTally {
     });
     write(ledger);
     return ledger;
+  }
+
+  #loseRollout(reason: ExclusionReason): void {
+    this.#rollouts.set(reason, (this.#rollouts.get(reason) ?? 0) + 1);
   }
 
   #exclude(reason: ExclusionReason, tally: Tally, entry: LedgerEntry): void {

@@ -141,9 +141,7 @@ async function chooseStreams(
       revisions: revisionParts(stream),
     });
   }
-  left.forEach((each, i) => {
-    admitted.ledger.excludeStream(digest, { ...each, last: rows.length === 0 && i === left.length - 1 });
-  });
+  admitted.ledger.excludeStreams(digest, left, { whole: rows.length === 0 });
   return { rows, stands: stands || rows.length > 0 };
 }
 

@@ -35,8 +35,8 @@ export function writeFully(fd: number, bytes: Uint8Array, position: number): voi
 }
 
 /** Replaces `path` in one step: temp, fsync, rename, fsync of the directory. */
-export function writeAtomically(path: string, bytes: Uint8Array, temp: string): void {
-  const fd = openSync(temp, "w");
+export function writeAtomically(path: string, bytes: Uint8Array, temp: string, mode?: number): void {
+  const fd = openSync(temp, "w", mode);
   try {
     writeFileSync(fd, bytes);
     fsyncSync(fd);

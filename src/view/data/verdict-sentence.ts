@@ -33,14 +33,22 @@ export function verdictSentence(evaluation: Evaluation, { policy, unit }: Senten
   const words = compared.map(({ measure, says }) => standing(measure, says));
   const figures = compared.map((each) => figuresOf(each, evaluation));
   const trust = certification === "certified" ? "" : " NOT CERTIFIED: do not release it on this evidence.";
-  return `verdict: compared with ${called}, ${policy} shows ${words.join(" and ")}: ${figures.join("; ")}. Judged by ${plural(units, unit)} that it has not seen.${trust}`;
+  const whole = asked[0] === "reward" ? ` ${WHOLE_REWARD}` : "";
+  return `verdict: compared with ${called}, ${policy} shows ${words.join(" and ")}: ${figures.join("; ")}.${whole} Judged by ${plural(units, unit)} that it has not seen.${trust}`;
+}
+
+export const WHOLE_REWARD = "Quality is the whole reward here, which has no term for cost or latency.";
+
+/** What the flags of `evaluate` and `gate` call it: a reward without terms is the quality. */
+export function measureName(measure: string): string {
+  return measure === "reward" ? "quality" : measure;
 }
 
 type ComparedMeasure = Evaluation["comparisons"][number];
 
 function standing(measure: Measure, says: ComparedMeasure["says"]): string {
-  if (says === "no difference shown") return `no clear difference in ${measure}`;
-  return `a ${(says === "better") === isBurden(measure) ? "lower" : "higher"} ${measure}`;
+  if (says === "no difference shown") return `no clear difference in ${measureName(measure)}`;
+  return `a ${(says === "better") === isBurden(measure) ? "lower" : "higher"} ${measureName(measure)}`;
 }
 
 /** `quality 0.81 instead of 0.74 (+0.07, 95 % interval +0.02 to +0.12)`. An unbiased estimate may leave the range of what it
@@ -59,7 +67,7 @@ function figuresOf(
     interval === undefined
       ? ""
       : `, ${figure(100 * level)} % interval ${signed(interval.low)} to ${signed(interval.high)}`;
-  return `${measure} ${show(mine)} instead of ${show(theirs)} (${signed(difference.estimate.value)}${band})`;
+  return `${measureName(measure)} ${show(mine)} instead of ${show(theirs)} (${signed(difference.estimate.value)}${band})`;
 }
 
 /** What is nearer to 0 is rounding: differences of sums. */

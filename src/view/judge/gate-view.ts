@@ -2,6 +2,7 @@
 import type { PolicyEvaluation } from "../../book/judge/index.ts";
 import type { GateVerdict, Sealed } from "../../contract/index.ts";
 import { judgeShareOf, smallLogRemedy } from "../../judge/ope/index.ts";
+import { measureName, WHOLE_REWARD } from "../data/verdict-sentence.ts";
 import { plural, short, table, thousands } from "../format.ts";
 
 export function renderVerdict(
@@ -12,13 +13,16 @@ export function renderVerdict(
   const against =
     baseline.revision?.id ?? (baseline.kind === "static" ? "the static table" : "the log's policy");
   const passedAt = candidates.findIndex(({ revision }) => revision.digest === passed?.digest);
-  const checks = candidates.flatMap((each) =>
+  const found = candidates.flatMap((each) =>
     each.checks.map((check) => ({ id: each.revision.id, ...check })),
   );
+  const isWhole = rule.total === undefined && found.some(({ measure }) => measure === "reward");
+  const checks = isWhole ? found.map((each) => ({ ...each, measure: measureName(each.measure) })) : found;
   return [
     judgedText({ ...judged, units: data.units }),
     ...(rule.total === undefined ? [] : [totalText(rule.total)]),
     ...(judged.callCosts ? [CALL_COSTS] : []),
+    ...(isWhole ? [WHOLE_REWARD] : []),
     `against ${against}, ${rule.method}, alpha ${rule.alpha} over ${plural(rule.tried, "candidate")} (${rule.correction}: ${figure(rule.perCandidate)} each)`,
     ...(rule.discount === undefined
       ? []
@@ -118,7 +122,10 @@ function unitsToProve(checks: GateVerdict["candidates"][number]["checks"], units
   return missed.length === 0 ? Number.POSITIVE_INFINITY : units * Math.max(...factors);
 }
 
-type ShownCheck = GateVerdict["candidates"][number]["checks"][number] & { readonly id: string };
+interface ShownCheck extends Omit<GateVerdict["candidates"][number]["checks"][number], "measure"> {
+  readonly id: string;
+  readonly measure: string;
+}
 
 function checkTable(checks: readonly ShownCheck[]): string {
   return table(checks, [

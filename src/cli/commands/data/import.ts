@@ -49,7 +49,8 @@ does not depend on the size of the file. Text files may be gzipped. A bad row st
 its line.
 
 --map is a list of KEY=COLUMN. In JSON Lines and Parquet a column may be a path such as request.messages[0].content.
-Keys: model (the candidate that was chosen), reward, prompt or messages, propensity (the probability of the choice),
+Keys: model (the candidate that was chosen), reward (what policies learn from; without terms it is also the quality
+that evaluate and gate judge), prompt or messages, propensity (the probability of the choice),
 candidates (a list in each row), terms=quality:1+cost:-0.5 (columns and their weights; without reward= their weighted
 sum is the reward), cost, latency, id, session, task, time, episode, step, features=a+b. If a column name contains a
 comma, a plus or an equals sign, give --map as a JSON object.
@@ -118,8 +119,10 @@ async function sealLog(
   const root = bookRoot(io, flags);
   const note =
     flags.again === true || !isBook(root) ? undefined : await requireFirstImport(root, file, flags);
-  const sealed = await sealDecisions(root, readLog(file, flags), { clock: io.clock, signer: () => signer });
-  if (note !== undefined) noteImport(root, note, io.clock);
+  const sealed = await sealDecisions(root, readLog(file, flags), {
+    ...{ clock: io.clock, signer: () => signer },
+    onWrite: () => note !== undefined && noteImport(root, note, io.clock),
+  });
   if (flags.sign && signer === undefined)
     io.err("not signed: there is no key (`rollbook keys new` makes one)\n");
   for (const { code, message } of sealed.warnings) io.err(`warning: ${printable(message)} [${code}]\n`);

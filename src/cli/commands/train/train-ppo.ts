@@ -44,17 +44,28 @@ kill, the same command continues the training and ends with the same weights.`,
     )
     .option("--tasks <dir>", "of --env simulator: the folder of `sim generate`")
     .option("--models <file>", "of --env simulator: simulated models, in YAML (default: five built-in ones)")
-    .option("--features <file>", "of --env simulator: a feature spec as JSON (default: see docs/learn.md)")
+    .option(
+      "--features <file>",
+      "of --env simulator: what the network reads of a request, as a feature spec in JSON, described in docs/learn.md (default: the words of the prompt and measures such as its length)",
+    )
     .requiredOption("--out <dir>", "the checkpoint's folder; never overwritten")
     .requiredOption("--id <id>", "the id of the new revision")
     .option("--policy <family>", "the family of the new revision", "router")
-    .option("--parent <dir>", "the checkpoint it succeeds")
+    .option(
+      "--parent <dir>",
+      "the checkpoint that the new revision succeeds in its lineage; its weights are not read (default: none)",
+    )
     .option("--steps <n>", "steps in the world, in total", positiveWhole, 100_000)
     .option("--environments <n>", "copies of the world that run in parallel", positiveWhole, 8)
     .option("--horizon <n>", "steps of each world between two updates", positiveWhole, 128)
     .option("--epochs <n>", "passes over the steps of an update", positiveWhole, 10)
     .option("--batch <n>", "steps of a minibatch", positiveWhole, 128)
-    .option("--rate <x>", "initial learning rate; it decreases to 0", nonNegative, 1e-3)
+    .option(
+      "--rate <x>",
+      "learning rate, the step size of the weights, at the first update; it decreases to 0 at the last",
+      nonNegative,
+      1e-3,
+    )
     .option(
       "--discount <g>",
       "discount of a reward one step later (default: 0.99, 1 for --env simulator)",

@@ -35,7 +35,10 @@ id are sealed once.`,
     .argument("<file>", "the file with the weights, such as a safetensors file; its format is not checked")
     .requiredOption("--family <family>", "the policy family of the revision")
     .requiredOption("--id <id>", "the id of the new revision")
-    .option("--parent <revision>", "the revision it was trained from: id, digest, or first digits")
+    .option(
+      "--parent <revision>",
+      "the revision of the same family that it was trained from: id, digest, or first digits (default: none)",
+    )
     .option("--batch <batch...>", "the batches it was trained on: digests, or first digits")
     .option("--dataset <file...>", "files it was trained on, recorded by their digests")
     .option("--steps <n>", "optimizer steps", wholeNumber)

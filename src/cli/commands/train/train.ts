@@ -5,6 +5,7 @@ import { wrongUsage } from "../../../book/decisions/index.ts";
 import { type Learner, readSpec, readValueSpec, trainPolicy } from "../../../book/train/index.ts";
 import type { CscType } from "../../../learn/index.ts";
 import { jsonLine } from "../../../view/format.ts";
+import { renderAdmitted } from "../../../view/ledger-view.ts";
 import { renderCurvePoint, renderTrained, trainedJson } from "../../../view/train-view.ts";
 import { addCommand, addGroup, seedOption } from "../../command.ts";
 import type { Io } from "../../io.ts";
@@ -65,7 +66,12 @@ export function addTrain(program: Command, io: Io): void {
         .choices(["ips", "dm", "dr"])
         .default("dr"),
     )
-    .option("--rate <x>", "learning rate", nonNegative, 0.5)
+    .option(
+      "--rate <x>",
+      "step size of the updates; larger learns faster and less steadily",
+      nonNegative,
+      0.5,
+    )
     .option("--features <file>", FEATURES_HELP);
   addTrainer(train, io, {
     name: "ucb",
@@ -108,7 +114,10 @@ export function addTrain(program: Command, io: Io): void {
     note: RESUME_NOTE,
     learner: (flags) => ({ kind: "neural-bc", ...networkConfig(flags), spec: readSpec(flags) }),
   });
-  addNetworkOptions(clone, { steps: 6000, patience: 6 }).option("--features <file>", FEATURES_HELP);
+  addNetworkOptions(clone, { steps: 6000, patience: 6, rate: 0.001 }).option(
+    "--features <file>",
+    FEATURES_HELP,
+  );
   const cql = addTrainer(train, io, {
     name: "cql",
     summary: "discrete conservative Q-learning: a network that values every candidate",
@@ -120,7 +129,7 @@ export function addTrain(program: Command, io: Io): void {
       ...(wide === true ? { wide } : {}),
     }),
   });
-  addNetworkOptions(cql, { steps: 6000, patience: 0 })
+  addNetworkOptions(cql, { steps: 6000, patience: 0, rate: 0.0003 })
     .option(
       "--conservatism <a>",
       "weight of the conservative term; 0 is plain double Q-learning",
@@ -198,7 +207,8 @@ const STATE_NOTE = `
 In a book the learner
 continues from its stored state: each decision counts once, new decisions are sealed as one batch, and several processes may
 train at the same time. If nothing is new and --out holds the same revision, nothing is written.`;
-const BONUS_HELP = "factor of the exploration bonus; also used when the policy is judged and served";
+const BONUS_HELP =
+  "factor of the exploration bonus, which raises the estimate of candidates that were rarely tried; 0 takes the best estimate. Also used when the policy is judged and served";
 const RESUME_NOTE = `
 It writes its state to OUT.training after every point of the learning curve. After a kill, the same command continues the training and ends with the same weights.`;
 const FEATURES_HELP =
@@ -237,7 +247,7 @@ replay store by the digest of its manifest.${note ?? ""}`,
     )
     .option(
       "--parent <dir|id>",
-      "the revision that the new one succeeds: a checkpoint's folder, or a revision of the book",
+      "the revision that the new one succeeds in its lineage: a checkpoint's folder, or a revision of the book (of two families with this id, that of --policy). Its family is the default of --policy; its weights are not read (default: none)",
     )
     .addOption(seedOption("seed of draws and hold-outs", 0n));
   if (note === STATE_NOTE)
@@ -278,6 +288,7 @@ async function run(io: Io, flags: TrainFlags, learner: Learner): Promise<void> {
     }),
   );
   const facts = { ...trained, out, id };
+  if (trained.admitted !== undefined && !flags.json) io.err(renderAdmitted(trained.admitted));
   for (const warning of trained.warnings) io.err(`warning: ${warning}\n`);
   io.out(flags.json ? jsonLine(trainedJson(facts)) : renderTrained(facts));
 }

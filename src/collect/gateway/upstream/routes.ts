@@ -12,6 +12,7 @@ import {
   type PromptVectors,
   parseStaticTable,
   promptOfMessages,
+  type REQUEST_FIELDS,
   type Router,
 } from "../../../policy/index.ts";
 import type { GatewayConfig } from "../config.ts";
@@ -216,7 +217,7 @@ export const BYTES_PER_TOKEN = 4;
 /** What a router may see: the last words of the user, the shape of the request, and its length where limits need it. */
 function contextOf(request: RequestFacts, requestBytes: number | undefined): DecisionContext {
   const { messages, tools, stream, maxTokens } = request;
-  const fields: Record<string, number | boolean> = {
+  const fields: Partial<Record<(typeof REQUEST_FIELDS)[number], number | boolean>> = {
     messages: messages.length,
     tools: Array.isArray(tools) ? tools.length : 0,
     stream,
