@@ -9,9 +9,9 @@ import { type DecisionSealer, type DecisionToSeal, detached } from "../sealing/i
 import { HttpRefusal } from "../wire/index.ts";
 import { CloseCoordinator, type CloseCoordinatorOptions, type CloseRequest } from "./close-coordinator.ts";
 import type { ClosedIndex } from "./closed-index.ts";
+import { type NewGrade, OutcomeAdder, unknownRollout } from "./feedback-adder.ts";
 import { callsText } from "./lost-calls.ts";
 import { isSingle, makeOpening, sameOpening, singleOpening, type WantedOpening } from "./opening.ts";
-import { type NewGrade, OutcomeAdder, unknownRollout } from "./outcome-adder.ts";
 import type { DamagedRollout, Recovered } from "./recover.ts";
 import { requireRoom } from "./rollout-caps.ts";
 import { type CloseReport, RolloutStates } from "./rollout-states.ts";
