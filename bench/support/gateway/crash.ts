@@ -11,8 +11,8 @@ import { type Digest, type Rng, rngFrom, systemClock } from "../../../src/base/i
 import { createKey, keyringAt } from "../../../src/book/open/keyring.ts";
 import { Journal, type LogPlace } from "../../../src/collect/gateway/journal/journal.ts";
 import type { CalledFacts } from "../../../src/collect/gateway/journal/journal-call.ts";
+import type { EventOf } from "../../../src/collect/gateway/journal/journal-event.ts";
 import { JournalReader } from "../../../src/collect/gateway/journal/journal-reader.ts";
-import type { EventOf } from "../../../src/collect/gateway/journal/open-rollout.ts";
 import {
   Call,
   openRecord,

@@ -111,10 +111,10 @@ export class ControlApi {
    *  afterwards it is a record of its own. No outcome is ever made up: a rollout without one stays unlabelled. */
   #addFeedback(value: unknown): Promise<{ added: boolean }> {
     const { redact, rollouts } = this.#deps;
-    const { call, rollout, ...grade } = redactFeedback(check(feedbackRequest, value), redact);
-    if (call === undefined) return rollouts.grade(rollout!, grade);
+    const { call, rollout, ...given } = redactFeedback(check(feedbackRequest, value), redact);
+    if (call === undefined) return rollouts.addFeedback(rollout!, given);
     const named = splitCall(call);
-    return rollouts.grade(named.rollout, { ...grade, call: named.call });
+    return rollouts.addFeedback(named.rollout, { ...given, call: named.call });
   }
 
   /** An agent may ask it, as it may call models. */

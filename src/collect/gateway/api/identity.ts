@@ -16,7 +16,7 @@ const MAC_HEX = 32;
 const REMEMBERED_KEYS = 10_000;
 
 export interface Caller {
-  /** May open, close and grade any rollout. */
+  /** May open, close and give feedback to any rollout. */
   readonly isOwner: boolean;
   readonly rollout: string | undefined;
   /** The gateway that the rollout's key names. */

@@ -2,10 +2,10 @@
 import type { Clock } from "../../../base/index.ts";
 import type { GatewayConfig } from "../config.ts";
 import type { Dialect } from "../dialects/index.ts";
-import type { Journal, OpenRollout } from "../journal/index.ts";
+import type { Journal } from "../journal/index.ts";
 import type { Metrics } from "../metrics.ts";
 import type { RedactCall } from "../redact/index.ts";
-import type { Rollouts } from "../rollouts/index.ts";
+import type { OpenRollout, Rollouts } from "../rollouts/index.ts";
 import type { Routes, Upstream } from "../upstream/index.ts";
 import type { ReplySink } from "../wire/index.ts";
 import type { TellEvent } from "./call-events.ts";

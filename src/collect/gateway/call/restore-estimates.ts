@@ -2,7 +2,8 @@
  *  prices. Out: their estimates again, which are recorded nowhere. Writes nothing. */
 import type { GatewayConfig } from "../config.ts";
 import { dialectNamed } from "../dialects/index.ts";
-import { type CalledEntry, type JournalReader, type OpenRollout, replyOf } from "../journal/index.ts";
+import { type CalledEntry, type JournalReader, replyOf } from "../journal/index.ts";
+import type { OpenRollout } from "../rollouts/index.ts";
 import type { Routes } from "../upstream/index.ts";
 import { estimateUsd } from "./prices.ts";
 

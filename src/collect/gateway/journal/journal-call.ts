@@ -14,7 +14,7 @@ import {
   readDecidedJson,
   writeDecided,
 } from "./decided.ts";
-import type { CallOutcome } from "./open-rollout.ts";
+import type { CallOutcome } from "./journal-event.ts";
 
 /** What a part of a call is in: the bytes that passed, or, where something was redacted, what may be recorded. */
 type RequestForm = "body" | "facts";

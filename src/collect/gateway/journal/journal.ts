@@ -13,7 +13,7 @@ import {
   isCall,
   type NewCall,
 } from "./journal-call.ts";
-import type { EventOf } from "./open-rollout.ts";
+import type { EventOf } from "./journal-event.ts";
 
 export type { LogPlace, Waiter };
 

@@ -4,11 +4,12 @@
 import { type Clock, type Json, reasonOf } from "../../../base/index.ts";
 import type { Signer } from "../../../contract/index.ts";
 import { type BlobStore, makeSealer } from "../../../store/index.ts";
-import type { Journal, OpenRollout } from "../journal/index.ts";
+import type { Journal } from "../journal/index.ts";
 import type { Metrics } from "../metrics.ts";
 import { type Drift, endingOf, type SealQueue, type SealTask } from "../sealing/index.ts";
 import type { ClosedIndex } from "./closed-index.ts";
 import { endingOfDamaged } from "./lost-calls.ts";
+import type { OpenRollout } from "./open-rollout.ts";
 import { isSingle } from "./opening.ts";
 import type { RecoveredArtifact } from "./recover.ts";
 import type { ClosedRollout, CloseReport, RolloutStates } from "./rollout-states.ts";
@@ -140,7 +141,7 @@ export class CloseCoordinator {
   async #seal(rollout: OpenRollout, closing: ToClose): Promise<CloseReport> {
     const { journal, sealing, clock, metrics } = this.#deps;
     await journal.flush();
-    const { events, capped, pendingDeliveries: marks, lostCalls: lost, grades } = rollout;
+    const { events, capped, pendingDeliveries: marks, lostCalls: lost, feedback } = rollout;
     const indexes = [...rollout.calls.keys()];
     if (indexes.length > 1) indexes.sort((a, b) => a - b);
     const { drifts, remarks, ...artifact } = await sealing.seal({
@@ -153,11 +154,11 @@ export class CloseCoordinator {
       },
       onJournaled: (place) => events.push(place),
     });
-    this.#tellUngraded(rollout);
+    this.#tellLostFeedback(rollout);
     for (const remark of remarks) this.#deps.log(`rollout ${rollout.id}: ${remark}`);
     for (const drift in drifts)
       metrics.count("rollbook_gateway_drift_total", { drift }, drifts[drift as Drift]);
-    const closed = { ...artifact, calls: indexes, grades };
+    const closed = { ...artifact, calls: indexes, feedback };
     this.sealed(rollout.id, closed);
     return this.reportOf(rollout.id, closed);
   }
@@ -182,8 +183,8 @@ export class CloseCoordinator {
   }
 
   /** Outcomes of calls that a crash cut short, or that are in a part of the journal that is gone. */
-  #tellUngraded({ id, grades, calls }: OpenRollout): void {
-    for (const { call, name, idempotencyKey } of grades)
+  #tellLostFeedback({ id, feedback, calls }: OpenRollout): void {
+    for (const { call, name, idempotencyKey } of feedback)
       if (call !== undefined && !calls.has(call))
         this.#deps.log(
           `rollout ${id} is sealed without outcome ${name} (key ${JSON.stringify(idempotencyKey)}): its call ${call} is not in the journal`,

@@ -13,7 +13,7 @@ import {
   Tombstone,
 } from "../../../contract/index.ts";
 import type { Catalog } from "../../../store/index.ts";
-import type { GradedEvent } from "../journal/index.ts";
+import type { FeedbackEvent } from "../journal/index.ts";
 import type { HeldBlob } from "../sealing/index.ts";
 import { HttpRefusal } from "../wire/index.ts";
 import type { ClosedRollout } from "./rollout-states.ts";
@@ -81,14 +81,14 @@ export class ClosedIndex {
     }
     calls.sort((a, b) => a - b);
     const feedback = this.#catalog.referrersOfKind(content, Feedback.kind);
-    const grades = (await readRecords(Feedback, feedback, look)).map(
-      ({ schema: _, subject: _s, call, ...rest }): GradedEvent => ({
+    const given = (await readRecords(Feedback, feedback, look)).map(
+      ({ schema: _, subject: _s, call, ...rest }): FeedbackEvent => ({
         kind: "graded",
         ...(call === undefined ? {} : { call: calls[call]! }),
         ...rest,
       }),
     );
-    return { content, envelope, ending, calls, grades, receipt };
+    return { content, envelope, ending, calls, feedback: given, receipt };
   }
 
   #contents(id: string): Digest[] {

@@ -1,24 +1,19 @@
-/** Adds outcomes to rollouts, open or sealed. In: an outcome with its idempotency key. Out: an event in the journal while the
+/** Adds feedback to rollouts, open or sealed. In: an outcome with its idempotency key. Out: an event in the journal while the
  *  rollout is open, a sealed record in the book after that; durable either way. */
 import type { Clock } from "../../../base/index.ts";
 import type { Signer } from "../../../contract/index.ts";
 import { attest, type BlobStore, signedAmong } from "../../../store/index.ts";
-import {
-  feedbackFor,
-  type GradedEvent,
-  isNewGrade,
-  type Journal,
-  type OpenRollout,
-} from "../journal/index.ts";
-import type { SealQueue } from "../sealing/index.ts";
+import type { FeedbackEvent, Journal } from "../journal/index.ts";
+import { feedbackFor, type SealQueue } from "../sealing/index.ts";
 import { HttpRefusal } from "../wire/index.ts";
 import type { CloseCoordinator } from "./close-coordinator.ts";
 import type { ClosedIndex } from "./closed-index.ts";
+import type { OpenRollout } from "./open-rollout.ts";
 import type { ClosedRollout, RolloutStates } from "./rollout-states.ts";
 
-export type NewGrade = Omit<GradedEvent, "kind" | "atMs">;
+export type NewFeedback = Omit<FeedbackEvent, "kind" | "atMs">;
 
-interface OutcomeAdderOptions {
+interface FeedbackAdderOptions {
   readonly store: Pick<BlobStore, "put" | "flush">;
   readonly journal: Journal;
   readonly closed: Pick<ClosedIndex, "load">;
@@ -29,55 +24,55 @@ interface OutcomeAdderOptions {
   readonly clock: Clock;
 }
 
-export class OutcomeAdder {
-  readonly #deps: OutcomeAdderOptions;
+export class FeedbackAdder {
+  readonly #deps: FeedbackAdderOptions;
 
-  constructor(options: OutcomeAdderOptions) {
+  constructor(options: FeedbackAdderOptions) {
     this.#deps = options;
   }
 
   /** False if the very same outcome is there already. */
-  async grade(id: string, grade: NewGrade): Promise<boolean> {
+  async add(id: string, given: NewFeedback): Promise<boolean> {
     const { clock, states } = this.#deps;
-    const event: GradedEvent = { kind: "graded", ...grade, atMs: clock.nowMs() };
+    const event: FeedbackEvent = { kind: "graded", ...given, atMs: clock.nowMs() };
     const state = states.live(id);
-    // A rollout that is just being sealed takes its grades along; wait, and grade the artifact. Where there will be
+    // A rollout that is just being sealed takes its feedback along; wait, and add to the artifact. Where there will be
     // none, the close request reports it.
     if (state?.kind === "closing") {
       await Promise.allSettled([state.report]);
-      return this.grade(id, grade);
+      return this.add(id, given);
     }
-    return state === undefined ? this.#gradeClosed(id, event) : this.#gradeOpen(state.rollout, event);
+    return state === undefined ? this.#addToClosed(id, event) : this.#addToOpen(state.rollout, event);
   }
 
-  async #gradeOpen(rollout: OpenRollout, event: GradedEvent): Promise<boolean> {
+  async #addToOpen(rollout: OpenRollout, event: FeedbackEvent): Promise<boolean> {
     const { journal } = this.#deps;
-    const { id, grades } = rollout;
-    const isNew = isNewGrade(id, event, { grades, hasCall: (call) => rollout.hasCall(call) });
+    const { id, feedback } = rollout;
+    const isNew = isNewFeedback(id, event, { feedback, hasCall: (call) => rollout.hasCall(call) });
     if (isNew) {
       rollout.events.push(journal.event(id, event));
-      rollout.addGrade(event);
+      rollout.addFeedback(event);
     }
     // Also for an outcome that was brought before: that request may still be waiting for the disk.
     await journal.flush();
     return isNew;
   }
 
-  async #gradeClosed(id: string, event: GradedEvent): Promise<boolean> {
+  async #addToClosed(id: string, event: FeedbackEvent): Promise<boolean> {
     const { store, signer, states, closing } = this.#deps;
     const loaded = await this.closed(id);
     // Another outcome may have come in between: only what is held now has it.
     const held = states.get(id);
     const before = held?.kind === "sealed" ? held.closed : loaded;
-    const isNew = isNewGrade(id, event, { ...before, hasCall: (call) => before.calls.includes(call) });
+    const isNew = isNewFeedback(id, event, { ...before, hasCall: (call) => before.calls.includes(call) });
     if (!isNew) {
       await store.flush();
       return false;
     }
-    const after = { ...before, grades: [...before.grades, event] };
-    const feedback = feedbackFor(before, event);
-    const signatures = signer === undefined ? [] : attest(signedAmong(feedback), signer);
-    for (const { kind, bytes } of [...feedback, ...signatures]) store.put(kind, bytes);
+    const after = { ...before, feedback: [...before.feedback, event] };
+    const records = feedbackFor(before, event);
+    const signatures = signer === undefined ? [] : attest(signedAmong(records), signer);
+    for (const { kind, bytes } of [...records, ...signatures]) store.put(kind, bytes);
     // A repeated request now waits for the same write.
     states.seals(id, after, false);
     try {
@@ -105,11 +100,29 @@ export class OutcomeAdder {
         `rollout ${id} was closed without a call: there is no artifact to add an outcome to.`,
       );
     };
-    // Somebody else may have read it, and graded it, meanwhile.
+    // Somebody else may have read it, and added to it, meanwhile.
     const loaded = held() ?? (await closed.load(id, (digests) => sealing.look(digests)));
     if (loaded === undefined) throw unknownRollout(id);
     return held() ?? loaded;
   }
+}
+
+/** False if the very same outcome is there already. */
+function isNewFeedback(
+  id: string,
+  given: NewFeedback,
+  { feedback, hasCall }: { feedback: readonly FeedbackEvent[]; hasCall: (call: number) => boolean },
+): boolean {
+  if (given.call !== undefined && !hasCall(given.call))
+    throw new HttpRefusal(404, "unknown-call", `rollout ${id} has no call ${given.call}. Count from 0.`);
+  const known = feedback.find((each) => each.idempotencyKey === given.idempotencyKey);
+  if (known === undefined) return true;
+  if (known.name === given.name && known.value === given.value && known.call === given.call) return false;
+  throw new HttpRefusal(
+    409,
+    "key-reused",
+    `the idempotency key ${JSON.stringify(given.idempotencyKey.slice(0, 80))} was used for another outcome. Use another key.`,
+  );
 }
 
 export function unknownRollout(id: string): HttpRefusal {

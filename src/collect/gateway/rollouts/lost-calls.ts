@@ -3,7 +3,7 @@
  *  which calls are missing. Pure. Calls that were in progress at a crash are not missing: they were never recorded, and
  *  their replies were not sent; but if others are missing, the two cannot be distinguished. */
 import { type Ending, outsideBaseline } from "../../../contract/index.ts";
-import type { OpenRollout } from "../journal/index.ts";
+import type { OpenRollout } from "./open-rollout.ts";
 
 /** `sent`: calls of which a later one says that they were delivered. `hasGap`: a call says that more had been recorded
  *  before it than are there. */

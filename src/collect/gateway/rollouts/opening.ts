@@ -1,7 +1,8 @@
 /** How a rollout begins: what was asked for, and for the rest what the configuration says. Pure. */
 import { canonicalize, digestJson, type Id, parseId } from "../../../base/index.ts";
 import type { GatewayConfig } from "../config.ts";
-import type { OpenedEvent, OpenRollout } from "../journal/index.ts";
+import type { OpenedEvent } from "../journal/index.ts";
+import type { OpenRollout } from "./open-rollout.ts";
 
 /** What the opener of a rollout may say of it. */
 export type WantedOpening = Partial<Omit<OpenedEvent, "kind" | "worker" | "atMs">>;

@@ -12,16 +12,11 @@ import {
   Tombstone,
 } from "../../../contract/index.ts";
 import type { Catalog } from "../../../store/index.ts";
-import {
-  type EventOf,
-  eventBytes,
-  feedbackFor,
-  Journal,
-  type LogPlace,
-  OpenRollout,
-} from "../journal/index.ts";
+import { type EventOf, eventBytes, Journal, type LogPlace } from "../journal/index.ts";
+import { feedbackFor } from "../sealing/index.ts";
 import type { ClosedIndex } from "./closed-index.ts";
 import { lostCalls } from "./lost-calls.ts";
+import { OpenRollout } from "./open-rollout.ts";
 
 export interface Recovered {
   readonly journal: Journal;
@@ -101,14 +96,18 @@ function isSigned(envelope: Digest, signer: PublicKey, catalog: Catalog): boolea
 }
 
 /** Outcomes that came after the close, which are not in the book yet. */
-function missingFeedback({ grades, calls }: OpenRollout, envelope: Digest, catalog: Catalog): SealedBlob[] {
-  if (grades.length === 0) return [];
+function missingFeedback(
+  { feedback: events, calls }: OpenRollout,
+  envelope: Digest,
+  catalog: Catalog,
+): SealedBlob[] {
+  if (events.length === 0) return [];
   const isContent = (digest: Digest) => catalog.record(digest)?.kind === RolloutContent.kind;
   const content = catalog.referencesOf(envelope).find(isContent)!;
   // With calls gone, the journal was being released: the artifact was complete. Numbers would be of other calls.
   if (calls.size < (catalog.record(content)!.fields as { calls: number }).calls) return [];
   const numbers = [...calls.keys()].sort((a, b) => a - b);
-  const feedback = grades.flatMap((grade) => feedbackFor({ content, calls: numbers }, grade));
+  const feedback = events.flatMap((event) => feedbackFor({ content, calls: numbers }, event));
   return feedback.filter(({ digest }) => catalog.record(digest) === undefined);
 }
 
@@ -150,7 +149,7 @@ function readJournal(directory: string): JournalFindings {
       const found = rollouts.get(id) ?? begin(id);
       found.places.push(place);
       found.rollout?.events.push(place);
-      if (event.kind === "graded") found.rollout?.addGrade(event);
+      if (event.kind === "graded") found.rollout?.addFeedback(event);
       if (event.kind !== "closed") return;
       if (event.envelope === undefined) found.isEmpty = true;
       else found.closing = event;

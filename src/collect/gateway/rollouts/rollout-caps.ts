@@ -1,8 +1,8 @@
 /** What a rollout may still use. In: a rollout, the limits of the gateway. Out: room for one more call, or a refusal. */
 import { CAPS, type Cap } from "../../gateway-replies.ts";
 import type { GatewayConfig } from "../config.ts";
-import type { OpenRollout } from "../journal/index.ts";
 import { HttpRefusal } from "../wire/index.ts";
+import type { OpenRollout } from "./open-rollout.ts";
 
 /** As many calls as a record of a rollout takes. */
 const MOST_TURNS = 100_000;

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { digestJson } from "../../../base/digest.ts";
 import { parseId } from "../../../base/ids.ts";
-import { OpenRollout } from "../journal/open-rollout.ts";
+import { OpenRollout } from "./open-rollout.ts";
 import { makeOpening, singleOpening } from "./opening.ts";
 import { type ClosedRollout, type CloseReport, RolloutStates } from "./rollout-states.ts";
 
@@ -14,7 +14,7 @@ const rollout = (name: string, make = makeOpening) =>
   new OpenRollout(parseId(name), make(name, {}, defaults));
 const closed = (name: string): ClosedRollout => ({
   ...{ content: digestJson("test", name), envelope: digestJson("test", [name]) },
-  ...{ ending: { kind: "terminal" }, calls: [0], grades: [] },
+  ...{ ending: { kind: "terminal" }, calls: [0], feedback: [] },
 });
 const report = Promise.resolve({} as CloseReport);
 

@@ -4,7 +4,8 @@
  *  of the book was last brought up to date; closed-index.ts finds the others. Does no I/O. */
 import type { Digest } from "../../../base/index.ts";
 import type { Ending, PublicKey } from "../../../contract/index.ts";
-import type { GradedEvent, OpenRollout } from "../journal/index.ts";
+import type { FeedbackEvent } from "../journal/index.ts";
+import type { OpenRollout } from "./open-rollout.ts";
 import { isSingle } from "./opening.ts";
 
 export interface CloseReport {
@@ -27,7 +28,7 @@ export interface ClosedRollout {
   /** Numbers of its calls, in the order of the content. */
   readonly calls: readonly number[];
   /** Outcomes so far, for their idempotency keys. */
-  readonly grades: readonly GradedEvent[];
+  readonly feedback: readonly FeedbackEvent[];
   readonly receipt?: Digest | undefined;
 }
 

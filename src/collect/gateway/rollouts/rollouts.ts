@@ -1,16 +1,17 @@
-/** The rollouts of a gateway: opened, called, graded, closed; by a client, by a cap, or by silence.
+/** The rollouts of a gateway: opened, called, given feedback, closed; by a client, by a cap, or by silence.
  *  In: requests about rollouts. Out: events in the journal and transitions of their states; close-coordinator.ts has
  *  them sealed. Does not speak HTTP. */
 import { type Digest, given, type Id, parseId } from "../../../base/index.ts";
 import { sealFinalState } from "../../../contract/index.ts";
 import type { GatewayConfig } from "../config.ts";
-import { type OpenedEvent, OpenRollout } from "../journal/index.ts";
+import type { OpenedEvent } from "../journal/index.ts";
 import { type DecisionSealer, type DecisionToSeal, detached } from "../sealing/index.ts";
 import { HttpRefusal } from "../wire/index.ts";
 import { CloseCoordinator, type CloseCoordinatorOptions, type CloseRequest } from "./close-coordinator.ts";
 import type { ClosedIndex } from "./closed-index.ts";
-import { type NewGrade, OutcomeAdder, unknownRollout } from "./feedback-adder.ts";
+import { FeedbackAdder, type NewFeedback, unknownRollout } from "./feedback-adder.ts";
 import { callsText } from "./lost-calls.ts";
+import { OpenRollout } from "./open-rollout.ts";
 import { isSingle, makeOpening, sameOpening, singleOpening, type WantedOpening } from "./opening.ts";
 import type { DamagedRollout, Recovered } from "./recover.ts";
 import { requireRoom } from "./rollout-caps.ts";
@@ -46,13 +47,13 @@ export class Rollouts {
   /** Turns in trying again what could not be sealed. */
   #turns = 0;
   readonly #closing: CloseCoordinator;
-  readonly #outcomes: OutcomeAdder;
+  readonly #feedback: FeedbackAdder;
 
   constructor(options: RolloutsOptions) {
     this.#deps = options;
     this.#worker = parseId(options.config.worker, "worker");
     this.#closing = new CloseCoordinator({ ...options, states: this.#states });
-    this.#outcomes = new OutcomeAdder({ ...options, states: this.#states, closing: this.#closing });
+    this.#feedback = new FeedbackAdder({ ...options, states: this.#states, closing: this.#closing });
   }
 
   /** Takes up what a gateway left that died: rollouts of single calls are sealed, the others go on. */
@@ -217,7 +218,7 @@ export class Rollouts {
     const { family, step, prompt } = decided;
     const group = asking?.opening.group ?? asking?.id;
     const artifact = await this.#deps.decisions.seal({ id, family, step, prompt, group });
-    this.#closing.sealed(id, { ...artifact, calls: [], grades: [] });
+    this.#closing.sealed(id, { ...artifact, calls: [], feedback: [] });
     this.#deps.metrics.count("rollbook_gateway_rollouts_total", { event: "decided" });
     return { id, decided };
   }
@@ -260,7 +261,7 @@ export class Rollouts {
       case undefined:
       case "sealed":
       case "torn":
-        return this.#closing.reportOf(id, await this.#outcomes.closed(id));
+        return this.#closing.reportOf(id, await this.#feedback.closed(id));
       default:
         return state satisfies never;
     }
@@ -320,8 +321,8 @@ export class Rollouts {
   }
 
   /** Adds an outcome, durably. The same key again changes nothing. */
-  async grade(id: string, grade: NewGrade): Promise<{ added: boolean }> {
-    const added = await this.#outcomes.grade(id, grade);
+  async addFeedback(id: string, given: NewFeedback): Promise<{ added: boolean }> {
+    const added = await this.#feedback.add(id, given);
     if (added) this.#deps.metrics.count("rollbook_gateway_feedback_total");
     return { added };
   }

@@ -23,12 +23,12 @@ import { newRevisions } from "../../revision-records.ts";
 import {
   type EventOf,
   eventText,
-  feedbackFor,
-  type GradedEvent,
+  type FeedbackEvent,
   type JournalReader,
   type OpenedEvent,
 } from "../journal/index.ts";
 import { CallSealer } from "./call-sealer.ts";
+import { feedbackFor } from "./feedback-for.ts";
 import type { Drift } from "./message-tree.ts";
 import { RolloutBuilder } from "./rollout-builder.ts";
 import { endingOf, sealOpenRollout } from "./seal-rollout.ts";
@@ -80,7 +80,7 @@ interface Told {
   readonly opening: OpenedEvent;
   /** As the journal has it. */
   readonly openingBytes: Uint8Array;
-  readonly grades: readonly GradedEvent[];
+  readonly feedback: readonly FeedbackEvent[];
 }
 
 export class ArtifactSealer {
@@ -133,7 +133,7 @@ export class ArtifactSealer {
     {
       id,
       openingBytes,
-      grades,
+      feedback,
       task,
       calls,
       others,
@@ -151,7 +151,7 @@ export class ArtifactSealer {
     });
     const events = [openingBytes, Buffer.from(event)].map((bytes) => ({ kind: RolloutEvent.kind, bytes }));
     const closed = { content: sealed.content.digest, calls };
-    const said = [...grades.flatMap((grade) => feedbackFor(closed, grade)), ...(admitted?.blobs ?? [])];
+    const said = [...feedback.flatMap((event) => feedbackFor(closed, event)), ...(admitted?.blobs ?? [])];
     const revisions = newRevisions(sealed.content.record.streams, this.#revisions);
     try {
       const toCommit: ToCommit = {
@@ -183,12 +183,12 @@ export class ArtifactSealer {
 
   #toldOf({ events }: SealTask): Told {
     const { record, bytes } = this.#deps.journal.event(placeAt(events, 0));
-    const grades: GradedEvent[] = [];
+    const feedback: FeedbackEvent[] = [];
     for (let at = 3; at < events.length; at += 3) {
       const { event } = this.#deps.journal.event(placeAt(events, at)).record;
-      if (event.kind === "graded") grades.push(event);
+      if (event.kind === "graded") feedback.push(event);
     }
-    return { id: record.rollout, opening: record.event as OpenedEvent, openingBytes: bytes, grades };
+    return { id: record.rollout, opening: record.event as OpenedEvent, openingBytes: bytes, feedback };
   }
 
   /** Reads the calls back and puts them into the book, in order. */

@@ -1,6 +1,7 @@
 export * from "./artifact-sealer.ts";
 export * from "./call-sealer.ts";
 export * from "./decision-sealer.ts";
+export * from "./feedback-for.ts";
 export * from "./message-tree.ts";
 export * from "./rollout-builder.ts";
 export * from "./same-message.ts";

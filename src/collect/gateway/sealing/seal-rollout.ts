@@ -2,6 +2,7 @@
 import { digestJson, type Id, parseId } from "../../../base/index.ts";
 import {
   type Ending,
+  type EndingLimit,
   type RecordedRollout,
   type SealedRollout,
   type Step,
@@ -9,7 +10,7 @@ import {
 } from "../../../contract/index.ts";
 import { rewardStream } from "../../reward-stream.ts";
 import { totalOf } from "../../rollout/index.ts";
-import type { EventOf, OpenRollout } from "../journal/index.ts";
+import type { EventOf, OpenedEvent } from "../journal/index.ts";
 import type { RecordedCall, RolloutBuilder } from "./rollout-builder.ts";
 import { tokenStreamsOf } from "./token-branches.ts";
 
@@ -22,7 +23,7 @@ const NAMED_REVISION = {
 
 /** The builder has a call at least: an artifact holds a choice. */
 export function sealOpenRollout(
-  { id: rolloutId, opening }: Pick<OpenRollout, "id" | "opening">,
+  { id: rolloutId, opening }: { readonly id: Id; readonly opening: OpenedEvent },
   builder: RolloutBuilder,
   closing: Pick<EventOf<"closed">, "ending" | "scores" | "finalState"> & { worker: Id; endedAtMs: number },
 ): SealedRollout {
@@ -62,7 +63,7 @@ export function sealOpenRollout(
 }
 
 /** The ending of a rollout without a close request: by its last reply. Without a builder there was no call. */
-export function endingOf(builder: RolloutBuilder | undefined, capped: OpenRollout["capped"]): Ending {
+export function endingOf(builder: RolloutBuilder | undefined, capped: EndingLimit | undefined): Ending {
   if (capped !== undefined) return { kind: "truncated", limit: capped };
   const last = [...(builder?.calls.values() ?? [])].reduce<RecordedCall | undefined>(
     (a, b) => (a === undefined || b.index > a.index ? b : a),

@@ -1,9 +1,16 @@
 /** What the serving thread and the sealing thread say to each other. Numbers, places and digests, mostly: the calls
  *  themselves are in the journal, which both can read. */
 import { type Digest, isRollbookError, RollbookError, reasonOf } from "../../../base/index.ts";
-import type { Delivery, Ending, PublicKey, SealedBlob, UnsignedHead } from "../../../contract/index.ts";
+import type {
+  Delivery,
+  Ending,
+  EndingLimit,
+  PublicKey,
+  SealedBlob,
+  UnsignedHead,
+} from "../../../contract/index.ts";
 import type { Admission, Submitted } from "../../receipt.ts";
-import type { EventOf, LogPlace, OpenRollout } from "../journal/index.ts";
+import type { EventOf, LogPlace } from "../journal/index.ts";
 import type { Drift } from "./message-tree.ts";
 
 /** What the thread is started with. */
@@ -34,7 +41,7 @@ export interface SealTask {
   readonly calls: readonly number[];
   /** Deliveries that the journal has not heard of; may grow until the thread is told. */
   readonly marks: readonly { readonly call: number; readonly delivery: Delivery }[];
-  readonly capped: OpenRollout["capped"];
+  readonly capped: EndingLimit | undefined;
   readonly ending?: Ending | undefined;
   readonly scores?: EventOf<"closed">["scores"] | undefined;
   /** With its bytes, unless the book has them. */

@@ -1,13 +1,9 @@
 /** A rollout while it is open: what it is for, what it may still do, and where the journal has its calls.
  *  Holds numbers and places, not messages. In: calls as they are journaled. Does no I/O. */
 import type { Id } from "../../../base/index.ts";
-import type { Call, Delivery, RolloutEvent } from "../../../contract/index.ts";
+import type { Call, Delivery, EndingLimit } from "../../../contract/index.ts";
 import type { LogPlace } from "../../../store/index.ts";
-
-export type EventOf<K extends RolloutEvent["event"]["kind"]> = Extract<RolloutEvent["event"], { kind: K }>;
-export type OpenedEvent = EventOf<"opened">;
-export type GradedEvent = EventOf<"graded">;
-export type CallOutcome = EventOf<"called">["outcome"];
+import type { FeedbackEvent, OpenedEvent } from "../journal/index.ts";
 
 export class OpenRollout {
   readonly id: Id;
@@ -19,7 +15,7 @@ export class OpenRollout {
   readonly calls = new Map<number, LogPlace>();
   /** … and everything else about it. */
   readonly events: LogPlace[] = [];
-  readonly grades: GradedEvent[] = [];
+  readonly feedback: FeedbackEvent[] = [];
   /** Marks that the journal has not heard of yet. */
   pendingDeliveries: { call: number; delivery: Delivery }[] = [];
   /** What its calls take in the journal. */
@@ -42,7 +38,7 @@ export class OpenRollout {
   readonly whenQuiet: (() => void)[] = [];
   lastUsedMs: number;
   /** What cut it short, if a cap did. */
-  capped: "turns" | "budget" | undefined;
+  capped: EndingLimit | undefined;
   /** Status and reason of the last call, if the gateway refused it. Not recorded: an agent may call on. */
   lastRefusal: string | undefined;
 
@@ -126,9 +122,9 @@ export class OpenRollout {
   }
 
   /** A call that has an outcome keeps its number, also if a crash cut it short: the outcome is of no other. */
-  addGrade(grade: GradedEvent): void {
-    this.grades.push(grade);
-    if (grade.call !== undefined && grade.call >= this.started) this.started = grade.call + 1;
+  addFeedback(event: FeedbackEvent): void {
+    this.feedback.push(event);
+    if (event.call !== undefined && event.call >= this.started) this.started = event.call + 1;
   }
 
   mark(call: number, delivery: Delivery): void {
