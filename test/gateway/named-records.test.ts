@@ -140,7 +140,7 @@ describe("an open rollout in the journal of an older gateway that names what the
     await test.stop();
     const journal = Journal.open(join(test.root, "journal", "gateway"), { event() {}, called() {} });
     const id = parseId("old-1");
-    const at = { worker: parseId("gateway"), atMs: systemClock.nowMs() };
+    const at = { gatewayName: parseId("gateway"), atMs: systemClock.nowMs() };
     const rollouts = { idleMs: 1, environment: "gateway@1", dataSource: "real" } as const;
     const task = { id: parseId("t"), digest: NOWHERE };
     journal.event(id, makeOpening(id, { task }, { rollouts, ...at }));
@@ -166,7 +166,7 @@ describe("records that openings name", () => {
     makeOpening(
       "r",
       { task: { id: parseId("t"), ...(digest === undefined ? {} : { digest }) } },
-      { rollouts, worker: parseId("w"), atMs: 1 },
+      { rollouts, gatewayName: parseId("w"), atMs: 1 },
     );
 
   it("are looked up once if they are there, every time if not, and never where none is named", async () => {

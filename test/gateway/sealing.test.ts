@@ -22,7 +22,7 @@ import { TestGateway, TOKEN } from "../support/gateway.ts";
 import { chatReply, json } from "../support/scripted-upstream.ts";
 
 const signer = signerFromPem(newKeyPem());
-const worker = parseId("gateway");
+const gatewayName = parseId("gateway");
 const rollouts = { idleMs: 1, environment: "gateway@1", dataSource: "real" } as const;
 const request = Buffer.from('{"model":"m","messages":[{"role":"user","content":"Hi"}]}');
 const reply = Buffer.from(
@@ -38,7 +38,7 @@ async function opened(options: Partial<SealQueueOptions> = {}) {
   const threads: Worker[] = [];
   const logs: string[] = [];
   const sealing = new SealQueue({
-    ...{ root, journal, directory, worker, signer, clock: manualClock(1000), readMs: 60_000 },
+    ...{ root, journal, directory, gatewayName, signer, clock: manualClock(1000), readMs: 60_000 },
     log: (line) => logs.push(line),
     start: (data) => {
       const thread = startSealWorker(data);
@@ -55,7 +55,7 @@ async function opened(options: Partial<SealQueueOptions> = {}) {
   let made = 0;
   const rollout = async (): Promise<ToSeal> => {
     const id = parseId(`r-${made++}`);
-    const event = journal.event(id, singleOpening(id, {}, { rollouts, worker, atMs: 5 }));
+    const event = journal.event(id, singleOpening(id, {}, { rollouts, gatewayName, atMs: 5 }));
     const place = journal.called(
       {
         ...{

@@ -60,7 +60,7 @@ export function makeParts(
   { active, embedding }: ServerFacts,
 ): GatewayParts {
   const { config, book, clock, rng, signer, newId, admit } = options;
-  const { worker } = config;
+  const { worker: gatewayName } = config;
   const { journal } = recovered;
   const metrics = new Metrics();
   const redact = redactOptions([...secrets, ...headerSecrets(config)], {
@@ -70,7 +70,7 @@ export function makeParts(
   const returned = new Returned(redact.secrets);
   const log = (line: string) => options.log?.(redactText(line, redact));
   const sealing = new SealQueue({
-    ...{ root: book.root, worker, journal, directory, signer, admit, clock, log },
+    ...{ root: book.root, gatewayName, journal, directory, signer, admit, clock, log },
     onDeath: () => metrics.count("rollbook_gateway_sealing_deaths_total"),
     readMs: config.limits.sealMs,
   });
@@ -83,13 +83,13 @@ export function makeParts(
   const rollouts = new Rollouts({
     ...{ config, store: book, journal, closed, sealing, signer, clock, newId, metrics, log },
     checkNamed: (id, opening) => named.check(id, opening),
-    decisions: new DecisionSealer({ store: book, signer, admit, clock, worker, dataSource }),
+    decisions: new DecisionSealer({ store: book, signer, admit, clock, gatewayName, dataSource }),
     onClosed: options.onEvent && tellClosed(options.onEvent, clock),
   });
   const knows = (id: string) => rollouts.knows(id);
   const peers = new Peers({ config, token: tokens[0], knows, clock, metrics, log });
   const isOpen = (id: string) => rollouts.isOpen(id);
-  const gatekeeper = new Gatekeeper(tokens, isOpen, peers.isAlone ? undefined : worker);
+  const gatekeeper = new Gatekeeper(tokens, isOpen, peers.isAlone ? undefined : gatewayName);
   const routes = new Routes(config, options.choose ?? firstInList(rng.split("routes")), {
     ...{ load: options.loadRouter, inUse: () => rollouts.namedRouters, log },
   });

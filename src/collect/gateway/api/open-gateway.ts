@@ -52,12 +52,12 @@ export async function openGateway(options: GatewayOptions): Promise<Gateway> {
 }
 
 /** Two gateways of one name would take up each other's rollouts. */
-function takeLock(root: string, worker: string): Lock {
-  const lock = tryLock(join(root, "locks", `gateway-${encodeURIComponent(worker)}.gateway`));
+function takeLock(root: string, gatewayName: string): Lock {
+  const lock = tryLock(join(root, "locks", `gateway-${encodeURIComponent(gatewayName)}.gateway`));
   if (lock !== undefined) return lock;
   throw new RollbookError(
     "gateway-running",
-    { root, worker },
-    `another gateway named ${worker} works on ${root}. Stop it, or give this one another \`worker\` name.`,
+    { root, worker: gatewayName },
+    `another gateway named ${gatewayName} works on ${root}. Stop it, or give this one another \`worker\` name.`,
   );
 }

@@ -63,9 +63,9 @@ export class Peers {
 
   constructor(options: PeersOptions) {
     this.#options = options;
-    const { peers, worker } = options.config;
+    const { peers, worker: gatewayName } = options.config;
     // All gateways may have the same file: a gateway is not its own peer.
-    const others = Object.entries(peers).filter(([name]) => name !== worker);
+    const others = Object.entries(peers).filter(([name]) => name !== gatewayName);
     this.#peers = new Map(others.map(([name, url]) => [name, openPeer(name, url)]));
   }
 
@@ -78,13 +78,13 @@ export class Peers {
     const { caller, path, request, body } = asking;
     if (this.isAlone && caller.owner === undefined) return undefined;
     const isForwarded = request.headers[FORWARDED_HEADER] !== undefined;
-    const { worker } = this.#options.config;
-    if (caller.owner !== undefined && caller.owner !== worker && isOfRollout(path)) {
-      if (isForwarded) throw forwardedWrongly(caller.owner, worker);
+    const { worker: gatewayName } = this.#options.config;
+    if (caller.owner !== undefined && caller.owner !== gatewayName && isOfRollout(path)) {
+      if (isForwarded) throw forwardedWrongly(caller.owner, gatewayName);
       if (!this.#peers.has(caller.owner)) throw unknownOwner(caller.owner);
       return caller.owner;
     }
-    if (isForwarded || caller.owner === worker) return undefined;
+    if (isForwarded || caller.owner === gatewayName) return undefined;
     const rollout = concernedBy({ caller, path, body });
     if (rollout === undefined || this.#options.knows(rollout)) return undefined;
     return this.#find(rollout, isOpening(path));
@@ -249,11 +249,11 @@ function unknownOwner(owner: string): HttpRefusal {
   );
 }
 
-function forwardedWrongly(owner: string, worker: string): HttpRefusal {
+function forwardedWrongly(owner: string, gatewayName: string): HttpRefusal {
   return new HttpRefusal(
     421,
     "wrong-gateway",
-    `a request for the gateway ${owner} was forwarded to ${worker}. Correct the address of ${owner} under \`peers\`.`,
-    { fields: { owner, worker } },
+    `a request for the gateway ${owner} was forwarded to ${gatewayName}. Correct the address of ${owner} under \`peers\`.`,
+    { fields: { owner, worker: gatewayName } },
   );
 }

@@ -23,14 +23,14 @@ export type LookUp = (digests: readonly Digest[]) => Promise<readonly (HeldBlob 
 
 export class ClosedIndex {
   readonly #catalog: Catalog;
-  readonly #worker: string;
+  readonly #gatewayName: string;
   /** Names of erased rollouts, and how many tombstones say so. */
   #erased: { readonly tombstones: number; readonly ids: ReadonlySet<string> } | undefined;
 
-  /** `worker`: the gateway that asks. Where two gateways sealed one name, each finds its own artifact. */
-  constructor(catalog: Catalog, worker: string) {
+  /** `gatewayName`: of the gateway that asks. Where two gateways sealed one name, each finds its own artifact. */
+  constructor(catalog: Catalog, gatewayName: string) {
     this.#catalog = catalog;
-    this.#worker = worker;
+    this.#gatewayName = gatewayName;
   }
 
   /** Reads what was written to the book since the catalog was last brought up to date. */
@@ -55,7 +55,7 @@ export class ClosedIndex {
   /** Undefined if no such rollout was sealed. */
   async load(id: string, look: LookUp): Promise<ClosedRollout | undefined> {
     const artifacts = this.#artifacts(id);
-    const own = artifacts.find(({ worker }) => worker === this.#worker) ?? artifacts[0];
+    const own = artifacts.find(({ worker }) => worker === this.#gatewayName) ?? artifacts[0];
     if (own !== undefined) return this.#read({ id, ...own }, look);
     if (!this.#isErased(id)) return undefined;
     throw new HttpRefusal(410, "rollout-erased", `rollout ${id} was erased from the book.`);

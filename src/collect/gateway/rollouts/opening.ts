@@ -14,12 +14,12 @@ export const SINGLE_TASK = parseId("single-call");
 export function makeOpening(
   id: string,
   wanted: WantedOpening,
-  { rollouts, worker, atMs }: { rollouts: GatewayConfig["rollouts"]; worker: Id; atMs: number },
+  { rollouts, gatewayName, atMs }: { rollouts: GatewayConfig["rollouts"]; gatewayName: Id; atMs: number },
 ): OpenedEvent {
   const { environment, dataSource, maxTurns, budgetUsd } = rollouts;
   return {
     kind: "opened",
-    worker,
+    worker: gatewayName,
     environment: environment as OpenedEvent["environment"],
     task: { id: UNNAMED_TASK },
     seed: BigInt(`0x${digestJson("rollbook.gateway-seed.v1", id).slice(7, 23)}`),

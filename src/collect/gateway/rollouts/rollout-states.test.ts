@@ -7,7 +7,7 @@ import { type ClosedRollout, type CloseReport, RolloutStates } from "./rollout-s
 
 const defaults = {
   rollouts: { idleMs: 1, environment: "gateway@1", dataSource: "real" },
-  worker: parseId("gateway"),
+  gatewayName: parseId("gateway"),
   atMs: 5,
 } as const;
 const rollout = (name: string, make = makeOpening) =>

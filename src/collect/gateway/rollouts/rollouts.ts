@@ -42,7 +42,7 @@ export interface RolloutsOptions extends Omit<CloseCoordinatorOptions, "states">
 
 export class Rollouts {
   readonly #deps: RolloutsOptions;
-  readonly #worker: Id;
+  readonly #gatewayName: Id;
   readonly #states = new RolloutStates();
   /** Turns in trying again what could not be sealed. */
   #turns = 0;
@@ -51,7 +51,7 @@ export class Rollouts {
 
   constructor(options: RolloutsOptions) {
     this.#deps = options;
-    this.#worker = parseId(options.config.worker, "worker");
+    this.#gatewayName = parseId(options.config.worker, "worker");
     this.#closing = new CloseCoordinator({ ...options, states: this.#states });
     this.#feedback = new FeedbackAdder({ ...options, states: this.#states, closing: this.#closing });
   }
@@ -337,7 +337,7 @@ export class Rollouts {
 
   #defaults(): Parameters<typeof makeOpening>[2] {
     const { config, clock } = this.#deps;
-    return { rollouts: config.rollouts, worker: this.#worker, atMs: clock.nowMs() };
+    return { rollouts: config.rollouts, gatewayName: this.#gatewayName, atMs: clock.nowMs() };
   }
 
   #start(id: Id, opening: OpenedEvent): OpenRollout {

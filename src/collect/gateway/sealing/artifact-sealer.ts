@@ -55,7 +55,7 @@ interface ArtifactSealerOptions {
     | ((artifact: Extract<WorkerQuestion, { kind: "admit" }>["artifact"]) => Promise<AdmittedArtifact>)
     | undefined;
   /** The name of the gateway. */
-  readonly worker: string;
+  readonly gatewayName: string;
   /** Time to read the calls of one rollout; those left then are sealed unread. */
   readonly readMs: number;
   /** A steady clock in milliseconds. */
@@ -85,7 +85,7 @@ interface Told {
 
 export class ArtifactSealer {
   readonly #deps: ArtifactSealerOptions;
-  readonly #worker: Id;
+  readonly #gatewayName: Id;
   readonly #callSealer: CallSealer;
   readonly #sealer: Sealer<ToCommit>;
   /** Revisions whose records were sealed here. */
@@ -93,7 +93,7 @@ export class ArtifactSealer {
 
   constructor(options: ArtifactSealerOptions) {
     this.#deps = options;
-    this.#worker = parseId(options.worker, "worker");
+    this.#gatewayName = parseId(options.gatewayName, "worker");
     this.#callSealer = new CallSealer(options.store);
     this.#sealer = makeGroupSealer(options.store, {
       enough: GATHERED,
@@ -115,7 +115,7 @@ export class ArtifactSealer {
       ...(finalState === undefined ? {} : { finalState: finalState.digest }),
     };
     const sealed = sealedOf(rollout, builder, {
-      ...{ closing: { ...closing, worker: this.#worker, endedAtMs }, remarks },
+      ...{ closing: { ...closing, worker: this.#gatewayName, endedAtMs }, remarks },
     });
     const calls = [...builder.calls.keys()];
     const isHeld = finalState?.bytes !== undefined;

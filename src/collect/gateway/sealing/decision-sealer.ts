@@ -22,7 +22,7 @@ interface DecisionSealerOptions {
   readonly admit: Admit | undefined;
   readonly clock: Clock;
   /** The name of the gateway. */
-  readonly worker: string;
+  readonly gatewayName: string;
   readonly dataSource: RolloutContent["dataSource"];
 }
 
@@ -80,7 +80,7 @@ export class DecisionSealer {
   }
 
   #artifactOf({ id, family, step, prompt, group }: DecisionToSeal) {
-    const { clock, worker, dataSource } = this.#deps;
+    const { clock, gatewayName, dataSource } = this.#deps;
     const atMs = clock.nowMs();
     const asked = prompt.toWellFormed();
     const task = seal(Task, {
@@ -96,7 +96,7 @@ export class DecisionSealer {
         ...(group === undefined ? {} : { group }),
         ...{ seed: 0n, dataSource, sampling: {}, calls: [], scores: [], ending: DECIDED },
         streams: [{ level: "step", family, steps: [step] }],
-        envelope: { worker: parseId(worker, "worker"), startedAtMs: atMs, endedAtMs: atMs },
+        envelope: { worker: parseId(gatewayName, "worker"), startedAtMs: atMs, endedAtMs: atMs },
       },
       [task],
     );

@@ -26,7 +26,7 @@ import {
   type WorkerQuestion,
 } from "./thread-protocol.ts";
 
-export interface SealQueueOptions extends Pick<SealingData, "root" | "worker" | "readMs"> {
+export interface SealQueueOptions extends Pick<SealingData, "root" | "gatewayName" | "readMs"> {
   readonly journal: Journal;
   /** Where the journal is. */
   readonly directory: string;
@@ -218,9 +218,18 @@ export class SealQueue {
   }
 
   #startThread(): Worker {
-    const { root, directory, worker, readMs, signer, admit, clock, start = startSealWorker } = this.#deps;
+    const {
+      root,
+      directory,
+      gatewayName,
+      readMs,
+      signer,
+      admit,
+      clock,
+      start = startSealWorker,
+    } = this.#deps;
     const thread = start({
-      ...{ root, journal: directory, worker, readMs, startedAtMs: clock.nowMs() },
+      ...{ root, journal: directory, gatewayName, readMs, startedAtMs: clock.nowMs() },
       ...{ signer: signer?.publicKey, hasAdmission: admit !== undefined },
     });
     let reason: unknown;

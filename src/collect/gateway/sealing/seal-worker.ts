@@ -49,13 +49,13 @@ class SealWorker {
   #questions = 0;
 
   constructor(port: MessagePort, book: Book, data: SealingData) {
-    const { journal, worker, signer, hasAdmission, readMs } = data;
+    const { journal, gatewayName, signer, hasAdmission, readMs } = data;
     this.#data = data;
     this.#port = port;
     this.#book = book;
     this.#journal = new JournalReader(journal);
     this.#sealer = new ArtifactSealer({
-      ...{ store: book, journal: this.#journal, worker, readMs },
+      ...{ store: book, journal: this.#journal, gatewayName, readMs },
       steadyMs: () => performance.now(),
       signer,
       commit: (closings, subjects) => this.#ask<SealedBlob[]>({ kind: "commit", closings, subjects }),

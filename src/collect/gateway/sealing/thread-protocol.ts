@@ -20,7 +20,7 @@ export interface SealingData {
   /** The directory of the journal. */
   readonly journal: string;
   /** The name of the gateway. */
-  readonly worker: string;
+  readonly gatewayName: string;
   readonly startedAtMs: number;
   /** Whose signature to ask for; without one nothing is signed. */
   readonly signer: PublicKey | undefined;
