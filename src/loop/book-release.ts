@@ -10,7 +10,7 @@ import type { LoopConfig } from "./config.ts";
 import { type LoopWindow, type RunState, servedAfter } from "./fold.ts";
 import { restoreServed } from "./routers.ts";
 import type { RunContext } from "./stage-parts.ts";
-import { type LoopWorld, POLICY_FAMILY } from "./world/index.ts";
+import { type LoopWorld, policyFamily } from "./world/index.ts";
 
 interface BookRelease {
   readonly revision: RevisionKey;
@@ -24,7 +24,8 @@ async function otherRelease(
   { book, config, log }: RunContext,
   state: RunState,
 ): Promise<BookRelease | undefined> {
-  const revision = await newestRelease(book, POLICY_FAMILY);
+  const released = policyFamily(config.world);
+  const revision = await newestRelease(book, released);
   const own = servedAfter(state, state.windows.length);
   if (revision === undefined) {
     if (own.kind === "revision" && config.gate.baseline === "released")
@@ -39,7 +40,7 @@ async function otherRelease(
   if (open.some((each) => each.revision.digest === revision.digest)) return undefined;
   const known = (await book.index())
     .ofKind(PolicyRevision.kind)
-    .filter(({ family, fields }) => family === POLICY_FAMILY && fields.digest === revision.digest);
+    .filter(({ family, fields }) => family === released && fields.digest === revision.digest);
   const named = known.find(({ id }) => id === revision.id) ?? known[0]!;
   return { revision, record: named.digest };
 }
@@ -85,7 +86,7 @@ async function planBaseline(
       );
     return undefined;
   }
-  const checkpoint = await checkpointOf(book, served.revision, { family: POLICY_FAMILY });
+  const checkpoint = await checkpointOf(book, served.revision, { family: policyFamily(config.world) });
   const problem =
     checkpoint === undefined ? "its checkpoint is not in the book" : problemOf(checkpoint.model, context);
   if (problem === undefined) {

@@ -57,6 +57,13 @@ const agent = z.strictObject({
     .string()
     .default("local@1")
     .describe("The environment that rollouts name, with its version."),
+  family: z
+    .string()
+    .min(1)
+    .optional()
+    .describe(
+      "The policy family that choices are logged under and policies are trained in (default: `router`). A gateway that serves them names the same one in `router.family`.",
+    ),
 });
 
 const MOST_WORKERS = 1024;

@@ -29,7 +29,7 @@ import {
   type WindowAt,
   type WindowStages,
 } from "./stage-parts.ts";
-import { type CollectOptions, type LoopWorld, POLICY_FAMILY } from "./world/index.ts";
+import { type CollectOptions, type LoopWorld, policyFamily } from "./world/index.ts";
 
 interface StageContext extends RunContext {
   readonly world: LoopWorld;
@@ -130,7 +130,7 @@ async function train(context: StageContext, at: WindowAt): Promise<StageEnd> {
   const parent = await checkpointOf(parentOf(state, window), { ...context, state });
   const { table, floor, split } = config;
   const request = {
-    ...{ policy: POLICY_FAMILY, parent, split, seed: BigInt(config.seed), family: world.family },
+    ...{ policy: policyFamily(config.world), parent, split, seed: BigInt(config.seed), family: world.family },
     ...{ batch: window.need("scored").envelope.batch, contents: await contentsOf(context, at) },
     discount: config.discount,
     ...(typeof floor === "object" ? { floorRisk: floor.risk, promise: { table } } : {}),

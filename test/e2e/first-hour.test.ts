@@ -5,6 +5,7 @@ import { describe, expect, it } from "vitest";
 import { systemClock } from "../../src/base/index.ts";
 import { checkRouterConfig, openRouter } from "../../src/serve/index.ts";
 import { Cli, lines } from "../support/cli.ts";
+import { draftWire } from "../support/shelf.ts";
 
 describe("what a new user meets", () => {
   it("a key that exists already is kept and printed, and replaced only with --force", async () => {
@@ -55,6 +56,24 @@ describe("what a new user meets", () => {
     ]);
     const unknown = await cli.run(`verify --expect sha256:${"0".repeat(64)}`);
     expect(unknown.out + unknown.err).toContain("or the head is another book's");
+  });
+
+  it("a launch that fails says why once, and show has what the program printed below", async () => {
+    const cli = new Cli();
+    const tasks = cli.file("t.jsonl", lines({ a: 1 }));
+    const agent = cli.file("a.mjs", 'export default () => { throw new Error("no such key"); };');
+    const { code, out, err } = await cli.run(`launch --tasks ${tasks} --agent ${agent}`);
+    expect([code, (out + err).split("no such key").length - 1]).toEqual([1, 1]);
+    const json = await cli.run(`launch --tasks ${tasks} --agent ${agent} --exp b --json`);
+    expect(json.err).toContain("no such key");
+    const message = "it exited with 1: Bad: x\nfirst line\nBad: x";
+    await cli.ok(
+      "artifact import - --no-sign",
+      lines(draftWire("bad", { ending: { kind: "failed", owner: "agent", message } })),
+    );
+    const shown = await cli.ok("artifact show bad");
+    expect(shown).toMatch(/^rollout bad {2}failed, owner agent: it exited with 1: Bad: x {2}unlabelled$/m);
+    expect(shown).toContain("  output\n    first line\n    Bad: x\n");
   });
 
   it("gate warns if the book has no record of the candidate", async () => {

@@ -134,6 +134,38 @@ describe("rollbook run with an agent of the user's", () => {
     }
   }, 240_000);
 
+  it("logs choices and trains under the family that the configuration names", async () => {
+    const upstream = await ScriptedUpstream.open();
+    upstream.otherwise = json({
+      choices: [{ message: { role: "assistant", content: "strong" }, finish_reason: "stop" }],
+    });
+    try {
+      const cli = new Cli({ clock: systemClock });
+      cli.file(
+        "gateway.yaml",
+        JSON.stringify({
+          ...{ listen: { port: 0 }, upstreams: { up: { baseUrl: upstream.url } } },
+          models: { weak: { upstream: "up" }, strong: { upstream: "up" } },
+          routes: { auto: ["weak", "strong"] },
+        }),
+      );
+      cli.file("agent.mjs", AGENT);
+      const rows = Array.from({ length: 36 }, (_, i) => JSON.stringify({ question: `What is ${i}?` }));
+      cli.file("tasks.jsonl", rows.join("\n"));
+      const agent = { kind: "agent", agent: "agent.mjs", tasks: "tasks.jsonl", gateway: "gateway.yaml" };
+      const config = writeConfig(cli.folder, {
+        ...LOOP,
+        ...{ windows: 1, world: { ...agent, family: "models" }, learner: { kind: "ucb", exploration: 0.1 } },
+      });
+      await statusOf(cli, `start --config ${config}`);
+      const revisions = await cli.json("artifact ls --revisions");
+      expect(new Set(revisions.map(({ family }) => family))).toEqual(new Set(["agent", "models"]));
+      expect(revisions).toContainEqual(expect.objectContaining({ id: "loop-w1", family: "models" }));
+    } finally {
+      await upstream.close();
+    }
+  }, 240_000);
+
   it.each([
     [
       "teach every one of its decisions",

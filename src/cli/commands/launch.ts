@@ -217,7 +217,7 @@ function finish(io: Io, { progress, report, policies, flags, interrupted }: Fini
   const why = interrupted
     ? "interrupted"
     : dead > 0
-      ? `${plural(dead, "rollout")} set aside after the last attempt${causeText(report)}`
+      ? `${plural(dead, "rollout")} set aside after the last attempt${causeText(report, flags)}`
       : "the deadline passed";
   throw new RollbookError(
     "launch-incomplete",
@@ -233,7 +233,8 @@ function batchHint({ level, revision }: ResultPolicy, { book, exp }: LaunchFlags
 }
 
 /** Complete, but with nothing to show for it: scripts that go on by the exit code must not. */
-function refuseNothing(progress: Progress, report: LaunchReport, { tasks }: LaunchFlags): void {
+function refuseNothing(progress: Progress, report: LaunchReport, flags: LaunchFlags): void {
+  const { tasks } = flags;
   const { total, failed } = progress;
   if (total === 0)
     throw new RollbookError("no-tasks", { tasks }, `${tasks} holds no task. Write one JSON object a line.`);
@@ -242,16 +243,17 @@ function refuseNothing(progress: Progress, report: LaunchReport, { tasks }: Laun
     throw new RollbookError(
       "all-failed",
       { total, failed },
-      `${total === 1 ? "the one rollout" : `all ${plural(total, "rollout")}`} failed and ${total === 1 ? "is" : "are"} sealed${causeText(report)}. Correct the cause, then add --retry failed, or launch under another --exp.`,
+      `${total === 1 ? "the one rollout" : `all ${plural(total, "rollout")}`} failed and ${total === 1 ? "is" : "are"} sealed${causeText(report, flags)}. Correct the cause, then add --retry failed, or launch under another --exp.`,
     );
 }
 
 /** Characters of the cause: the table of failures has more of it. */
 const MOST_CAUSE = 300;
 
-/** The reason of most failures. */
-function causeText({ failures: [first] }: LaunchReport): string {
+/** The reason of most failures. The table of failures, which text has, says it already. */
+function causeText({ failures: [first] }: LaunchReport, { json }: LaunchFlags): string {
   if (first === undefined) return "";
+  if (json !== true) return ", as the table of failures says";
   const line = first.message.split("\n")[0]!;
   const told = line.length > MOST_CAUSE ? `${line.slice(0, MOST_CAUSE)}…` : line.replace(/\.$/, "");
   return `. ${plural(first.count, "failure")} of ${first.owner}: ${told}`;

@@ -2,10 +2,15 @@
 import { ROUTER_FAMILY } from "../../collect/sim/index.ts";
 import type { LoopConfig } from "../config.ts";
 
-/** The family of the policies that a loop trains, and that gateways serve unless told. */
-export const POLICY_FAMILY = "router";
+/** The family that gateways serve unless told. */
+const SERVED_FAMILY = "router";
 
-/** The choices of a user's agent are logged as every gateway logs them, so that the commands that read a log find both. */
-export function choiceFamily({ kind }: LoopConfig["world"]): string {
-  return kind === "simulator" ? ROUTER_FAMILY : POLICY_FAMILY;
+/** The family of the policies that a loop trains, releases and compares with. */
+export function policyFamily(world: LoopConfig["world"]): string {
+  return (world.kind === "agent" ? world.family : undefined) ?? SERVED_FAMILY;
+}
+
+/** The choices of a user's agent are logged as a gateway logs them, so that the commands that read a log find both. */
+export function choiceFamily(world: LoopConfig["world"]): string {
+  return world.kind === "simulator" ? ROUTER_FAMILY : policyFamily(world);
 }

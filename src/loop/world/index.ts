@@ -1,5 +1,5 @@
 export { agentWorld, readRows } from "./agent-world.ts";
-export { choiceFamily, POLICY_FAMILY } from "./families.ts";
+export { choiceFamily, policyFamily } from "./families.ts";
 export { ensureTasks, simWorld } from "./sim-world.ts";
 export {
   type Assigned,

@@ -68,7 +68,8 @@ export function durationText(ms: number): string {
 function headLines(transcript: Transcript, ink: Paint): string[] {
   const { rolloutId, task, environment, group, experiment, dataSource, ending, totals } = transcript;
   const models = [...new Set(transcript.calls.map(({ model }) => model))];
-  const done = ending.kind === "terminal" ? ink.green(ending.kind) : ink.red(printable(endingText(ending)));
+  const [end = ""] = textLines(endingText(ending));
+  const done = ending.kind === "terminal" ? ink.green(ending.kind) : ink.red(end);
   const place = [
     `environment ${environment}`,
     group === null ? "" : `group ${group}`,
@@ -200,7 +201,14 @@ function cutLines(
   ];
 }
 
-function endLines({ scores, feedback, task, finalState }: Transcript, ink: Paint): string[] {
+/** What a program printed before it failed: the first line of the message stands above. */
+function outputLines({ ending }: Transcript, ink: Paint): string[] {
+  const [, ...lines] = ending.kind === "failed" ? textLines(ending.message) : [];
+  return lines.length === 0 ? [] : [ink.bold("output"), ...lines.map((line) => `  ${line}`)];
+}
+
+function endLines(transcript: Transcript, ink: Paint): string[] {
+  const { scores, feedback, task, finalState } = transcript;
   const json = (value: unknown) => {
     const text = typeof value === "string" ? value : JSON.stringify(value);
     return printable(text.length > 400 ? `${text.slice(0, 399)}…` : text);
@@ -216,6 +224,7 @@ function endLines({ scores, feedback, task, finalState }: Transcript, ink: Paint
     ),
     ...(task.label === undefined ? [] : [`${ink.bold("label")}        ${json(task.label)}`]),
     ...(finalState === undefined ? [] : [`${ink.bold("final state")}  ${json(finalState)}`]),
+    ...outputLines(transcript, ink),
   ].map((line) => indent(line, 2));
 }
 
