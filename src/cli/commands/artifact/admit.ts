@@ -25,7 +25,8 @@ export function addAdmit(artifact: Command, io: Io): void {
     description: `Judge whether rollouts may be used for training, and seal the verdicts. Batches leave out rollouts
 that a verdict rejects or quarantines. --target judges freshness: how many revisions the policy of a rollout is behind
 that revision, and how old policy and rollout are. --validate checks the proof of execution, times and token counts,
-and looks for copies. It skips rollouts that this validator has judged before.`,
+and looks for copies. It skips rollouts that this validator has judged before. The verdict unobserved means that the
+check found nothing to judge, for example no choice of the target's family; such a rollout is not used.`,
     examples: [
       "rollbook artifact admit r-0001 --target writer-r3 --drift 1/5",
       "rollbook artifact admit --validate --json",

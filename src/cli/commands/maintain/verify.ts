@@ -38,7 +38,7 @@ a trusted key signed them.`,
   })
     .argument(
       "[name]",
-      "an id, a digest, the first digits of one, or the path of a run pack (default: the whole book)",
+      "an id, a digest, the first digits of one, or the path of a run pack, which `pack seal` wrote: a result with all of its inputs (default: the whole book)",
     )
     .option(...TRUST_FLAG)
     .option(
