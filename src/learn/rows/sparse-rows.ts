@@ -51,6 +51,26 @@ export function pickRows({ start, indices, values, size }: SparseRows, picked: I
   return { start: kept, ...made, size };
 }
 
+/** The same rows with every entry times the factor of its place; places with the factor 0 are left out. */
+export function scaleRows(rows: SparseRows, factors: Float64Array): SparseRows {
+  const start = new Int32Array(rows.start.length);
+  for (let r = 1; r < start.length; r++) {
+    let kept = start[r - 1]!;
+    for (let e = rows.start[r - 1]!; e < rows.start[r]!; e++) if (factors[rows.indices[e]!] !== 0) kept++;
+    start[r] = kept;
+  }
+  const indices = new Int32Array(start.at(-1)!);
+  const values = new Float64Array(start.at(-1)!);
+  let at = 0;
+  for (let e = 0; e < rows.indices.length; e++) {
+    const factor = factors[rows.indices[e]!]!;
+    if (factor === 0) continue;
+    indices[at] = rows.indices[e]!;
+    values[at++] = factor * rows.values[e]!;
+  }
+  return { start, indices, values, size: rows.size };
+}
+
 /** The same rows over the columns that occur, in order; `columns` says which those are. Place 0 stays first. */
 export function compactRows(rows: SparseRows): { rows: SparseRows; columns: Int32Array } {
   const places = new Int32Array(rows.size);

@@ -1,28 +1,30 @@
 /** Chooses the learners of a value policy, their settings and their shares by the error on held-out rows.
  *  In: encoded rows, the group of each row, options. Out: the parts of the policy. Draws nothing but the folds. */
-import { compactRows, pickRows } from "../rows/index.ts";
 import {
   dealFolds,
   type Folds,
   type HeldOut,
-  holdOut,
   holdOutOnce,
   type PolicyValue,
   sharesOf,
   valueOfChoices,
 } from "./cross-validate.ts";
-import { everyNth, MOST_NEIGHBOURS, meansOf, type ValueData, type ValueLearner } from "./learners.ts";
-
-export type ValueKind = "auto" | "ridge" | "logistic" | "knn";
-
-export interface LearnerOptions {
-  readonly kind: ValueKind;
-  /** λ of ridge and logistic (default: by cross-validation). */
-  readonly l2?: number | undefined;
-  /** Neighbours (default: by cross-validation). */
-  readonly k?: number | undefined;
-  readonly seed: bigint;
-}
+import {
+  everyNth,
+  MOST_NEIGHBOURS,
+  meansOf,
+  steadyMeans,
+  type ValueData,
+  type ValueLearner,
+  viewOf,
+} from "./learners.ts";
+import {
+  bestOf,
+  type LearnerOptions,
+  type LinearLearner,
+  LOGISTIC_PENALTY,
+  tryFamilies,
+} from "./try-families.ts";
 
 export interface ChosenPart {
   readonly learner: ValueLearner;
@@ -38,8 +40,6 @@ export interface ChosenLearners {
   readonly held?: { readonly folds: Folds; readonly predictions: Float64Array; readonly value: PolicyValue };
 }
 
-export type LinearLearner = Extract<ValueLearner, { kind: "ridge" | "logistic" }>;
-
 const FOLDS = 4;
 /** Outcomes that settings are tried on; the last fit takes all rows. */
 const TRIED_OUTCOMES = 16_000;
@@ -49,35 +49,35 @@ const LONG_LOG = 3;
 /** Below this many rows nothing is held out: the cautious settings are taken. */
 export const LEAST_ROWS = 40;
 const CAUTIOUS = { own: 10 } as const;
-/** The penalty of a logistic model that shrinks as much as 1 does in ridge: the curvature of its loss is at most a quarter. */
-const LOGISTIC_PENALTY = 0.25;
 /** A part that would hardly speak is left out. */
 const LEAST_SHARE = 0.05;
 
 export function chooseLearners(
-  whole: ValueData,
+  data: ValueData,
   groups: readonly string[],
   options: LearnerOptions,
 ): ChosenLearners {
-  const families = familiesOf(options);
   if (new Set(groups).size < LEAST_ROWS) {
     const learner = cautious(options);
     return { parts: [{ learner, share: 1 }], tried: [] };
   }
-  const perRow = whole.outcomes.target.length / groups.length;
+  const perRow = data.outcomes.target.length / groups.length;
   const most = Math.min(TRIED_ROWS, Math.ceil(TRIED_OUTCOMES / perRow));
   const folds = dealFolds(groups, { count: FOLDS, most, seed: options.seed });
-  // Words of other rows have the weight 0 in every fold: without their columns the solvers' vectors are short.
-  const data = { ...whole, rows: compactRows(pickRows(whole.rows, folds.rows)).rows };
-  const held = families.map((family) => {
-    const plain = holdOut(data, folds, family);
-    return bestOf([...plain, ...holdOut(data, folds, sharedVariants(data, bestOf(plain).best, options))]);
-  });
-  const tried = held.flatMap(({ all }) => all).sort((a, b) => a.error - b.error);
   const isLong = groups.length >= LONG_LOG * folds.rows.length;
-  const best = held.map((each) => (isLong ? onLongLog(whole, folds, each.best.learner, options) : each.best));
-  const means = meansOf(data, folds.rows);
-  const shares = options.kind === "auto" ? sharesOf(data, folds, best, means) : best.map(() => 1);
+  const held = tryFamilies(data, folds, { ...options, isLong });
+  const tried = held.flatMap(({ all }) => all).sort((a, b) => a.error - b.error);
+  const best = held.map((each) => (isLong ? onLongLog(data, folds, each.best.learner, options) : each.best));
+  const isMixed = options.kind === "auto";
+  const means = taughtMeans(data, folds, { isLong, isMixed });
+  const shares = isMixed
+    ? sharesOf(
+        data,
+        folds,
+        best,
+        means.map(({ plain }) => plain),
+      )
+    : best.map(() => 1);
   const parts = best
     .map(({ learner, state }, m) => ({ learner, share: shares[m]!, from: state }))
     .filter(({ share }) => share >= LEAST_SHARE);
@@ -88,6 +88,32 @@ export function chooseLearners(
     tried,
     held: { folds, predictions, value },
   };
+}
+
+/** The means of the rows that the models of a fold learned from, and what a mix adds its parts to. */
+interface FoldMeans {
+  readonly plain: Float64Array;
+  readonly base: Float64Array;
+}
+
+function taughtMeans(
+  data: ValueData,
+  folds: Folds,
+  { isLong, isMixed }: { isLong: boolean; isMixed: boolean },
+): FoldMeans[] {
+  const rest = isLong ? untried(data, folds) : undefined;
+  return Array.from({ length: folds.count }, (_, f) => {
+    const taught = rest ?? folds.rows.filter((_row, i) => folds.fold[i] !== f);
+    const plain = meansOf(data, taught);
+    return { plain, base: isMixed ? steadyMeans(data, taught, plain) : plain };
+  });
+}
+
+function untried({ outcomes }: ValueData, folds: Folds): Int32Array {
+  const isTried = new Set(folds.rows);
+  return Int32Array.from(outcomes.start.keys())
+    .slice(0, -1)
+    .filter((r) => !isTried.has(r));
 }
 
 /** The best linear learner on held-out rows: ridge, or logistic with the penalty that matches the best one of ridge. */
@@ -102,11 +128,9 @@ export function chooseLinear(data: ValueData, groups: readonly string[], seed: b
 
 /** What a learner is worth with the rows of a long log: taught by all that were not tried on. Models of the tried rows alone
  *  would not show what shares the last ones deserve. */
-function onLongLog(data: ValueData, folds: Folds, learner: ValueLearner, { l2 }: LearnerOptions): HeldOut {
-  const isTried = new Set(folds.rows);
-  const rest = Int32Array.from(data.outcomes.start.keys())
-    .slice(0, -1)
-    .filter((r) => !isTried.has(r));
+function onLongLog(whole: ValueData, folds: Folds, learner: ValueLearner, { l2 }: LearnerOptions): HeldOut {
+  const data = viewOf(whole, learner);
+  const rest = untried(data, folds);
   const settings = learner.kind === "knn" || l2 !== undefined ? [learner] : [learner, lighter(learner)];
   const picked = learner.kind === "knn" ? everyNth(rest, MOST_NEIGHBOURS) : rest;
   let from: Float64Array | undefined;
@@ -124,61 +148,34 @@ function lighter(learner: Exclude<ValueLearner, { kind: "knn" }>): ValueLearner 
   return { ...learner, penalties: { own: own / 3, ...(shared === undefined ? {} : { shared: shared / 3 }) } };
 }
 
-/** Settings of one learner each; `auto` takes the best of every family and gives it a share. */
-function familiesOf({ kind, l2, k }: LearnerOptions): ValueLearner[][] {
-  const penalties = (l2 === undefined ? [100, 30, 10, 3, 1] : [l2]).map((own) => ({ own }));
-  const ridge = penalties.map((each): ValueLearner => ({ kind: "ridge", penalties: each }));
-  const logistic = penalties.map(
-    ({ own }): ValueLearner => ({ kind: "logistic", penalties: { own: l2 ?? own * LOGISTIC_PENALTY } }),
-  );
-  const knn = (k === undefined ? [5, 10, 40] : [k]).map((each): ValueLearner => ({ kind: "knn", k: each }));
-  switch (kind) {
-    case "auto":
-      return [ridge, knn];
-    case "ridge":
-      return [ridge];
-    case "logistic":
-      return [logistic];
-    case "knn":
-      return [knn];
-    default:
-      return kind satisfies never;
-  }
-}
-
-/** With a part that all candidates share: worth a try where each has few outcomes of its own. */
-function sharedVariants(
-  { arms, outcomes }: ValueData,
-  { learner }: HeldOut,
-  { l2 }: LearnerOptions,
-): ValueLearner[] {
-  if (learner.kind !== "ridge" || l2 !== undefined || arms < 3 || outcomes.full) return [];
-  const { own } = learner.penalties;
-  return [own, 3 * own].map((each) => ({ kind: "ridge", penalties: { own: each, shared: own / 3 } }));
-}
-
 function cautious({ kind, l2, k }: LearnerOptions): ValueLearner {
-  if (kind === "knn") return { kind, k: k ?? 10 };
-  return { kind: kind === "logistic" ? kind : "ridge", penalties: l2 === undefined ? CAUTIOUS : { own: l2 } };
-}
-
-function bestOf(all: readonly HeldOut[]): { best: HeldOut; all: readonly HeldOut[] } {
-  return { best: all.reduce((best, each) => (each.error < best.error ? each : best)), all };
+  if (kind === "knn") return { kind, k: k ?? 10, reads: "words" };
+  const penalties = l2 === undefined ? CAUTIOUS : { own: l2 };
+  return { kind: kind === "logistic" ? kind : "ridge", penalties, reads: "words" };
 }
 
 function mixed(
   { arms }: ValueData,
   folds: Folds,
-  { best, shares, means }: { best: readonly HeldOut[]; shares: readonly number[]; means: Float64Array },
+  {
+    best,
+    shares,
+    means,
+  }: { best: readonly HeldOut[]; shares: readonly number[]; means: readonly FoldMeans[] },
 ): Float64Array {
   return Float64Array.from({ length: folds.rows.length * arms }, (_, i) => {
-    const mean = means[i % arms]!;
-    return best.reduce((sum, { predictions }, m) => sum + shares[m]! * (predictions[i]! - mean), mean);
+    const { plain, base } = means[folds.fold[Math.floor(i / arms)]!]!;
+    const mean = plain[i % arms]!;
+    return best.reduce(
+      (sum, { predictions }, m) => sum + shares[m]! * (predictions[i]! - mean),
+      base[i % arms]!,
+    );
   });
 }
 
 export function nameOf(learner: ValueLearner): string {
-  if (learner.kind === "knn") return `knn k=${learner.k}`;
+  const reads = learner.reads === "all" ? "" : ` ${learner.reads}`;
+  if (learner.kind === "knn") return `knn k=${learner.k}${reads}`;
   const { own, shared } = learner.penalties;
-  return `${learner.kind} l2=${own}${shared === undefined ? "" : ` shared=${shared}`}`;
+  return `${learner.kind} l2=${own}${shared === undefined ? "" : ` shared=${shared}`}${reads}`;
 }

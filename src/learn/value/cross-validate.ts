@@ -113,28 +113,33 @@ function predictFolds(
 }
 
 /** Non-negative least squares of the outcomes on the held-out predictions, all as departures from the candidates' means:
- *  a learner that predicts nothing gets the share 0, and the means are left. */
+ *  a learner that predicts nothing gets the share 0, and the means are left. The means of a fold are of the rows its models
+ *  learned from. Those of all rows hold the outcomes to be predicted: where a fold is above them, what its models learned is
+ *  below, and of many candidates with few outcomes every share would become 0. */
 export function sharesOf(
   data: ValueData,
   folds: Folds,
   held: readonly HeldOut[],
-  means: Float64Array,
+  meansOfFold: readonly Float64Array[],
 ): number[] {
   const count = held.length;
   const gram = Array.from({ length: count }, () => new Float64Array(count));
   const response = new Float64Array(count);
   const values = new Float64Array(count);
+  let squares = 0;
   eachOutcome(data, folds, (i, arm, target, centre) => {
+    const means = meansOfFold[folds.fold[i]!]!;
     held.forEach(({ predictions }, m) => {
       values[m] = predictions[i * data.arms + arm]! - means[arm]! - centre(predictions, means);
     });
     const wanted = target - means[arm]! - centre(undefined, means);
+    squares += wanted * wanted;
     for (let m = 0; m < count; m++) {
       response[m] = response[m]! + values[m]! * wanted;
       for (let n = 0; n < count; n++) gram[m]![n] = gram[m]![n]! + values[m]! * values[n]!;
     }
   });
-  return solveNonNegative(gram, response);
+  return solveNonNegative(gram, response, NO_DEPARTURE * squares);
 }
 
 /** The mean squared error of outcomes, or with full information of the differences within a row. */
@@ -174,14 +179,16 @@ function eachOutcome(
 }
 
 const SWEEPS = 500;
+/** Squared departures of this share of the outcomes' are rounding: the mean of all outcomes, as few neighbours as there are. */
+const NO_DEPARTURE = 1e-12;
 
 /** Coordinate descent on a small convex problem. */
-function solveNonNegative(gram: readonly Float64Array[], response: Float64Array): number[] {
+function solveNonNegative(gram: readonly Float64Array[], response: Float64Array, least: number): number[] {
   const shares = new Array<number>(response.length).fill(0);
   for (let sweep = 0; sweep < SWEEPS; sweep++)
     for (let m = 0; m < shares.length; m++) {
       const own = gram[m]![m]!;
-      if (own <= 0) continue;
+      if (own <= least) continue;
       let rest = response[m]!;
       for (let n = 0; n < shares.length; n++) if (n !== m) rest -= gram[m]![n]! * shares[n]!;
       shares[m] = Math.max(0, rest / own);

@@ -20,6 +20,9 @@ export interface EncodedRows {
   readonly rows: SparseRows;
 }
 
+/** Pairs of words share the length of the words, or have one of their own. */
+export type PairLength = "shared" | "own";
+
 /** Words of all prompts that are kept, pairs apart: what the vectors of a large log may take in memory. */
 const WORDS_KEPT = 12_000_000;
 const MOST_WORDS = 2048;
@@ -66,20 +69,27 @@ export function deriveValueSpec(rows: readonly DecisionRow[], embedding?: ValueS
   };
 }
 
-export function encodeRows(items: readonly DecisionRow[], spec: ValueSpec): EncodedRows {
-  const { columns, entries } = fitColumns(items, spec);
+export function encodeRows(
+  items: readonly DecisionRow[],
+  spec: ValueSpec,
+  pairLength: PairLength = "shared",
+): EncodedRows {
+  const { columns, entries } = fitColumns(items, spec, pairLength);
   const reader = makeValueReader(spec, columns);
   const rows = gatherRows(items, reader.size, (row) => reader.context(row.context), entries);
   return { spec, columns, rows };
 }
 
-/** Marks the count of an id that is a word or a pair of words. One array holds both: a large log has 16 million ids. */
+/** Mark the count of an id that is a word, or a pair of words and no word. One array holds it all: a large log has 16 million
+ *  ids. */
 const WORD = 2 ** 31;
-const rowsOf = (mark: number) => (mark >= WORD ? mark - WORD : mark);
+const PAIR = 2 ** 30;
+const rowsOf = (mark: number) => mark % PAIR;
 
 function fitColumns(
   items: readonly DecisionRow[],
   spec: ValueSpec,
+  pairLength: PairLength,
 ): { columns: FittedColumns; entries: number } {
   const terms = new TermReader(spec);
   const marks = new Uint32Array(spec.wordBuckets);
@@ -95,11 +105,15 @@ function fitColumns(
   const ids: number[] = [];
   let entries = items.length * denseSizeOf(spec);
   marks.forEach((mark, id) => {
-    if (rowsOf(mark) < (mark >= WORD ? least : 1)) return;
+    if (rowsOf(mark) < (mark >= PAIR ? least : 1)) return;
     ids.push(id);
     entries += rowsOf(mark);
   });
-  const idfOf = (mark: number) => (mark >= WORD ? 1 + log((1 + items.length) / (1 + rowsOf(mark))) : 0);
+  const idfOf = (mark: number) => {
+    if (mark < PAIR) return 0;
+    const idf = 1 + log((1 + items.length) / (1 + rowsOf(mark)));
+    return mark < WORD && pairLength === "own" ? -idf : idf;
+  };
   const columns = {
     ids: Uint32Array.from(ids),
     idf: Float64Array.from(ids, (id) => idfOf(marks[id]!)),
@@ -110,7 +124,10 @@ function fitColumns(
 
 /** Counts every id of a question once. */
 function countTerms({ ids, words, count }: TermReader, marks: Uint32Array): void {
-  for (let t = 0; t < words; t++) if (marks[ids[t]!]! < WORD) marks[ids[t]!] = marks[ids[t]!]! + WORD;
+  for (let t = 0; t < words; t++) {
+    const isPair = t > 0 && t % 2 === 0;
+    marks[ids[t]!] = marks[ids[t]!]! | (isPair ? PAIR : WORD);
+  }
   const sorted = ids.slice(0, count).sort();
   for (let t = 0; t < count; t++)
     if (t === 0 || sorted[t] !== sorted[t - 1]) marks[sorted[t]!] = marks[sorted[t]!]! + 1;
@@ -120,7 +137,7 @@ function countTerms({ ids, words, count }: TermReader, marks: Uint32Array): void
 function leastRows(marks: Uint32Array, { rows, most }: { rows: number; most: number }): number {
   const MOST_COUNTED = 64;
   const byCount = new Float64Array(MOST_COUNTED + 1);
-  for (const mark of marks) if (mark >= WORD) byCount[Math.min(mark - WORD, MOST_COUNTED)]!++;
+  for (const mark of marks) if (mark >= PAIR) byCount[Math.min(rowsOf(mark), MOST_COUNTED)]!++;
   let least = rows < FEW_ROWS ? 1 : 2;
   let columns = byCount.subarray(least).reduce((sum, each) => sum + each, 0);
   while (columns > most && least < MOST_COUNTED) columns -= byCount[least++]!;

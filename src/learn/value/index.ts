@@ -1,4 +1,4 @@
-export type { ValueKind } from "./choose-learners.ts";
 export { type CrossFitted, crossFitLinear } from "./cross-fit.ts";
 export * from "./train-csc.ts";
 export { trainValue, type ValueReport } from "./train-value.ts";
+export type { ValueKind } from "./try-families.ts";

@@ -2,21 +2,30 @@
  *  In: encoded rows with outcomes. Out: predictors. A predictor writes one value per candidate for a row of the data. */
 import { exp } from "../../base/index.ts";
 import { type NeighbourRows, neighbourMeans } from "../../policy/index.ts";
-import type { Outcomes, SparseRows } from "../rows/index.ts";
+import { type Outcomes, type SparseRows, scaleRows } from "../rows/index.ts";
 import { type LinearValues, type RidgePenalties, solveRidge } from "./solve-ridge.ts";
+import type { View, ViewFactors } from "./views.ts";
 
 export interface ValueData {
   readonly rows: SparseRows;
+  /** Other readings of the rows; undefined: there is none. */
+  readonly views?: ViewFactors | undefined;
   readonly outcomes: Pick<Outcomes, "start" | "arm" | "target" | "weight" | "full">;
   readonly arms: number;
 }
 
 export type RowPredictor = (row: number, out: Float64Array) => void;
 
-export type ValueLearner =
-  | { readonly kind: "ridge"; readonly penalties: RidgePenalties }
-  | { readonly kind: "logistic"; readonly penalties: RidgePenalties }
-  | { readonly kind: "knn"; readonly k: number };
+export type ValueLearner = { readonly reads: View } & (
+  | { readonly kind: "ridge" | "logistic"; readonly penalties: RidgePenalties }
+  | { readonly kind: "knn"; readonly k: number }
+);
+
+/** The data as a learner reads them: what the functions below take. */
+export function viewOf(data: ValueData, { reads }: { readonly reads: View }): ValueData {
+  const factors = reads === "all" ? undefined : data.views?.[reads];
+  return factors === undefined ? data : { ...data, rows: scaleRows(data.rows, factors), views: undefined };
+}
 
 /** Where the rewards lie, for the logistic link. */
 interface RewardRange {
@@ -195,6 +204,37 @@ export function meansOf({ outcomes, arms }: ValueData, picked: Int32Array): Floa
       count++;
     }
   return sums.map((sum, a) => (counts[a] === 0 ? all / Math.max(1, count) : sum / counts[a]!));
+}
+
+/** The means, drawn towards each other by what chance alone would part them: a policy that trusts what it learned of questions
+ *  only as far as held-out rows show must not trust the means of few outcomes more. Their order stays where all candidates have
+ *  as many outcomes. */
+export function steadyMeans(
+  { outcomes, arms }: ValueData,
+  picked: Int32Array,
+  means: Float64Array,
+): Float64Array {
+  const { start, arm, target, full } = outcomes;
+  const counts = new Float64Array(arms);
+  let [squares, count] = [0, 0];
+  for (const r of picked) {
+    const [from, to] = [start[r]!, start[r + 1]!];
+    // With full information candidates are compared within a row.
+    let centre = 0;
+    if (full) for (let t = from; t < to; t++) centre += (target[t]! - means[arm[t]!]!) / (to - from);
+    for (let t = from; t < to; t++) {
+      counts[arm[t]!] = counts[arm[t]!]! + 1;
+      squares += (target[t]! - means[arm[t]!]! - centre) ** 2;
+      count++;
+    }
+  }
+  const middle = means.reduce((sum, each) => sum + each, 0) / arms;
+  const spread = means.reduce((sum, each) => sum + (each - middle) ** 2, 0) / Math.max(1, arms - 1);
+  const chance = squares / Math.max(1, count);
+  return means.map((mean, a) => {
+    const trust = spread === 0 ? 1 : spread / (spread + chance / Math.max(1, counts[a]!));
+    return middle + trust * (mean - middle);
+  });
 }
 
 /** Rows that neighbours are kept of. */

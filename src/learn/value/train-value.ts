@@ -9,15 +9,15 @@ import {
   type ChosenPart,
   chooseLearners,
   LEAST_ROWS,
-  type LearnerOptions,
-  type LinearLearner,
   nameOf,
 } from "./choose-learners.ts";
 import { pointAt, type SweepPoint, sweepWeights, weightForBudget } from "./cost-weight.ts";
 import type { PolicyValue } from "./cross-validate.ts";
 import { deriveValueSpec, encodeRows } from "./fit-columns.ts";
-import { fitRidge, meansOf, rangeOf, type ValueData } from "./learners.ts";
+import { fitRidge, meansOf, rangeOf, steadyMeans, type ValueData, viewOf } from "./learners.ts";
+import type { LearnerOptions, LinearLearner } from "./try-families.ts";
 import { columnTensors, partSettings, partTensors } from "./value-tensors.ts";
+import { viewsOf } from "./views.ts";
 
 interface ValueOptions extends LearnerOptions {
   readonly spec?: ValueSpec | undefined;
@@ -55,12 +55,16 @@ export function trainValue(data: DecisionData, options: ValueOptions): ValueTrai
   const rows = data.rows as readonly OutcomeRow[];
   const outcomes = outcomesOf(rows, weighed ? "quality" : "reward");
   const spec = options.spec ?? deriveValueSpec(outcomes.rows, options.embedding);
-  const encoded = encodeRows(outcomes.rows, spec);
+  const encoded = encodeRows(outcomes.rows, spec, "own");
   const groups = outcomes.rows.map(groupOf);
-  const value: ValueData = { rows: encoded.rows, outcomes, arms: outcomes.arms.length };
+  const value: ValueData = {
+    ...{ rows: encoded.rows, views: viewsOf(spec, encoded.columns) },
+    ...{ outcomes, arms: outcomes.arms.length },
+  };
   const chosen = chooseLearners(value, groups, options);
   const all = Int32Array.from(outcomes.rows.keys());
   const means = meansOf(value, all);
+  const base = kind === "auto" ? steadyMeans(value, all, means) : means;
   const { low, high } = rangeOf(outcomes.target);
   const cost = weighed
     ? learnCost({ ...value, outcomes: outcomesOf(rows, "cost") }, groups, options)
@@ -83,7 +87,7 @@ export function trainValue(data: DecisionData, options: ValueOptions): ValueTrai
       },
       tensors: {
         ...columnTensors(encoded),
-        ...partTensors(value, chosen.parts, { all, means }),
+        ...partTensors(value, chosen.parts, { all, means, base }),
         ...cost?.tensors,
       },
     },
@@ -111,7 +115,9 @@ function learnCost(data: ValueData, groups: readonly string[], { seed }: ValueOp
   const chosen = chooseLearners(data, groups, { kind: "ridge", seed });
   const [{ learner }] = chosen.parts as readonly [ChosenPart];
   const { penalties } = learner as LinearLearner;
-  const { weights, bias } = fitRidge(data, penalties, { picked: Int32Array.from(groups.keys()) });
+  const { weights, bias } = fitRidge(viewOf(data, learner), penalties, {
+    picked: Int32Array.from(groups.keys()),
+  });
   const shape = [data.rows.size, data.arms];
   return {
     data,

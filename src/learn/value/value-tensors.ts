@@ -1,7 +1,7 @@
 /** The tensors and settings of a value model.
  *  In: encoded rows and the parts that were chosen. Out: the last fit, of all rows. Pure. */
 import type { Tensors } from "../../policy/index.ts";
-import type { ChosenPart, LinearLearner } from "./choose-learners.ts";
+import type { ChosenPart } from "./choose-learners.ts";
 import type { EncodedRows } from "./fit-columns.ts";
 import {
   everyNth,
@@ -10,8 +10,11 @@ import {
   MOST_NEIGHBOURS,
   neighbourRows,
   type ValueData,
+  type ValueLearner,
+  viewOf,
 } from "./learners.ts";
 import type { LinearValues } from "./solve-ridge.ts";
+import type { LinearLearner } from "./try-families.ts";
 
 export function partSettings(parts: readonly ChosenPart[]): Record<string, number> {
   const settings: Record<string, number> = {};
@@ -25,28 +28,31 @@ export function partSettings(parts: readonly ChosenPart[]): Record<string, numbe
   return settings;
 }
 
-/** The linear part carries what the others leave of the means: Σ shares·(part − mean) + mean. */
+/** The linear part carries what the others leave of the means: Σ shares·(part − mean) + base. */
 export function partTensors(
   data: ValueData,
   parts: readonly ChosenPart[],
-  { all, means }: { all: Int32Array; means: Float64Array },
+  { all, means, base }: { all: Int32Array; means: Float64Array; base: Float64Array },
 ): Tensors {
   const { arms, rows } = data;
-  const left = 1 - parts.reduce((sum, { share }) => sum + share, 0);
-  let bias = means.map((mean) => left * mean);
-  let weights = new Float64Array(rows.size * arms);
+  const taken = parts.reduce((sum, { share }) => sum + share, 0);
+  const bias = base.map((each, a) => each - taken * means[a]!);
+  const weights = new Float64Array(rows.size * arms);
   const tensors: Record<string, Tensors[string]> = { means: { shape: [arms], data: means } };
   for (const { learner, share, from } of parts) {
-    if (learner.kind === "knn") Object.assign(tensors, neighbourTensors(data, all));
+    if (share === 0) continue;
+    const seen = viewOf(data, learner);
+    if (learner.kind === "knn")
+      Object.assign(tensors, neighbourTensors(seen, all), scaleTensor(data, learner));
     else if (learner.kind === "logistic")
       Object.assign(
         tensors,
-        linearTensors("logistic", data, fitLogistic(data, learner.penalties, { picked: all })),
+        linearTensors("logistic", seen, fitLogistic(seen, learner.penalties, { picked: all })),
       );
-    else if (share > 0) {
-      const fitted = fitRidge(data, learner.penalties, { picked: all, from });
-      weights = fitted.weights.map((each) => share * each);
-      bias = bias.map((each, a) => each + share * fitted.bias[a]!);
+    else {
+      const fitted = fitRidge(seen, learner.penalties, { picked: all, from });
+      for (let j = 0; j < weights.length; j++) weights[j] = weights[j]! + share * fitted.weights[j]!;
+      for (let a = 0; a < arms; a++) bias[a] = bias[a]! + share * fitted.bias[a]!;
     }
   }
   return {
@@ -78,6 +84,12 @@ export function columnTensors({ columns }: EncodedRows): Tensors {
     dense_limit: { shape: [limit.length], data: limit },
     dense_squashed: { shape: [squashed.length], data: squashed },
   };
+}
+
+/** The rows of neighbours stand in their own units: a question is brought to them. */
+function scaleTensor({ views }: ValueData, { reads }: ValueLearner): Tensors {
+  const factors = reads === "raw" ? views?.raw : undefined;
+  return factors === undefined ? {} : { near_scale: { shape: [factors.length], data: factors } };
 }
 
 /** Of many rows every n-th is kept. */

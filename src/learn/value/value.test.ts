@@ -2,10 +2,11 @@ import { describe, expect, test } from "vitest";
 import { digestJson, rngFrom } from "../../base/index.ts";
 import { answerOf, decodeModel, encodeModel, type PolicyModel } from "../../policy/index.ts";
 import type { OutcomeRow } from "../rows/index.ts";
-import type { ValueKind } from "./choose-learners.ts";
+import { meansOf, steadyMeans } from "./learners.ts";
 import { solveRidge } from "./solve-ridge.ts";
 import { type CscType, trainCsc } from "./train-csc.ts";
 import { trainValue } from "./train-value.ts";
+import type { ValueKind } from "./try-families.ts";
 
 const digest = digestJson("test", 0);
 const ARMS = ["code", "prose", "weak"];
@@ -152,6 +153,107 @@ describe("a value policy", () => {
     );
     expect(report.crossValidated).toBeUndefined();
     expect(answerOf(model)({ prompt: "", fields: {} }, ARMS.map(open)).probabilities).toHaveLength(3);
+  });
+});
+
+describe("what a value policy reads of a question", () => {
+  const trained = (rows: OutcomeRow[]) => trainValue({ rows, digest }, { kind: "auto", seed: 1n });
+  const full = (i: number, right: number, context: OutcomeRow["context"]): OutcomeRow => ({
+    ...{ id: `d${String(i).padStart(5, "0")}`, context, propensity: null, chosen: 0, terms: {} },
+    reward: Number(right === 0),
+    candidates: ARMS.slice(0, 2).map((id, a) => ({
+      ...open(id),
+      outcome: { reward: Number(right === a), terms: {} },
+    })),
+  });
+  const shareOf = (
+    parts: readonly { learner: string; share: number }[],
+    isIt: (learner: string) => boolean,
+  ) => parts.reduce((sum, { learner, share }) => (isIt(learner) ? sum + share : sum), 0);
+
+  test("pairs of words are read where they tell more than words, and left out where words tell all", () => {
+    const rng = rngFrom(8);
+    const other = () => `w${rng.below(40)}`;
+    const byWord = Array.from({ length: 500 }, (_, i) => {
+      const key = rng.below(6);
+      const right = rng.below(5) === 0 ? rng.below(2) : key % 2;
+      return full(i, right, { prompt: `${other()} k${key} ${other()}`, fields: {} });
+    });
+    const byPair = Array.from({ length: 500 }, (_, i) => {
+      const [a, b] = [rng.below(4), rng.below(4)];
+      return full(i, (a + b) % 2, { prompt: `${other()} a${a} b${b} ${other()}`, fields: {} });
+    });
+    const isWords = (learner: string) => learner.endsWith(" words");
+    const [words, pairs] = [byWord, byPair].map((rows) => trained(rows).report.parts);
+    expect(shareOf(words!, isWords)).toBeGreaterThan(0.7);
+    expect(shareOf(pairs!, isWords)).toBeLessThan(0.3);
+  });
+
+  test("neighbours count numbers in their own units where that predicts better, and a checkpoint keeps it", () => {
+    const rng = rngFrom(5);
+    const noise = () => rng.float() - 0.5;
+    const rows = Array.from({ length: 400 }, (_, i) => {
+      const [x, y] = [rng.below(4), rng.below(4)];
+      const small = Object.fromEntries(Array.from({ length: 8 }, (_each, j) => [`n${j}`, 0.1 * noise()]));
+      return full(i, (x + y) % 2, {
+        prompt: "",
+        fields: { x: x + 0.2 * noise(), y: y + 0.2 * noise(), ...small },
+      });
+    });
+    const { model, report } = trained(rows);
+    expect(
+      shareOf(report.parts, (learner) => learner.startsWith("knn") && learner.endsWith(" raw")),
+    ).toBeGreaterThan(0.7);
+    const [answer, again] = [model, decodeModel(encodeModel(model), "test")].map(answerOf);
+    const candidates = ARMS.slice(0, 2).map(open);
+    const right = rows.filter(({ context, reward }) => {
+      const { probabilities } = answer!(context, candidates);
+      expect(again!(context, candidates).probabilities).toEqual(probabilities);
+      return probabilities[0] === reward;
+    });
+    expect(right.length).toBeGreaterThan(390);
+  });
+
+  const manyCandidates = (count: number, seed: number) => {
+    const rng = rngFrom(seed);
+    const arms = Array.from({ length: 9 }, (_, a) => `model-${a}`);
+    return Array.from({ length: count }, (_, i): OutcomeRow => {
+      const [topic, chosen] = [rng.below(3), rng.below(arms.length)];
+      return {
+        ...{ id: `d${String(i).padStart(5, "0")}`, candidates: arms.map(open), chosen, propensity: 1 / 9 },
+        context: { prompt: "", fields: { topic: `t${topic}` } },
+        reward: rng.float() < (chosen % 3 === topic ? 0.62 : 0.48) ? 1 : 0,
+      };
+    });
+  };
+
+  test("many candidates with few outcomes each keep a share: a fold's means hold none of its own outcomes", () => {
+    expect(shareOf(trained(manyCandidates(900, 2)).report.parts, () => true)).toBeGreaterThan(0.3);
+  });
+
+  test("neighbours that are all outcomes of a candidate have no share: what rounding leaves predicts nothing", () => {
+    for (let seed = 1; seed <= 8; seed++)
+      expect(shareOf(trained(manyCandidates(200, seed)).report.parts, (each) => each.includes("k=40"))).toBe(
+        0,
+      );
+  });
+
+  test("means are drawn together by their standard error", () => {
+    // By hand: the means are 0.2 and 0.8, their middle 0.5, their spread 0.18, the variance of outcomes 0.16.
+    const target = Float64Array.from([1, 0, 0, 0, 0, 1, 1, 1, 1, 0]);
+    const data = {
+      rows: { start: new Int32Array(11), indices: new Int32Array(0), values: new Float64Array(0), size: 0 },
+      ...{ arms: 2 },
+      outcomes: {
+        ...{ start: Int32Array.from({ length: 11 }, (_, r) => r), target, full: false },
+        ...{ arm: Int32Array.from([0, 0, 0, 0, 0, 1, 1, 1, 1, 1]), weight: new Float64Array(10).fill(1) },
+      },
+    };
+    const picked = Int32Array.from(target.keys());
+    const steady = steadyMeans(data, picked, meansOf(data, picked));
+    const trust = 0.18 / (0.18 + 0.16 / 5);
+    expect(steady[0]).toBeCloseTo(0.5 - 0.3 * trust, 12);
+    expect(steady[1]).toBeCloseTo(0.5 + 0.3 * trust, 12);
   });
 });
 

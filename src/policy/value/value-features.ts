@@ -1,8 +1,8 @@
 /** The features of value policies (feature spec v2): what training learned of the columns decides how a question is read.
  *  In: a spec and the fitted columns, then contexts. Out: sparse vectors. Exact arithmetic only: one question, one vector.
  *  Words, pairs of words and categories are hashed into one space of `wordBuckets`; a column exists if training saw it often
- *  enough. Words weigh (1 + ln count)·idf, scaled to length 1. Numbers and prompt measures are standardised. The vectors are
- *  scratch space of the reader, valid until its next call. */
+ *  enough. Words weigh (1 + ln count)·idf, scaled to length 1; pairs of words likewise, together with the words or apart from
+ *  them. Numbers and prompt measures are standardised. The vectors are scratch space of the reader, valid until its next call. */
 import { log, RollbookError } from "../../base/index.ts";
 import { type DecisionContext, vectorFor } from "../decision.ts";
 import type { ValueSpec } from "../feature-spec.ts";
@@ -12,8 +12,8 @@ import { hashText, mix, scanPrompt } from "../scan-prompt.ts";
 /** Measures of a prompt, without the bias. */
 export const PROMPT_MEASURES = 14;
 
-/** What training fixed: the hashed ids that are columns, ascending, with their scale (0: a category, which weighs 1), and
- *  centre, factor and squashing of every dense value. */
+/** What training fixed: the hashed ids that are columns, ascending, with their scale (0: a category, which weighs 1; below 0:
+ *  minus the scale of a pair of words that has a length of its own), and centre, factor and squashing of every dense value. */
 export interface FittedColumns {
   readonly ids: Uint32Array;
   readonly idf: Float64Array;
@@ -81,7 +81,7 @@ function standardised(raw: number, { centre, factor, limit, squashed }: FittedCo
   return Math.min(limit[i]!, Math.max(-limit[i]!, value));
 }
 
-/** Words of length 1 together, categories by 1 each. */
+/** Words of length 1 together, pairs below 0 likewise, categories by 1 each. */
 function addColumns(
   vector: GrowingVector,
   options: { terms: TermReader; table: ColumnTable; slots: Int32Array; idf: Float64Array; at: number },
@@ -101,7 +101,7 @@ function addColumns(
       slots[column] = count;
     }
   }
-  let sum = 0;
+  let [words, pairs] = [0, 0];
   for (let i = from; i < count; i++) {
     const column = indices[i]! - at;
     slots[column] = 0;
@@ -111,12 +111,17 @@ function addColumns(
       continue;
     }
     const tally = values[i]!;
-    const value = (tally === 1 ? 1 : 1 + log(tally)) * scale;
+    const value = (tally === 1 ? 1 : 1 + log(tally)) * Math.abs(scale);
     values[i] = value;
-    sum += value * value;
+    if (scale > 0) words += value * value;
+    else pairs += value * value;
   }
-  const scale = sum === 0 ? 0 : 1 / Math.sqrt(sum);
-  for (let i = from; i < count; i++) if (idf[indices[i]! - at] !== 0) values[i] = values[i]! * scale;
+  const wordScale = words === 0 ? 0 : 1 / Math.sqrt(words);
+  const pairScale = pairs === 0 ? 0 : 1 / Math.sqrt(pairs);
+  for (let i = from; i < count; i++) {
+    const scale = idf[indices[i]! - at]!;
+    if (scale !== 0) values[i] = values[i]! * (scale > 0 ? wordScale : pairScale);
+  }
   vector.count = count;
 }
 
@@ -124,7 +129,8 @@ function addColumns(
  *  a reader looks their columns up. */
 export class TermReader {
   readonly ids: Int32Array;
-  /** How many of the ids, from the start, are words or pairs; the rest are categories. */
+  /** How many of the ids, from the start, are words or pairs: a word, then every next word with the pair that it ends. The
+   *  rest are categories. */
   words = 0;
   count = 0;
   /** NaN: missing. */

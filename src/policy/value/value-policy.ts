@@ -102,7 +102,7 @@ function linearPart(model: PolicyModel, { name, size }: { name: string; size: nu
 function neighbourPart(model: PolicyModel, size: number): NeighbourMeans | undefined {
   const { settings, tensors, arms } = model;
   if (tensors.near_start === undefined) return undefined;
-  return neighbourMeans(
+  const near = neighbourMeans(
     {
       start: integersOf(model, "near_start"),
       indices: integersOf(model, "near_indices"),
@@ -118,6 +118,13 @@ function neighbourPart(model: PolicyModel, size: number): NeighbourMeans | undef
       prior: tensorOf(model, "means", [arms.length]),
     },
   );
+  if (tensors.near_scale === undefined) return near;
+  const scale = tensorOf(model, "near_scale", [size]);
+  return (vector, out) => near(scaled(vector, scale), out);
+}
+
+function scaled({ indices, values, count }: SparseVector, scale: ArrayLike<number>): SparseVector {
+  return { indices, values: values.slice(0, count).map((value, e) => value * scale[indices[e]!]!), count };
 }
 
 function columnsOf(model: PolicyModel) {
