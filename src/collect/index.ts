@@ -1,5 +1,6 @@
 export { startCatalogKeeper } from "./catalog-keeper.ts";
 export { HostCheck, isFromPage, LOOPBACK } from "./host-check.ts";
+export { KeptThread } from "./kept-thread.ts";
 export { listenOn } from "./listen.ts";
 export { MetricRegistry } from "./metric-registry.ts";
 export { type MetricsServer, serveMetrics } from "./metrics-server.ts";

@@ -14,6 +14,7 @@ import {
   startSealWorker,
   type ToSeal,
 } from "../../src/collect/gateway/sealing/seal-queue.ts";
+import { KeptThread } from "../../src/collect/kept-thread.ts";
 import type { Admission } from "../../src/collect/receipt.ts";
 import { newKeyPem, openRecord, RolloutEnvelope, signerFromPem } from "../../src/contract/index.ts";
 import { verifyBook } from "../../src/keep/verify/index.ts";
@@ -37,16 +38,19 @@ async function opened(options: Partial<SealQueueOptions> = {}) {
   const journal = Journal.open(directory, { event() {}, called() {} });
   const threads: Worker[] = [];
   const logs: string[] = [];
-  const sealing = new SealQueue({
-    ...{ root, journal, directory, gatewayName, signer, clock: manualClock(1000), readMs: 60_000 },
-    log: (line) => logs.push(line),
-    start: (data) => {
-      const thread = startSealWorker(data);
-      threads.push(thread);
-      return thread;
-    },
-    ...options,
-  });
+  /** Another queue on the same journal, for when the one before is closed. */
+  const next = () =>
+    new SealQueue({
+      ...{ root, journal, directory, gatewayName, signer, clock: manualClock(1000), readMs: 60_000 },
+      log: (line) => logs.push(line),
+      start: (root) => {
+        const thread = startSealWorker(root);
+        threads.push(thread);
+        return thread;
+      },
+      ...options,
+    });
+  const sealing = next();
   onTestFinished(async () => {
     await sealing.close();
     await journal.close();
@@ -78,7 +82,7 @@ async function opened(options: Partial<SealQueueOptions> = {}) {
     const task = { ...places, isUrgent: false, marks: [], capped: undefined, endedAtMs: 9 };
     return { task, onJournaled: () => {} };
   };
-  return { root, sealing, threads, logs, rollout };
+  return { root, sealing, next, threads, logs, rollout };
 }
 
 /** What the book says of its artifacts, and that nothing is wrong with it. */
@@ -103,6 +107,28 @@ describe("the sealing", () => {
     await sealing.close();
     expect(threads.map(({ threadId }) => threadId)).toEqual([-1]);
     expect(await trustOf(root)).toMatchObject({ artifacts: 5, trusted: 5 });
+  });
+
+  it("leaves a kept thread to the next sealing, with the book closed, and starts one if that has ended", async () => {
+    const keptThread = new KeptThread();
+    onTestFinished(() => keptThread.close());
+    const { root, sealing, next, threads, rollout } = await opened({ keptThread });
+    const first = await sealing.seal(await rollout());
+    await sealing.close();
+    expect(await trustOf(root)).toMatchObject({ artifacts: 1, trusted: 1 });
+    const second = next();
+    expect((await second.seal(await rollout())).envelope).not.toBe(first.envelope);
+    await second.close();
+    expect(threads).toHaveLength(1);
+    expect(keptThread.take("another book")).toBeUndefined();
+    await threads[0]!.terminate();
+    const third = next();
+    await third.seal(await rollout());
+    await third.close();
+    expect(threads).toHaveLength(2);
+    await keptThread.close();
+    expect(threads.map(({ threadId }) => threadId)).toEqual([-1, -1]);
+    expect(await trustOf(root)).toMatchObject({ artifacts: 3, trusted: 3 });
   });
 
   it("goes on in another thread when one dies, and every artifact is there once", async () => {
@@ -233,9 +259,9 @@ describe("a look into the book", () => {
   it("that a dying thread takes along is refused, and the next one is answered by the next thread", async () => {
     const threads: Worker[] = [];
     const { sealing, root } = await opened({
-      start: (data) => {
+      start: (root) => {
         const mute = () => new Worker("setInterval(() => {}, 1000)", { eval: true });
-        const thread = threads.length === 0 ? mute() : startSealWorker(data);
+        const thread = threads.length === 0 ? mute() : startSealWorker(root);
         threads.push(thread);
         return thread;
       },

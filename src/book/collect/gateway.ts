@@ -21,7 +21,7 @@ import { openPlace, type PlaceRequest } from "./place.ts";
 
 export interface GatewayRequest
   extends PlaceRequest,
-    Pick<GatewayOptions, "choose" | "local" | "redact" | "onEvent"> {
+    Pick<GatewayOptions, "choose" | "local" | "redact" | "onEvent" | "keptThread"> {
   /** The path of a YAML file, or what such a file says. */
   readonly config: string | object;
   /** Instead of the configured ones. Port 0 takes a free one. */
@@ -48,7 +48,7 @@ const GRACE_MS = 10_000;
 
 export async function openGateway(request: GatewayRequest): Promise<OpenGateway> {
   const { env = process.env, rng = freshRng(), newId = () => `r-${randomUUID()}` } = request;
-  const { local, redact, log, onEvent } = request;
+  const { local, redact, log, onEvent, keptThread } = request;
   // Loaded when asked for: a program that only reads a book needs no HTTP client.
   const module = await import("../../collect/gateway/index.ts");
   const read = configOf(request, module);
@@ -73,6 +73,7 @@ export async function openGateway(request: GatewayRequest): Promise<OpenGateway>
     const router = served?.router;
     const gateway = await module.openGateway({
       ...{ config, book: book.store, clock, signer, admit, rng, newId, env, local, redact, log },
+      keptThread,
       choose: request.choose ?? router?.choose,
       loadRouter: (digest) => openNamedRouter(book, digest, named),
       embed:

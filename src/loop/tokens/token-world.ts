@@ -3,7 +3,7 @@
  *  answers for the revision that is asked for or not at all. */
 import { type Digest, digestBytes, digestJson, type Json, RollbookError } from "../../base/index.ts";
 import { followLaunch, hiddenFrom, launch, openGateway } from "../../book/collect/index.ts";
-import { startCatalogKeeper } from "../../collect/index.ts";
+import { KeptThread, startCatalogKeeper } from "../../collect/index.ts";
 import type { Agent, Progress, RolloutResult } from "../../collect/rollout/index.ts";
 import { loadAgent } from "../../collect/rollout/index.ts";
 import { WEIGHTS_KIND } from "../../contract/index.ts";
@@ -61,6 +61,7 @@ export async function openTokenWorld(config: TokenWorldConfig, run: RunContext):
   const place = { python, device, threads, log };
   const server = new ModelServer(place, { maxBatch: config.maxBatch });
   const keeper = startCatalogKeeper(book.root, log);
+  const keptThread = new KeptThread();
   let trainer: TorchProcess | undefined;
   const tokenizer = tokenizerDigest(config.model);
   let base: Uint8Array | undefined;
@@ -81,7 +82,7 @@ export async function openTokenWorld(config: TokenWorldConfig, run: RunContext):
         const serving = await server.serve(revision);
         const [before, beganMs] = [await server.decodeSeconds(), book.clock.nowMs()];
         const gateway = await openGateway({
-          ...{ book, port: 0, log, identity: () => identity },
+          ...{ book, port: 0, log, identity: () => identity, keptThread },
           config: gatewayConfig({ worker, revision, family, environment, ...serving }),
         });
         try {
@@ -136,7 +137,7 @@ export async function openTokenWorld(config: TokenWorldConfig, run: RunContext):
       return checkReport(reply.report);
     },
     async close() {
-      await Promise.all([server.close(), trainer?.close(), keeper.close()]);
+      await Promise.all([server.close(), trainer?.close(), keeper.close(), keptThread.close()]);
     },
   };
 }

@@ -3,6 +3,7 @@ import type { Clock, Rng } from "../../../base/index.ts";
 import type { Signer } from "../../../contract/index.ts";
 import type { PromptVectors } from "../../../policy/index.ts";
 import type { Book } from "../../../store/index.ts";
+import type { KeptThread } from "../../kept-thread.ts";
 import type { Admit } from "../../receipt.ts";
 import type { CallDesk } from "../../rollout-desk.ts";
 import type { TellEvent } from "../call/index.ts";
@@ -37,6 +38,8 @@ export interface GatewayOptions {
   /** Sees every message, tool list, parameter object and final state before it is recorded, and the words and names
    *  that come with rollouts and feedback; a name that it changes is refused. */
   readonly redact?: Redact | undefined;
+  /** For programs that open one gateway after another on a book: the thread that seals stays there in between. */
+  readonly keptThread?: KeptThread | undefined;
   readonly log?: ((line: string) => void) | undefined;
   /** Hears of every call when it ends, of failovers, of rollouts that are closed, and of calls that the gateway
    *  refuses. Must be quick: calls wait for it. */

@@ -73,6 +73,7 @@ export function makeParts(
     ...{ root: book.root, gatewayName, journal, directory, signer, admit, clock, log },
     onDeath: () => metrics.count("rollbook_gateway_sealing_deaths_total"),
     readMs: config.limits.sealMs,
+    keptThread: options.keptThread,
   });
   // What a launch of this process put is at hand, before the sealing thread has started.
   const named = new NamedRecords(async (digests) => {

@@ -7,6 +7,7 @@ import type { Worker } from "node:worker_threads";
 import { type Clock, type Digest, RollbookError, reasonOf } from "../../../base/index.ts";
 import type { SealedBlob, Signer } from "../../../contract/index.ts";
 import { attest, bucketEnvironment, GroupCommit } from "../../../store/index.ts";
+import type { KeptThread } from "../../kept-thread.ts";
 import type { Admit } from "../../receipt.ts";
 import { startThread } from "../../start-thread.ts";
 import { type Journal, type LogPlace, SOON_MS } from "../journal/index.ts";
@@ -37,7 +38,9 @@ export interface SealQueueOptions extends Pick<SealingData, "root" | "gatewayNam
   readonly log: (line: string) => void;
   /** The thread has died and will be started again. */
   readonly onDeath?: (() => void) | undefined;
-  readonly start?: ((data: SealingData) => Worker) | undefined;
+  readonly start?: ((root: string) => Worker) | undefined;
+  /** Where the thread stays when this queue is closed, and where one may be. */
+  readonly keptThread?: KeptThread | undefined;
 }
 
 /** A rollout to seal. */
@@ -86,6 +89,8 @@ export class SealQueue {
   readonly #atThread = new Map<number, WaitingTask>();
   readonly #requests = new Map<number, OpenRequest>();
   #thread: Worker | undefined;
+  /** The thread has closed the book. */
+  #onClosed = () => {};
   #numbers = 0;
   /** Rollouts that come in one turn of the event loop go in one message; those without a waiting client, in a few ms. */
   readonly #sending = new GroupCommit({
@@ -173,13 +178,19 @@ export class SealQueue {
     for (const each of [...this.#urgent.splice(0), ...this.#others.splice(0)]) each.failed(closed());
     const thread = this.#thread;
     this.#thread = undefined;
-    if (thread !== undefined) {
-      thread.ref();
-      const ended = new Promise((done) => thread.once("exit", done));
-      thread.postMessage({ kind: "close" } satisfies ToSealing);
-      await ended;
-    }
+    if (thread !== undefined) await this.#end(thread);
     this.#refuseAll();
+  }
+
+  async #end(thread: Worker): Promise<void> {
+    const { keptThread, root } = this.#deps;
+    thread.ref();
+    const isClosed = await new Promise<boolean>((done) => {
+      this.#onClosed = () => done(true);
+      thread.once("exit", () => done(false));
+      thread.postMessage({ kind: "close", isKept: keptThread !== undefined } satisfies ToSealing);
+    });
+    if (isClosed) keptThread?.keep(root, thread);
   }
 
   #refuseAll(): void {
@@ -218,20 +229,14 @@ export class SealQueue {
   }
 
   #startThread(): Worker {
-    const {
-      root,
-      directory,
-      gatewayName,
-      readMs,
-      signer,
-      admit,
-      clock,
-      start = startSealWorker,
-    } = this.#deps;
-    const thread = start({
+    const { root, directory, gatewayName, readMs, signer, admit, clock } = this.#deps;
+    const { start = startSealWorker, keptThread } = this.#deps;
+    const thread = keptThread?.take(root) ?? start(root);
+    const data: SealingData = {
       ...{ root, journal: directory, gatewayName, readMs, startedAtMs: clock.nowMs() },
       ...{ signer: signer?.publicKey, hasAdmission: admit !== undefined },
-    });
+    };
+    thread.postMessage({ kind: "open", data } satisfies ToSealing);
     let reason: unknown;
     thread
       .on("message", (message: FromSealing) => this.#onMessage(thread, message))
@@ -243,6 +248,10 @@ export class SealQueue {
   }
 
   #onMessage(thread: Worker, message: FromSealing): void {
+    if (message.kind === "closed") {
+      this.#onClosed();
+      return;
+    }
     // A head is signed for a thread that is closing, too: it waits for the signature before it ends.
     const isHead = message.kind === "ask" && message.question.kind === "head";
     // Messages of an abandoned thread are ignored.
@@ -362,9 +371,9 @@ export class SealQueue {
 }
 
 /** The environment holds keys; the thread gets those of the bucket, if the book is in one, and no others. */
-export function startSealWorker(data: SealingData): Worker {
+export function startSealWorker(root: string): Worker {
   return startThread(import.meta.url, "seal-worker", {
-    ...{ name: "rollbook-sealing", env: bucketEnvironment(data.root), workerData: data },
+    ...{ name: "rollbook-sealing", env: bucketEnvironment(root) },
     // What a group of rollouts needs lives until its commit: with room for it, the collector has a sixth less to do.
     resourceLimits: { maxYoungGenerationSizeMb: 96 },
   });

@@ -1,7 +1,7 @@
 /** The thread in which rollouts are sealed. In: rollouts by their places in the journal. Out: artifacts in the book, by a
  *  writer session of its own, and what became of each; and what the book holds under a digest. Asks the serving thread for signatures and verdicts. An error
  *  of one rollout is its answer; an error of the session ends the thread, because nothing is promised after it. */
-import { type MessagePort, parentPort, workerData } from "node:worker_threads";
+import { type MessagePort, parentPort } from "node:worker_threads";
 import { type Digest, isRollbookError, manualClock } from "../../../base/index.ts";
 import type { SealedBlob, UnsignedHead } from "../../../contract/index.ts";
 import { type Book, GroupCommit, openBook, openCatalog } from "../../../store/index.ts";
@@ -65,7 +65,7 @@ class SealWorker {
     });
   }
 
-  hear(message: ToSealing): void {
+  hear(message: Exclude<ToSealing, { kind: "open" }>): void {
     switch (message.kind) {
       case "seal":
         this.#waiting.push(...message.tasks);
@@ -78,7 +78,7 @@ class SealWorker {
         this.#hearReply(message);
         return;
       case "close":
-        void this.#close();
+        void this.#close(message.isKept);
         return;
       default:
         message satisfies never;
@@ -162,11 +162,11 @@ class SealWorker {
     else failed(errorOf(message.failure));
   }
 
-  /** Comes when everything is answered. */
-  async #close(): Promise<void> {
+  async #close(isKept: boolean): Promise<void> {
     this.#journal.close();
     await this.#book.close();
-    this.#port.close();
+    if (isKept) this.#send({ kind: "closed" });
+    else this.#port.close();
   }
 
   #send(message: FromSealing): void {
@@ -174,11 +174,17 @@ class SealWorker {
   }
 }
 
-const data = workerData as SealingData;
-let thread: SealWorker;
-const sign = () => (data.signer === undefined ? undefined : (head: UnsignedHead) => thread.signHead(head));
-void openBook(data.root, { clock: manualClock(data.startedAtMs), sign }).then((book) => {
-  const port = parentPort!;
-  thread = new SealWorker(port, book, data);
-  port.on("message", (message: ToSealing) => thread.hear(message));
+const port = parentPort!;
+let worker: Promise<SealWorker>;
+port.on("message", (message: ToSealing) => {
+  if (message.kind === "open") worker = open(message.data);
+  else void worker.then((thread) => thread.hear(message));
 });
+
+async function open(data: SealingData): Promise<SealWorker> {
+  let thread: SealWorker;
+  const sign = () => (data.signer === undefined ? undefined : (head: UnsignedHead) => thread.signHead(head));
+  const book = await openBook(data.root, { clock: manualClock(data.startedAtMs), sign });
+  thread = new SealWorker(port, book, data);
+  return thread;
+}

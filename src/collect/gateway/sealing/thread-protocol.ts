@@ -13,7 +13,7 @@ import type { Admission, Submitted } from "../../receipt.ts";
 import type { EventOf, LogPlace } from "../journal/index.ts";
 import type { Drift } from "./message-tree.ts";
 
-/** What the thread is started with. */
+/** What the thread begins with. */
 export interface SealingData {
   /** Of the book. */
   readonly root: string;
@@ -110,6 +110,8 @@ export type BookRequest =
   | { readonly kind: "sync" };
 
 export type ToSealing =
+  /** Comes first, and again after a close that keeps the thread. */
+  | { readonly kind: "open"; readonly data: SealingData }
   | { readonly kind: "request"; readonly number: number; readonly request: BookRequest }
   | { readonly kind: "seal"; readonly tasks: readonly SealTask[] }
   | {
@@ -118,9 +120,12 @@ export type ToSealing =
       readonly value: readonly SealedBlob[] | AdmittedArtifact | SealedBlob;
     }
   | { readonly kind: "reply"; readonly number: number; readonly failure: Failure }
-  | { readonly kind: "close" };
+  /** Comes when everything is answered. */
+  | { readonly kind: "close"; readonly isKept: boolean };
 
 export type FromSealing =
+  /** By a thread that is kept: its book is closed, and it waits for another. */
+  | { readonly kind: "closed" }
   | { readonly kind: "sealed"; readonly answers: readonly SealAnswer[] }
   | { readonly kind: "answer"; readonly number: number; readonly held: readonly (HeldBlob | null)[] }
   | { readonly kind: "answer"; readonly number: number; readonly failure: Failure }
