@@ -129,6 +129,7 @@ export {
   rolloutRun,
   type SealedBlob,
   type SealedRollout,
+  SINGLE_TASK,
   type Step,
   type StepStream,
   type Stream,
@@ -141,6 +142,7 @@ export {
   TOKEN_COLUMNS,
   type TokenColumns,
   type TokenStream,
+  taskOf,
 } from "./rollout/index.ts";
 export {
   DECISION_LOG,

@@ -1,6 +1,6 @@
 /** The decisions of a sealed rollout as rows: what the policy saw, what it could choose, what it chose and what came of it.
  *  In: a content, one of its step streams, its labels. Out: one row a step. What was not recorded stays missing. */
-import type { ReadBlob, RolloutContent, StepStream } from "../../contract/index.ts";
+import { type ReadBlob, type RolloutContent, type StepStream, taskOf } from "../../contract/index.ts";
 import { decisionId, sessionOf } from "../../keep/admit/index.ts";
 import type { LoggedRow } from "../../learn/index.ts";
 import { seenBy } from "../rollouts/index.ts";
@@ -30,7 +30,7 @@ export async function decisionsOf(read: ReadBlob, from: LabelledStream): Promise
     rows.push({
       id: decisionId(content.rolloutId, from.stream, i),
       chain: decisionId(content.rolloutId, from.stream, 0),
-      task: content.task.id,
+      task: taskOf(content),
       session: sessionOf(content),
       family: stream.family,
       atMs: from.startedAtMs,

@@ -4,6 +4,7 @@
  *  values make sense is checked by `validateReplay`. A chain whose target is not valid is left out: it ended in a way that
  *  says nothing about the policy. */
 import { RollbookError } from "../../base/index.ts";
+import { taskOf } from "../../contract/index.ts";
 import { decisionId } from "../../keep/admit/index.ts";
 import {
   type ChainWindow,
@@ -181,7 +182,7 @@ function rowsOfChain(
     const fields = namedOnce("f", shown.contexts[seen]!);
     const row: LoggedRow = {
       ...{ id: id(index), chain: id(0) },
-      task: texts[shown.sources.task[seen]!]!,
+      task: taskOf({ task: { id: texts[shown.sources.task[seen]!]! }, rolloutId: rollout }),
       session: texts[chains.group[chain]!] ?? rollout,
       family: texts[chains.family[chain]!]!,
       // A store keeps no times.

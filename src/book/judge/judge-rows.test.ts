@@ -37,6 +37,13 @@ describe("the digest of rows that judge", () => {
   });
 });
 
+it("a policy that has seen single calls by their shared task id is judged by none of them", () => {
+  const single = billed(20, 1).map((row, i) => ({ ...row, task: `r-${i}`, chain: `r-${i}/0/0` }));
+  const others = billed(20, 2).map((row) => ({ ...row, id: `other-${row.id}` }));
+  const { rows, leftOut } = judgeRowsOf([...single, ...others], [loaded(["single-call"])]);
+  expect([rows.length, leftOut]).toEqual([20, { train: 0, calibration: 20 }]);
+});
+
 describe("the share of a log that judges", () => {
   it("is that of the split: with the calibration part, unless a floor was calibrated on it", () => {
     const rows = billed(40, 1);

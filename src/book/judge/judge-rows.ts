@@ -1,6 +1,7 @@
 /** The rows that may judge: those that none of the policies has learned or set its floor from.
  *  In: rows of a dataset or book, policies. Out: labelled rows in the order asked for, and what was left out. */
 import { compareUtf8, type Digest, RollbookError } from "../../base/index.ts";
+import { SINGLE_TASK } from "../../contract/index.ts";
 import { type JudgedRow, type JudgedRows, toJudgedRows } from "../../judge/index.ts";
 import { judgeShareOf, smallLogRemedy } from "../../judge/ope/index.ts";
 import {
@@ -35,7 +36,7 @@ export function judgeRowsOf(
   const leftOut = { train: 0, calibration: 0 };
   const fresh: LoggedRow[] = [];
   for (const row of rows) {
-    const parts = policies.map((policy) => partFor(unitOf(row, rule.unit), policy));
+    const parts = policies.map((policy) => partFor(row, policy));
     if (parts.includes("train")) leftOut.train++;
     else if (parts.includes("calibration")) leftOut.calibration++;
     else fresh.push(row);
@@ -62,10 +63,14 @@ export function judgeWholeRows(
   return { whole, judged: { ...judged, unlabelled: judged.unlabelled + broken } };
 }
 
-/** What a unit is to one policy. */
-function partFor(unit: string, { seen }: LoadedPolicy): SplitPart {
-  if (hasSeen(seen.train, unit)) return "train";
-  if (hasSeen(seen.calibration, unit)) return "calibration";
+/** What a row is to one policy. */
+function partFor(row: LoggedRow, { seen, rule }: LoadedPolicy): SplitPart {
+  const unit = unitOf(row, rule.unit);
+  // Policies of 0.1.0 have seen single calls by the task id that all of these share.
+  const isSingle = rule.unit === "task" && row.chain.startsWith(`${row.task}/`);
+  const names = isSingle ? [unit, SINGLE_TASK] : [unit];
+  if (names.some((name) => hasSeen(seen.train, name))) return "train";
+  if (names.some((name) => hasSeen(seen.calibration, name))) return "calibration";
   // A row that the policy has not seen may judge it, whatever part it will have in later training.
   return "judge";
 }

@@ -10,4 +10,5 @@ export * from "./rollout-draft.ts";
 export * from "./rollout-event.ts";
 export * from "./rollout-exchange.ts";
 export * from "./routing-row.ts";
+export * from "./single-call.ts";
 export * from "./stream.ts";

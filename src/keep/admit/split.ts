@@ -9,6 +9,7 @@ import {
   type SplitUnit,
   splitPart,
   splitUnit,
+  taskOf,
 } from "../../contract/index.ts";
 
 export type { SplitPart, SplitUnit } from "../../contract/index.ts";
@@ -41,7 +42,7 @@ export function unitOfStream(
 ): string {
   switch (unit) {
     case "task":
-      return content.task.id;
+      return taskOf(content);
     case "session":
       return sessionOf(content);
     case "decision":

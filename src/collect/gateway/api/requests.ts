@@ -11,10 +11,10 @@ import {
   id,
   json,
   rolloutRun,
+  SINGLE_TASK,
   text,
 } from "../../../contract/index.ts";
 import { isReward, totalOf } from "../../rollout/index.ts";
-import { SINGLE_TASK } from "../rollouts/index.ts";
 import { HttpRefusal } from "../wire/index.ts";
 import { decodePart } from "./api-path.ts";
 

@@ -1,5 +1,6 @@
 /** How a rollout begins: what was asked for, and for the rest what the configuration says. Pure. */
 import { canonicalize, digestJson, type Id, parseId } from "../../../base/index.ts";
+import { SINGLE_TASK } from "../../../contract/index.ts";
 import type { GatewayConfig } from "../config.ts";
 import type { OpenedEvent } from "../journal/index.ts";
 import type { OpenRollout } from "./open-rollout.ts";
@@ -8,8 +9,6 @@ import type { OpenRollout } from "./open-rollout.ts";
 export type WantedOpening = Partial<Omit<OpenedEvent, "kind" | "worker" | "atMs">>;
 
 const UNNAMED_TASK = parseId("unnamed");
-/** The gateway's own: who opens a rollout may not name its task so. */
-export const SINGLE_TASK = parseId("single-call");
 
 export function makeOpening(
   id: string,
