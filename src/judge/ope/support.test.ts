@@ -79,6 +79,17 @@ describe("refusal", () => {
     expect(panelText(verdict)).toContain("effective sample size 2.0 of 10000");
   });
 
+  test("a mean weight of a few units that nearly agree is not checked, and of fifty it is", () => {
+    // Weights of 1.03 ± 0.01 in every unit: z is far above its limit, and says nothing where there are seven units.
+    const near = (units: number) => {
+      const target = Float64Array.from({ length: units }, (_, i) => 0.515 + 0.005 * (i % 2 === 0 ? 1 : -1));
+      return { reward: varied(units), behaviour: uniform(units, 0.5), target };
+    };
+    expect(diagnose(near(7)).meanWeightZ).toBeGreaterThan(3.9);
+    expect(kinds(judgePolicy(near(7), { rng: rngFrom(1) }))).not.toContain("mean-weight");
+    expect(kinds(judgePolicy(near(52), { rng: rngFrom(1) }))).toEqual(["mean-weight"]);
+  });
+
   test("target mass on actions that were never logged", () => {
     const rows = 4000;
     const verdict = judgePolicy(

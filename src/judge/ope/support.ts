@@ -66,7 +66,8 @@ export function supportFaults(facts: Diagnostics, limits: SupportLimits = SUPPOR
     const { actions, mass } = unsupported;
     faults.push({ kind: "unsupported-actions", actions, mass, allowed: limits.unsupportedMass });
   }
-  if (!(Math.abs(meanWeightZ) <= limits.meanWeightZ))
+  // The standard error of a few units is no measure of chance; that they are few is a fault of its own.
+  if (units >= limits.effectiveSize && !(Math.abs(meanWeightZ) <= limits.meanWeightZ))
     faults.push({ kind: "mean-weight", meanWeight, z: meanWeightZ, allowed: limits.meanWeightZ });
   if (facts.constantReward !== undefined)
     faults.push({ kind: "constant-reward", reward: facts.constantReward, rows: facts.rows });
