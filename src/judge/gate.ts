@@ -333,7 +333,7 @@ export function noCost(rows: readonly Pick<JudgedRow, "id" | "measures">[]): Rol
   return new RollbookError(
     "no-cost",
     { rows: rows.length, lacking: lacking.length, id },
-    `no cost is known of ${plural(lacking.length, "decision")} of ${rows.length}, first ${id}: it has no reward term called cost, not every candidate has features.price, and its call has no recorded cost, or other decisions have a cost of another kind. Set price: of every model in the gateway's file before you record, add a cost term to the reward (costTerm in the agent), map cost=… or costs=… at \`data import\`, or gate quality alone with --quality-only.`,
+    `no cost is known of ${plural(lacking.length, "decision")} of ${rows.length}, first ${id}: it has no reward term called cost, not every candidate has features.price, its call has no recorded cost and its choice no callPrice, or other decisions have a cost of another kind. Before you record, set price: of every model in the gateway's file, or callPrice: of every candidate of its router; add a cost term to the reward (costTerm in the agent), map cost=… or costs=… at \`data import\`, or gate quality alone with --quality-only.`,
   );
 }
 

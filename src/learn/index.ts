@@ -67,6 +67,7 @@ export {
   returnDiscount,
   returnsToGo,
   type SeenUnits,
+  spentOf,
   splitOf,
   unitOf,
   wholeChains,

@@ -48,17 +48,19 @@ export function requestTokens({ prompt, fields }: DecisionContext): number {
   return typeof stated === "number" ? stated : Math.ceil(prompt.length / CHARS_PER_TOKEN);
 }
 
-/** US dollars, undefined where no price is declared. Token prices are per million; the reply counts by `maxTokens`. */
-function callPrice(
+/** What a call is declared to cost in US dollars, for constraints and for what learns or judges; undefined where no price is
+ *  declared. Token prices are per million; the reply counts by `maxTokens`. */
+export function callPrice(
   { features }: DecisionCandidate,
-  { fields }: DecisionContext,
-  tokens: number,
+  context: DecisionContext,
+  tokens?: number,
 ): number | undefined {
   const { callPrice: stated, promptPrice, completionPrice } = features;
   if (stated !== undefined) return stated;
   if (promptPrice === undefined || completionPrice === undefined) return undefined;
-  const reply = typeof fields.maxTokens === "number" ? fields.maxTokens : 0;
-  return (tokens * promptPrice + reply * completionPrice) / 1e6;
+  const { maxTokens } = context.fields;
+  const reply = typeof maxTokens === "number" ? maxTokens : 0;
+  return ((tokens ?? requestTokens(context)) * promptPrice + reply * completionPrice) / 1e6;
 }
 
 export function checkConstraints({ maxPriceUsdPerCall, maxLatencyMs }: Constraints): void {

@@ -73,4 +73,19 @@ describe("single calls that a gateway served", () => {
     );
     expect([stored.rows, stored.units]).toEqual([trained.rows, trained.rows]);
   }, 60_000);
+
+  it("are judged by the declared price of the choice where no cost of the call is recorded", async () => {
+    const asked = `gate --checkpoint ${policy} --feedback solved --epsilon-quality 0.05 --epsilon-cost 0.005 --baseline behaviour`;
+    const { code, out, err } = await cli.run(asked);
+    expect([code, err]).toEqual([0, expect.not.stringContaining("no-cost")]);
+    expect(out + err).toContain("cost is the declared price of the choice, in US dollars");
+    const [{ candidates }] = await cli.json(asked);
+    const cost = candidates[0].checks.find(({ measure }: { measure: string }) => measure === "cost");
+    // Half of the prompts go to each: as the log, 0.0105 on average.
+    expect(cost.candidate).toBeGreaterThan(0.009);
+    expect(cost.candidate).toBeLessThan(0.012);
+    await cli.ok(
+      `train ridge --id thrifty --feedback solved --cost-weight 100 --out ${join(cli.folder, "thrifty")}`,
+    );
+  }, 60_000);
 });

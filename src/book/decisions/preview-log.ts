@@ -2,7 +2,7 @@
  *  In: a path, how to read it. Out: counts of the whole file, three rows, what is missing and what that rules out. */
 import { MetaTally, type RoutingMeta } from "../../convert/index.ts";
 import { columnsOfTable, wantedColumns } from "../../convert/mapped/index.ts";
-import type { LoggedRow } from "../../learn/index.ts";
+import { type LoggedRow, spentOf } from "../../learn/index.ts";
 import { logWarnings } from "./log-warnings.ts";
 import { isTableFormat, type LogOptions, readLog } from "./read-log.ts";
 
@@ -85,9 +85,9 @@ const PARTS: readonly (readonly [string, PartRule])[] = [
   [
     "cost",
     {
-      lacks: ({ terms, candidates, costUsd }) =>
+      lacks: ({ terms, candidates, ...row }) =>
         terms.cost === undefined &&
-        costUsd === undefined &&
+        spentOf({ ...row, candidates }) === undefined &&
         candidates.some(
           ({ features, outcome }) => features.price === undefined && outcome?.terms.cost === undefined,
         ),

@@ -56,6 +56,18 @@ describe("a cost weight", () => {
     expect(dear).not.toBe(cheap);
   });
 
+  it("weighs the declared price of a choice where no cost of its call was recorded", async () => {
+    const declared = rows().map(({ costUsd: _, ...row }) => ({
+      ...row,
+      candidates: row.candidates.map((one) => ({
+        ...one,
+        features: { callPrice: one.id === "right" ? 0.01 : 0.001 },
+      })),
+    }));
+    expect((await train(declared, 1)).choice).toBe("right");
+    expect((await train(declared, 100)).choice).toBe("left");
+  });
+
   it("refuses a log of which one call has no bill, and names it", async () => {
     const log = rows().map((row, i) => {
       const { costUsd, ...rest } = row;

@@ -72,3 +72,38 @@ describe("recorded costs of calls", () => {
     expect(refused.message).toMatch(/no cost is known of 2 decisions of 400, first d-7: /);
   });
 });
+
+describe("declared prices of candidates", () => {
+  const PRICES = { cheap: 0.001, strong: 0.02 } as const;
+  const declared = billed(40, 3).map((row) => ({
+    ...row,
+    candidates: row.candidates.map((one) => ({
+      ...one,
+      features: { callPrice: PRICES[one.id as keyof typeof PRICES] },
+    })),
+  }));
+  const priceOf = ({ candidates, chosen }: (typeof declared)[number]) =>
+    PRICES[candidates[chosen]!.id as keyof typeof PRICES];
+
+  it("are the costs where no call has one, and known beforehand", () => {
+    const { rows, callCosts, declaredPrices } = toJudgedRows(
+      declared.map(({ costUsd: _, ...row }) => row),
+      "task",
+    );
+    expect([callCosts, declaredPrices]).toEqual([false, true]);
+    expect(rows.map(({ measures }) => measures.cost)).toEqual(declared.map(priceOf));
+    expect(rows[0]!.prices).toEqual([0.001, 0.02]);
+  });
+
+  it("stand behind the recorded cost of a call, row by row", () => {
+    const some = declared.map(({ costUsd, ...row }, i) =>
+      i % 2 === 0 ? { ...row, costUsd: costUsd! } : row,
+    );
+    const { rows, callCosts, declaredPrices } = toJudgedRows(some, "task");
+    expect([callCosts, declaredPrices]).toEqual([true, true]);
+    expect(rows.map(({ measures }) => measures.cost)).toEqual(
+      declared.map((row, i) => (i % 2 === 0 ? row.costUsd : priceOf(row))),
+    );
+    expect(rows[0]!.prices).toBeUndefined();
+  });
+});

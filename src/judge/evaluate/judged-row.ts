@@ -7,8 +7,10 @@ import {
   type LoggedRow,
   type RewardTerms,
   type SplitUnit,
+  spentOf,
   unitOf,
 } from "../../learn/index.ts";
+import { callPrice } from "../../policy/index.ts";
 
 const MEASURES = ["reward", "quality", "cost", "latency"] as const;
 export type Measure = (typeof MEASURES)[number];
@@ -37,18 +39,25 @@ export interface JudgedRow extends DecisionRow {
 export interface JudgedRows {
   readonly rows: readonly JudgedRow[];
   readonly unlabelled: number;
-  /** The cost of every row is that which the gateway recorded of its call, in US dollars. */
+  /** Every row has a cost in US dollars, and the gateway recorded it of calls, */
   readonly callCosts: boolean;
+  /** or it is the declared price of the choice, in some rows or in all. */
+  readonly declaredPrices: boolean;
 }
 
 /** Unlabelled rows are left out and counted, never taken as 0. */
 export function toJudgedRows(rows: readonly LoggedRow[], unit: SplitUnit): JudgedRows {
   const labelled = rows.filter(({ reward }) => reward !== null);
-  // A row without a bill has no cost; the others keep theirs, so that an error can name the rows that lack one.
+  // A row without a bill or price has no cost; the others keep theirs, so that an error can name the rows that lack one.
   const bills = areBilled(labelled);
   const judged = labelled.map((row) => toJudged(row, row.reward!, { unit, bills }));
-  const callCosts = bills && labelled.length > 0 && labelled.every(({ costUsd }) => costUsd !== undefined);
-  return { rows: judged, unlabelled: rows.length - judged.length, callCosts };
+  const inDollars = bills && judged.every(({ measures }) => measures.cost !== null);
+  return {
+    rows: judged,
+    unlabelled: rows.length - judged.length,
+    callCosts: inDollars && labelled.some(({ costUsd }) => costUsd !== undefined),
+    declaredPrices: inDollars && labelled.some(({ costUsd }) => costUsd === undefined),
+  };
 }
 
 function toJudged(
@@ -56,10 +65,11 @@ function toJudged(
   reward: number,
   { unit, bills }: { unit: SplitUnit; bills: boolean },
 ): JudgedRow {
-  const { candidates, terms } = row;
-  const prices = candidates.map((one) => one.features.price);
-  const priced = terms.cost === undefined && prices.every((price) => price !== undefined);
-  const cost = bills ? row.costUsd : priced ? prices[row.chosen] : undefined;
+  const { candidates, terms, context } = row;
+  const prices = candidates.map((one) => (bills ? callPrice(one, context) : one.features.price));
+  const isSpent = bills && row.costUsd !== undefined;
+  const priced = terms.cost === undefined && !isSpent && prices.every((price) => price !== undefined);
+  const cost = bills ? spentOf(row) : priced ? prices[row.chosen] : undefined;
   const logged = candidates.every((one) => one.probability !== null || !one.selectable);
   const known = candidates.flatMap((one, c): Measures[] =>
     one.outcome === undefined
@@ -118,7 +128,7 @@ export function totalRewardRows(
       throw new RollbookError(
         "no-cost",
         { id },
-        `decision ${id} has no cost: neither a reward term called cost, nor a recorded cost of its call, nor a price of its candidates. Record one, or judge the logged reward without --cost-weight.`,
+        `decision ${id} has no cost: neither a reward term called cost, nor features.price of every candidate, nor a recorded cost of its call, nor callPrice of the choice. Record one, or judge the logged reward without --cost-weight.`,
       );
     const total = costWeight === undefined ? reward! : quality! - costWeight * cost!;
     return { reward: total, quality: total, cost: null, latency: null };

@@ -2,7 +2,7 @@
 import { createHash } from "node:crypto";
 import { canonicalize, compareUtf8, type Digest, RollbookError } from "../../base/index.ts";
 import type { SplitUnit } from "../../contract/index.ts";
-import type { DecisionCandidate, DecisionContext } from "../../policy/index.ts";
+import { callPrice, type DecisionCandidate, type DecisionContext } from "../../policy/index.ts";
 
 export interface DecisionRow {
   /** Joins decision and outcome; no two rows share one. */
@@ -75,10 +75,21 @@ export function hasOwnCost({ terms, candidates }: CostFacts): boolean {
   return terms.cost !== undefined || candidates.every((one) => one.features.price !== undefined);
 }
 
-/** Whether the cost of a decision is the bill of its call. One log has one kind of cost: a term of the reward and a bill in
- *  dollars do not add up, so bills count where no row has a cost of its own. */
+/** Whether the cost of a decision is what it spent in US dollars. One log has one kind of cost: a term of the reward and a bill in
+ *  dollars do not add up, so dollars count where no row has a cost of its own. */
 export function areBilled(rows: readonly CostFacts[]): boolean {
   return !rows.some(hasOwnCost);
+}
+
+/** US dollars that a decision spent: as recorded of its calls, else as declared of the candidate it chose. */
+export function spentOf({
+  costUsd,
+  context,
+  candidates,
+  chosen,
+}: Pick<DecisionRow, "context" | "candidates" | "chosen"> & Pick<LoggedRow, "costUsd">): number | undefined {
+  const choice = candidates[chosen];
+  return costUsd ?? (choice === undefined ? undefined : callPrice(choice, context));
 }
 
 /** The digest of rows, whatever file or book they came from and in whatever order. `callCosts`: it covers the recorded costs of

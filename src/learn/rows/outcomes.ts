@@ -1,12 +1,14 @@
 /** What is known of each decision's candidates: the outcome of the chosen one, or of all of them (full information).
  *  In: rows, what counts as reward. Out: outcomes in three columns, grouped by row. Rows without any are left out. */
 import { compareUtf8, RollbookError } from "../../base/index.ts";
+import { callPrice } from "../../policy/index.ts";
 import {
   areBilled,
   type DecisionRow,
   type LoggedCandidate,
   labelledRows,
   type RewardTerms,
+  spentOf,
 } from "./decision-row.ts";
 
 /** A decision whose candidates may carry their outcomes. */
@@ -57,7 +59,7 @@ export function outcomesOf<Row extends OutcomeRow>(
     !full &&
     areBilled(rows.map(({ terms = {}, candidates }) => ({ terms, candidates }))) &&
     // A log without any bill may price its choices alone.
-    rows.some(({ costUsd }) => costUsd !== undefined);
+    rows.some((row) => spentToGo(row) !== undefined);
   const known = rows.map((row) =>
     full ? everyOutcome(row, measure) : [chosenOutcome(row, measure, billed)],
   );
@@ -83,17 +85,20 @@ interface KnownOutcome {
 }
 
 function everyOutcome(row: OutcomeRow, measure: OutcomeMeasure): KnownOutcome[] {
-  return row.candidates.flatMap(({ id, selectable, outcome, features }) =>
-    selectable && outcome !== undefined
-      ? [{ id, value: partOf(row, { ...outcome, measure, price: features.price }), propensity: null }]
-      : [],
-  );
+  const priceAt = (one: DecisionRow["candidates"][number]) =>
+    one.features.price ?? callPrice(one, row.context);
+  return row.candidates.flatMap((one) => {
+    const { id, selectable, outcome } = one;
+    return selectable && outcome !== undefined
+      ? [{ id, value: partOf(row, { ...outcome, measure, price: priceAt(one) }), propensity: null }]
+      : [];
+  });
 }
 
-/** `billed`: the recorded cost of the call is its cost. */
+/** `billed`: its cost is what it spent in US dollars. */
 function chosenOutcome(row: OutcomeRow, measure: OutcomeMeasure, billed: boolean): KnownOutcome {
   const { id } = row.candidates[row.chosen]!;
-  const price = billed ? row.costUsd : priceOf(row);
+  const price = billed ? spentToGo(row) : priceOf(row);
   const value = partOf(row, { reward: row.reward!, terms: row.terms ?? {}, measure, price });
   return { id, value, propensity: row.propensity };
 }
@@ -103,8 +108,12 @@ export function priceOf({ candidates, chosen, priceToGo }: OutcomeRow): number |
   return priceToGo === undefined ? candidates[chosen]?.features.price : (priceToGo ?? undefined);
 }
 
-/** Cost is the term of this name, as the burden it is, else the price of the candidate, else the bill of the call; quality is the
- *  reward without its cost term. */
+/** What the choice spent, with what later choices spent where the row has its return: a sum that lacks a part is unknown. */
+export function spentToGo(row: OutcomeRow): number | undefined {
+  return row.priceToGo === undefined ? spentOf(row) : row.costUsd;
+}
+
+/** Cost is the term of this name, as the burden it is, else the price; quality is the reward without its cost term. */
 function partOf(
   row: OutcomeRow,
   given: { reward: number; terms: RewardTerms; measure: OutcomeMeasure; price: number | undefined },
@@ -128,6 +137,6 @@ function noCost(id: string): RollbookError {
   return new RollbookError(
     "no-cost",
     { id },
-    `decision ${id} has no cost: neither a reward term called cost, nor a price of every candidate, nor a recorded cost of its call. Set price: of every model in the gateway's file before you record, or train without a cost weight or budget.`,
+    `decision ${id} has no cost: neither a reward term called cost, nor features.price of every candidate, nor a recorded cost of its call, nor callPrice of the choice. Set price: of every model in the gateway's file before you record, or train without a cost weight or budget.`,
   );
 }

@@ -3,7 +3,7 @@
  *  The reward of a rollout stands at its last decision. Taken by itself, an earlier one would be worth 0 whatever it chose. */
 import type { PolicyModel } from "../../policy/index.ts";
 import type { LoggedRow, RewardTerms } from "./decision-row.ts";
-import { isFullInformation, type OutcomeRow, priceOf } from "./outcomes.ts";
+import { isFullInformation, type OutcomeRow, priceOf, spentToGo } from "./outcomes.ts";
 import { compareNatural, rowsByChain } from "./whole-chains.ts";
 
 /** Worth of a reward one decision later, unless told: a rollout is worth the sum of its rewards. */
@@ -33,14 +33,15 @@ export function returnsToGo(rows: readonly LoggedRow[], discount: number): reado
 }
 
 function plusLater(row: LoggedRow, later: ReturnRow, discount: number): ReturnRow {
-  const { costUsd, ...rest } = row;
+  const { costUsd: _, ...rest } = row;
   const sum = (now: number, then: number) => now + discount * then;
   const [price, laterPrice] = [priceOf(row), priceOf(later)];
+  const [spent, laterSpent] = [spentToGo(row), spentToGo(later)];
   return {
     ...rest,
     reward: row.reward === null || later.reward === null ? null : sum(row.reward, later.reward),
     terms: termsToGo(row.terms, later.terms, discount),
-    ...(costUsd === undefined || later.costUsd === undefined ? {} : { costUsd: sum(costUsd, later.costUsd) }),
+    ...(spent === undefined || laterSpent === undefined ? {} : { costUsd: sum(spent, laterSpent) }),
     priceToGo: price === undefined || laterPrice === undefined ? null : sum(price, laterPrice),
   };
 }

@@ -18,7 +18,7 @@ import {
 } from "../../judge/ope/index.ts";
 import { verdictSentence } from "../data/verdict-sentence.ts";
 import { plural, short, table, thousands } from "../format.ts";
-import { CALL_COSTS, judgedText } from "./gate-view.ts";
+import { costLine, judgedText } from "./gate-view.ts";
 
 type EvaluationFacts = Pick<PolicyEvaluation, "judged" | "setup" | "revision" | "kept" | "range">;
 
@@ -124,7 +124,7 @@ function headOf(
   const known = liveness.floor === null ? "" : `, departs from the table on ${percent(liveness.departs)}`;
   return [
     `${revision.id} (${short(revision.digest)}), ${judgedText({ ...judged, units })}`,
-    ...(judged.callCosts ? [CALL_COSTS] : []),
+    ...costLine(judged),
     ...(chains === undefined ? [] : [chainLine(chains)]),
     `router: floor ${floor}, exploration ${figure(setup.exploration)}, table ${short(setup.table.digest)}`,
     `liveness: decides ${percent(liveness.live)} of rows${known}; confidence up to ${figure(liveness.highestConfidence)}, median ${figure(liveness.medianConfidence)}`,

@@ -21,7 +21,7 @@ export function renderVerdict(
   return [
     judgedText({ ...judged, units: data.units }),
     ...(rule.total === undefined ? [] : [totalText(rule.total)]),
-    ...(judged.callCosts ? [CALL_COSTS] : []),
+    ...costLine(judged),
     ...(isWhole ? [WHOLE_REWARD] : []),
     `against ${against}, ${rule.method}, alpha ${rule.alpha} over ${plural(rule.tried, "candidate")} (${rule.correction}: ${figure(rule.perCandidate)} each)`,
     ...(rule.discount === undefined
@@ -55,7 +55,10 @@ interface VerdictFacts extends JudgedFacts {
   readonly earlier: number;
 }
 
-type JudgedFacts = Pick<PolicyEvaluation["judged"], "rows" | "rule" | "leftOut" | "unlabelled" | "callCosts">;
+type JudgedFacts = Pick<
+  PolicyEvaluation["judged"],
+  "rows" | "rule" | "leftOut" | "unlabelled" | "callCosts" | "declaredPrices"
+>;
 
 /** Which rows judge, and why the others do not. */
 export function judgedText({
@@ -92,7 +95,15 @@ function repeatText(earlier: number, method: GateVerdict["rule"]["method"]): str
   ];
 }
 
-export const CALL_COSTS = "cost is that of the recorded calls, in US dollars";
+export function costLine({
+  callCosts,
+  declaredPrices,
+}: Pick<JudgedFacts, "callCosts" | "declaredPrices">): string[] {
+  if (!callCosts && !declaredPrices) return [];
+  const declared = "the declared price of the choice";
+  const recorded = `that of the recorded calls${declaredPrices ? `, where none is recorded ${declared}` : ""}`;
+  return [`cost is ${callCosts ? recorded : declared}, in US dollars`];
+}
 
 /** Why no candidate passes. A reason that several share is said once. */
 export function refusalText({ candidates, data, split }: GateVerdict): string {
