@@ -67,6 +67,7 @@ export {
   BanditIncrement,
   FloorPromise,
   GateVerdict,
+  IMPORTED_FAMILY,
   loggedPolicy,
   NamedRouter,
   nameRevision,

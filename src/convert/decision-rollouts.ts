@@ -6,6 +6,7 @@
 import { digestJson, type Id, idFault, parseId, RollbookError } from "../base/index.ts";
 import {
   DECISION_LOG,
+  IMPORTED_FAMILY,
   loggedPolicy,
   type RecordedRollout,
   type SealedRollout,
@@ -71,7 +72,7 @@ function draftOf(
   { task, source }: { task: ReturnType<typeof taskOf>; source: "real" | "synthetic" },
 ): RecordedRollout {
   const atMs = Math.max(0, row.atMs);
-  const family = safeId(row.family === "" ? "imported" : row.family);
+  const family = safeId(row.family === "" ? IMPORTED_FAMILY : row.family);
   return {
     rolloutId: safeId(row.id),
     environment: DECISION_LOG,

@@ -1,4 +1,5 @@
 /** A decision of a foreign log as the row that the rest of the package reads. */
+import { IMPORTED_FAMILY } from "../contract/index.ts";
 import type { LoggedRow } from "../learn/index.ts";
 import { badRow, type ForeignDecision, MAX_ACTIONS } from "./foreign-decision.ts";
 import { type RowIdentities, taskOfQuestion } from "./row-identity.ts";
@@ -45,7 +46,7 @@ export function fromForeign(
     session: decision.session ?? episode ?? id,
     // Steps of one episode are one chain, in the order of their ids.
     chain: episode ?? id,
-    family: "imported",
+    family: IMPORTED_FAMILY,
     atMs: decision.atMs ?? 0,
     source,
     context,

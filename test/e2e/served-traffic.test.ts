@@ -88,4 +88,26 @@ describe("single calls that a gateway served", () => {
       `train ridge --id thrifty --feedback solved --cost-weight 100 --out ${join(cli.folder, "thrifty")}`,
     );
   }, 60_000);
+
+  it("are used together with an imported log that was given their family, and the refusal says how", async () => {
+    const log = cli.file(
+      "log.csv",
+      ["question,model,p,score", ...Array.from({ length: 40 }, (_, i) => `Add ${i},cheap,0.5,1`)].join("\n"),
+    );
+    const map = "--map prompt=question,model=model,propensity=p,reward=score --actions cheap,strong";
+    const imported = `data import ${log} ${map} --data-source real`;
+    const train = `train ridge --id both --feedback solved --out ${join(cli.folder, "both")}`;
+    await cli.ok(imported);
+    const refused = await cli.run(train);
+    expect([refused.code, refused.err]).toEqual([
+      1,
+      expect.stringContaining(
+        "of the families imported, router. Choose one with --family. To use both together, import the log again with `data import … --family router --again`, then choose --family router. [policy-family-mismatch]",
+      ),
+    ]);
+    expect((await cli.run(`${imported} --family router`)).err).toContain("[imported-otherwise]");
+    await cli.ok(`${imported} --family router --again`);
+    const [{ rows, heldBack }] = await cli.json(`${train} --family router`);
+    expect(rows + heldBack).toBe(CALLS + 40);
+  }, 60_000);
 });

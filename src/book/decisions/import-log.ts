@@ -63,11 +63,12 @@ function entryIn(line: string): ImportedFile[] {
 }
 
 /** What decides how a row reads, as the command line would spell it. */
-function settingsOf({ format, map, actions }: LogOptions): string {
+function settingsOf({ format, map, actions, family }: LogOptions): string {
   return [
     `--format ${format}`,
     ...(map === undefined ? [] : [`--map ${canonicalize(map as unknown as Json)}`]),
     ...(actions === undefined ? [] : [`--actions ${canonicalize(actions as unknown as Json)}`]),
+    ...(family === undefined ? [] : [`--family ${family}`]),
   ].join(" ");
 }
 

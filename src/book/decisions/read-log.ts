@@ -47,6 +47,8 @@ export interface LogOptions {
   actions?: ActionSet | undefined;
   /** Of csv, jsonl, parquet and outcomes. */
   map?: ColumnMap | OutcomeColumns | undefined;
+  /** The policy family of all rows. Absent: `agent_role` of a routing dataset, else `imported`. */
+  family?: string | undefined;
 }
 
 /** The format that a map speaks of, by what it holds and by the name of the file; without a map a routing dataset. */
@@ -64,7 +66,7 @@ export async function* readLog(file: string, flags: LogOptions): AsyncGenerator<
   let empty = true;
   for await (const row of rowsOf(file, flags)) {
     empty = false;
-    yield row;
+    yield flags.family === undefined ? row : { ...row, family: flags.family };
   }
   if (empty)
     throw new RollbookError(

@@ -51,7 +51,11 @@ export async function loadDecisions(
       families.add(row.family);
       return isKept(row);
     });
-    requireOneFamily(source.data, families);
+    requireOneFamily(
+      source.data,
+      families,
+      ` To use all of them together, write them as one: \`data import ${source.data} --family NAME --out FILE\`.`,
+    );
     return { rows };
   }
   const rows: LoggedRow[] = [];
@@ -70,13 +74,13 @@ async function rowsOfFile(path: string, request: DecisionRequest, isKept: IsKept
 }
 
 /** What learns or judges is about one policy. */
-function requireOneFamily(where: string, families: ReadonlySet<string>): void {
+function requireOneFamily(where: string, families: ReadonlySet<string>, remedy = ""): void {
   if (families.size < 2) return;
   const names = [...families].sort();
   throw new RollbookError(
     "policy-family-mismatch",
     { root: where, families: names },
-    `${where} holds decisions of the families ${names.join(", ")}. Choose one with --family.`,
+    `${where} holds decisions of the families ${names.join(", ")}. Choose one with --family.${remedy}`,
   );
 }
 

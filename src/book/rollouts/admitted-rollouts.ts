@@ -5,6 +5,7 @@ import { type Digest, given, type Id, parseId, RollbookError } from "../../base/
 import {
   type DriftBudgets,
   Feedback,
+  IMPORTED_FAMILY,
   type Level,
   type LogprobKind,
   type Manifest,
@@ -249,8 +250,15 @@ async function familyOf(
   throw new RollbookError(
     "policy-family-mismatch",
     { level, families },
-    `the book holds ${level}s of the families ${families.join(", ")}. Choose one with --family.`,
+    `the book holds ${level}s of the families ${families.join(", ")}. Choose one with --family.${togetherRemedy(families)}`,
   );
+}
+
+/** A log is imported under a family of its own unless told, and what was served beside it has another. */
+function togetherRemedy(families: readonly Id[]): string {
+  const [other] = families.filter((family) => family !== IMPORTED_FAMILY);
+  if (other === undefined || families.length !== 2 || !families.includes(IMPORTED_FAMILY)) return "";
+  return ` To use both together, import the log again with \`data import … --family ${other} --again\`, then choose --family ${other}.`;
 }
 
 function requireFamily(index: BookIndex, family: Id): Id {

@@ -1,6 +1,6 @@
 /** How the flags of `data import` are read. */
 import { InvalidArgumentError } from "commander";
-import { parseJson } from "../../base/index.ts";
+import { idFault, parseJson } from "../../base/index.ts";
 import { wrongUsage } from "../../book/decisions/index.ts";
 import type { ActionSet } from "../../convert/index.ts";
 import type { ColumnMap, OutcomeColumns, TermColumn } from "../../convert/mapped/index.ts";
@@ -16,6 +16,12 @@ export function toActions(text: string): ActionSet {
   if (names.includes("") || new Set(names).size < names.length)
     throw new InvalidArgumentError("It must be a number, or names such as small,large, each once.");
   return { count: names.length, names };
+}
+
+export function toFamily(text: string): string {
+  const fault = idFault(text);
+  if (fault !== undefined) throw new InvalidArgumentError(`It ${fault}.`);
+  return text;
 }
 
 /** `model=arm,reward=score,features=a+b`, or for full information `prompt=question,outcomes=small+large`. A JSON object

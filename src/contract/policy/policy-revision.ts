@@ -99,6 +99,9 @@ export function nameRevision(family: Id, { id: name, digest: weights }: Revision
   return seal(PolicyRevision, { family, id: name, digest: weights, producedAtMs: 0 });
 }
 
+/** The family of imported decisions that name none. */
+export const IMPORTED_FAMILY = parseId("imported");
+
 /** The policy behind a log that came from elsewhere. Its weights are unknown: the digest names the log's family, and claims
  *  no more. */
 export function loggedPolicy(family: Id): Sealed<PolicyRevision> {

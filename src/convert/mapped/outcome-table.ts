@@ -1,6 +1,7 @@
 /** Full information: a table with one row per question and the outcome of every candidate in a column of its own.
  *  In: a path (CSV, JSON Lines or Parquet, by its name) and a column map. Out: decisions without propensities, whose
  *  candidates all carry their outcomes. The id of a row is a column, else the digest of what it holds. */
+import { IMPORTED_FAMILY } from "../../contract/index.ts";
 import type { LoggedRow, RewardTerms } from "../../learn/index.ts";
 import { badRow, type LinePlace, toField, toNumber, toReward } from "../foreign-decision.ts";
 import { RowIdentities, taskOfQuestion } from "../row-identity.ts";
@@ -82,7 +83,7 @@ function rowFrom(
     chain: id,
     session: id,
     task: columns.task === undefined ? taskOfQuestion(context, id) : text(columns.task),
-    ...{ family: "imported", atMs: 0, source, context, candidates },
+    ...{ family: IMPORTED_FAMILY, atMs: 0, source, context, candidates },
     // No policy chose: the first candidate fills the field of the choice, without a probability.
     ...{ chosen: 0, propensity: null, reward, terminal: true, terms, rewardFrom: "imported" },
   };

@@ -22,7 +22,7 @@ import { renderPreview } from "../../../view/data/log-preview.ts";
 import { jsonLine, plural, printable, thousands } from "../../../view/format.ts";
 import { addCommand } from "../../command.ts";
 import type { Io } from "../../io.ts";
-import { toActions, toMap } from "../../options/log-options.ts";
+import { toActions, toFamily, toMap } from "../../options/log-options.ts";
 import { bookRoot } from "../../with-book.ts";
 
 interface DataImportFlags extends Omit<LogOptions, "format"> {
@@ -43,7 +43,7 @@ export function addDataImport(data: Command, io: Io): void {
 Open Bandit CSV, RLlib JSON, a table with the outcome of every candidate (needs --out), or a routing dataset itself.
 Rows of one episode become one task. Without --out every decision is sealed into the book as a rollout, signed with
 your key if there is one; importing a file twice adds nothing,
-and the same file with another --map is refused. With --out a routing dataset is written. --dry-run
+and the same file with another --map or --family is refused. With --out a routing dataset is written. --dry-run
 writes nothing: it prints three rows as they were read, and what is missing. Rows are read one by one, so memory use
 does not depend on the size of the file. Text files may be gzipped. A bad row stops the import, and the error names
 its line.
@@ -77,7 +77,10 @@ the same; prompt, features, id, task.`,
     .addOption(new Option("--columns <map>").argParser(toMap).conflicts("map").hideHelp())
     .option("--dry-run", "print three rows as they were read and what is missing; write nothing")
     .option("--out <file>", "write a routing dataset there instead; never overwritten")
-    .option("--again", "import a file again that the book has with another --map: its rows then count twice")
+    .option(
+      "--again",
+      "import a file again that the book has with another --map or --family: its rows then count twice",
+    )
     .option("--no-sign", "do not sign, even if there is a key")
     .addOption(
       new Option(
@@ -86,6 +89,11 @@ the same; prompt, features, id, task.`,
       )
         .choices(["real", "synthetic", "unknown"])
         .default("unknown"),
+    )
+    .option(
+      "--family <name>",
+      "policy family of the decisions; `router` is that of a gateway's router (default: of a routing dataset its agent_role, else imported)",
+      toFamily,
     )
     .option(
       "--actions <n or names>",
