@@ -330,3 +330,15 @@ describe("the same rows in two files", () => {
     expect(shown).toMatch(/\n {2}time +-\n/);
   });
 });
+
+it("artifact show has the probability of an imported choice, and tells a measured cost from a part of the reward", async () => {
+  const cli = new Cli();
+  await cli.ok("init");
+  const log = cli.file("log.csv", "q,model,p,score,usd\nWhat is 2 + 2?,nano,0.4,1,0.0005\n");
+  const map = "--map prompt=q,model=model,propensity=p,reward=score,cost=usd --actions nano,max";
+  await cli.ok(`data import ${log} ${map} --data-source real`);
+  const [{ rolloutId }] = await cli.json("artifact ls");
+  const text = await cli.ok(`artifact show ${rolloutId}`);
+  expect(text).toContain("imported chose nano (probability 0.4) of nano 0.4, max ?, reward 1");
+  expect(text).toMatch(/score +cost 0\.0005 \(not part of the reward\)/);
+});

@@ -273,8 +273,14 @@ function choiceOf(family: string, step: Step): TranscriptChoice {
   return {
     ...{ family, revision: revision.id, chosen: candidates[chosen]!.id, reward, reason, confidence },
     probability: candidates[chosen]!.probability ?? propensity ?? null,
-    candidates: candidates.map(({ id, probability, selectable, reasons }) => ({
-      ...{ id, probability, selectable, reasons },
+    candidates: candidates.map(({ id, probability, selectable, reasons }, i) => ({
+      // A log from elsewhere may know the probability of its choice alone.
+      ...{
+        id,
+        probability: probability ?? (i === chosen ? (propensity ?? null) : null),
+        selectable,
+        reasons,
+      },
     })),
   };
 }

@@ -216,7 +216,7 @@ function endLines(transcript: Transcript, ink: Paint): string[] {
   return [
     ...scores.map(
       ({ name, value, weight }) =>
-        `${ink.bold("score")}        ${printable(name)} ${figure(value)} × ${figure(weight)}`,
+        `${ink.bold("score")}        ${printable(name)} ${figure(value)} ${weight === 0 ? "(not part of the reward)" : `× ${figure(weight)}`}`,
     ),
     ...feedback.map(
       ({ name, value, source, call }) =>
