@@ -20,7 +20,7 @@ export interface LearnerOptions {
 export type LinearLearner = Extract<ValueLearner, { kind: "ridge" | "logistic" }>;
 
 /** The best settings of a family of learners, and all that were tried. */
-export interface Family {
+export interface TriedFamily {
   readonly best: HeldOut;
   readonly all: readonly HeldOut[];
 }
@@ -39,7 +39,7 @@ export function tryFamilies(
   whole: ValueData,
   folds: Folds,
   { kind, l2, k, isLong }: LearnerOptions & { readonly isLong: boolean },
-): Family[] {
+): TriedFamily[] {
   const picked = { ...whole, rows: pickRows(whole.rows, folds.rows) };
   const trials = new Map<View, ValueData>();
   const attempt = (learners: readonly ValueLearner[]): HeldOut[] => {
@@ -79,7 +79,7 @@ export function tryFamilies(
   }
 }
 
-export function bestOf(all: readonly HeldOut[]): Family {
+export function bestOf(all: readonly HeldOut[]): TriedFamily {
   return { best: all.reduce((best, each) => (each.error < best.error ? each : best)), all };
 }
 
@@ -88,7 +88,7 @@ function compacted(data: ValueData): ValueData {
   return { ...data, rows: compactRows(data.rows).rows };
 }
 
-function joined(families: readonly Family[]): Family {
+function joined(families: readonly TriedFamily[]): TriedFamily {
   return { best: bestOf(families.map(({ best }) => best)).best, all: families.flatMap(({ all }) => all) };
 }
 
@@ -104,7 +104,7 @@ function tryRidge(
     l2,
     attempt,
   }: { reads: View; l2: number | undefined; attempt: (learners: readonly ValueLearner[]) => HeldOut[] },
-): Family {
+): TriedFamily {
   const ridge = (penalties: RidgePenalties): ValueLearner => ({ kind: "ridge", penalties, reads });
   const apart = attempt(penaltiesOf(l2, 1).map((own) => ridge({ own })));
   if (l2 !== undefined || arms < 3 || outcomes.full) return bestOf(apart);
