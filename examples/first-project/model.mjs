@@ -1,13 +1,15 @@
 /** Two simulated models behind one server that speaks OpenAI chat completions. It needs no key and no network.
+ *  It streams where a request asks for it.
  *  `node model.mjs [port]`. sim-small adds well and fails at problems with two steps; sim-large solves both. */
 import { createServer } from "node:http";
 
 const server = createServer(async (request, response) => {
   let body = "";
   for await (const chunk of request) body += chunk;
-  const { model, messages } = JSON.parse(body || "{}");
-  response.setHeader("content-type", "application/json");
-  response.end(JSON.stringify(reply(model, String(solve(model, messages.at(-1).content)))));
+  const { model, messages, stream, stream_options } = JSON.parse(body || "{}");
+  const whole = reply(model, String(solve(model, messages.at(-1).content)));
+  response.setHeader("content-type", stream ? "text/event-stream" : "application/json");
+  response.end(stream ? streamed(whole, stream_options) : JSON.stringify(whole));
 });
 
 server.listen(Number(process.argv[2] ?? 8791), "127.0.0.1", () => {
@@ -27,4 +29,17 @@ function reply(model, content) {
     choices: [{ index: 0, message: { role: "assistant", content }, finish_reason: "stop" }],
     usage: { prompt_tokens: 40, completion_tokens: 5, total_tokens: 45 },
   };
+}
+
+/** The reply in chunks, one event each. The usage comes last, and only where `include_usage` asks for it. */
+function streamed({ usage, choices: [{ message, finish_reason }], ...rest }, { include_usage = false } = {}) {
+  const head = { ...rest, object: "chat.completion.chunk", ...(include_usage ? { usage: null } : {}) };
+  const chunks = [
+    { ...head, choices: [{ index: 0, delta: message, finish_reason: null }] },
+    { ...head, choices: [{ index: 0, delta: {}, finish_reason }] },
+    ...(include_usage ? [{ ...head, choices: [], usage }] : []),
+  ];
+  return [...chunks.map((chunk) => JSON.stringify(chunk)), "[DONE]"]
+    .map((data) => `data: ${data}\n\n`)
+    .join("");
 }

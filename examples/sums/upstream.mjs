@@ -1,5 +1,6 @@
 /** A model server that needs no key: speaks OpenAI chat completions and adds the numbers in the last message.
  *  Where a tool is offered it calls the first one with these numbers, and answers with the tool's result.
+ *  With "stream": true it answers in server-sent events.
  *  `node upstream.mjs [port] [host]`. Every model name answers; one that ends in "-careless" is off by one now and then. */
 import { realpathSync } from "node:fs";
 import { createServer } from "node:http";
@@ -15,8 +16,9 @@ export function startUpstream({ port = 0, host = "127.0.0.1", script = () => und
     const scripted = await script(body);
     const message =
       scripted === undefined && callsTool(body) ? toolCall(body) : said(scripted ?? answer(body, ++asked));
-    response.setHeader("content-type", "application/json");
-    response.end(JSON.stringify(reply(body.model, message)));
+    const whole = reply(body.model, message);
+    response.setHeader("content-type", body.stream ? "text/event-stream" : "application/json");
+    response.end(body.stream ? streamed(whole, body.stream_options) : JSON.stringify(whole));
   });
   return new Promise((resolve) => {
     server.listen(port, host, () => {
@@ -61,6 +63,39 @@ function reply(model, message) {
     choices: [{ index: 0, message, finish_reason }],
     usage: { prompt_tokens: 12, completion_tokens: 2, total_tokens: 14 },
   };
+}
+
+/** The reply in chunks, one event each. The usage comes last, and only where `include_usage` asks for it. */
+function streamed({ usage, choices: [{ message, finish_reason }], ...rest }, { include_usage = false } = {}) {
+  const { role, content, tool_calls: calls } = message;
+  const deltas =
+    calls === undefined
+      ? [{ role, content: "" }, { content }]
+      : [
+          { role, content, tool_calls: calls.map((call, index) => startOf(call, index)) },
+          ...calls.map((call, index) => ({ tool_calls: [argumentsOf(call, index)] })),
+        ];
+  const choices = [
+    ...deltas.map((delta) => ({ index: 0, delta, finish_reason: null })),
+    { index: 0, delta: {}, finish_reason },
+  ];
+  const head = { ...rest, object: "chat.completion.chunk" };
+  const chunks = choices.map((choice) => ({
+    ...{ ...head, choices: [choice] },
+    ...(include_usage ? { usage: null } : {}),
+  }));
+  if (include_usage) chunks.push({ ...head, choices: [], usage });
+  return [...chunks.map((chunk) => JSON.stringify(chunk)), "[DONE]"]
+    .map((data) => `data: ${data}\n\n`)
+    .join("");
+}
+
+function startOf({ id, type, function: { name } }, index) {
+  return { index, id, type, function: { name, arguments: "" } };
+}
+
+function argumentsOf({ function: { arguments: text } }, index) {
+  return { index, function: { arguments: text } };
 }
 
 // Started as a program, not imported; by its real path, because the one given may be a link.
