@@ -1,8 +1,11 @@
 /** The rows that policies are judged by, as these policies read them: with embeddings, where one needs them. */
 import { RollbookError } from "../../base/index.ts";
+import { TrainerBatch } from "../../contract/index.ts";
 import type { ValueSpec } from "../../policy/index.ts";
+import { readRecord } from "../../store/index.ts";
 import { type DecisionRequest, type DecisionSource, isDataset, loadDecisions } from "../decisions/index.ts";
 import { type EmbeddingPlace, embedRows } from "../embed/index.ts";
+import type { OpenBook } from "../open/index.ts";
 import { requireAdmitted } from "../rollouts/index.ts";
 import type { LoadedPolicy } from "./load-policy.ts";
 
@@ -11,12 +14,25 @@ export async function loadJudgeRows(
   policies: readonly LoadedPolicy[],
   request: DecisionRequest & { readonly embeddings?: EmbeddingPlace | undefined },
 ): ReturnType<typeof loadDecisions> {
-  const loaded = await loadDecisions(source, request);
+  const family = request.family ?? (isDataset(source) ? undefined : await trainedOn(source, policies));
+  const loaded = await loadDecisions(source, { ...request, family });
   if (loaded.admitted !== undefined) requireAdmitted(loaded.admitted);
   const model = embeddingModel(policies);
   if (model === undefined) return loaded;
   const cache = request.embeddings?.cache ?? (isDataset(source) ? undefined : source.root);
   return { ...loaded, rows: await embedRows(loaded.rows, model, { ...request.embeddings, cache }) };
+}
+
+/** The family whose decisions taught the policies, where this book has their batches and they agree. */
+async function trainedOn(book: OpenBook, policies: readonly LoadedPolicy[]): Promise<string | undefined> {
+  const index = await book.index();
+  const families = new Set<string>();
+  for (const { checkpoint } of policies) {
+    const batch = checkpoint.revision.record.training?.batches[0];
+    if (batch === undefined || index.record(batch) === undefined) continue;
+    families.add((await readRecord(book.store, TrainerBatch, batch)).selection.family);
+  }
+  return families.size === 1 ? [...families][0] : undefined;
 }
 
 function embeddingModel(policies: readonly LoadedPolicy[]): string | undefined {

@@ -244,9 +244,11 @@ async function familyOf(
 ): Promise<Id> {
   if (family !== undefined) return requireFamily(index, parseId(family, "--family"));
   if (target !== undefined) return target.record.family;
-  const families = await familiesAt(book, index, level);
+  const recorded = await familiesAt(book, index, level);
+  if (recorded.length === 0) throw nothingAt(level);
+  const chose = recorded.length === 1 ? recorded : await withChoice(book, index, level);
+  const families = chose.length === 0 ? recorded : chose;
   if (families.length === 1) return families[0]!;
-  if (families.length === 0) throw nothingAt(level);
   throw new RollbookError(
     "policy-family-mismatch",
     { level, families },
@@ -286,6 +288,22 @@ export async function familiesAt(book: OpenBook, index: BookIndex, level: Level)
         if (stream.level === level) families.add(stream.family);
   }
   return [...families].sort();
+}
+
+/** The families of which a stream teaches: an agent that ran as it is, or named its model, has one candidate at each step. */
+async function withChoice(book: OpenBook, index: BookIndex, level: Level): Promise<Id[]> {
+  const families = new Set<Id>();
+  for (const { digest, fields } of index.ofKind(RolloutContent.kind)) {
+    const [levels, named] = [fields.levels as string[], fields.families as Id[]];
+    if (!levels.includes(level) || named.every((family) => families.has(family))) continue;
+    for (const stream of (await readRecord(book.store, RolloutContent, digest)).streams)
+      if (stream.level === level && hasChoice(stream)) families.add(stream.family);
+  }
+  return [...families].sort();
+}
+
+function hasChoice(stream: RolloutContent["streams"][number]): boolean {
+  return stream.level === "token" || stream.steps.some(({ candidates }) => candidates.length > 1);
 }
 
 /** A misspelt name would leave everything unlabelled, and say nothing. */

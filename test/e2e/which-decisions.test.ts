@@ -1,0 +1,66 @@
+/** Which decisions of a book `train` and `evaluate` take: of which family, of which experiment. */
+import { join } from "node:path";
+import { describe, expect, it } from "vitest";
+import { parseId } from "../../src/base/index.ts";
+import { encodeWire, PolicyRevision } from "../../src/contract/index.ts";
+import { Cli, lines } from "../support/cli.ts";
+import { draftWire, makeRevision, stepWire, weightsOf } from "../support/shelf.ts";
+
+const TRAIN = "train ridge --id learned --out";
+
+interface Recorded {
+  readonly family?: string;
+  readonly experiment?: string;
+  /** One candidate, taken with certainty. */
+  readonly alone?: true;
+}
+
+function recorded(name: string, count: number, { family = "router", experiment, alone }: Recorded = {}) {
+  return Array.from({ length: count }, (_, i) => {
+    const id = `${name}-${i}`;
+    const revision = { id: `${family}-r1`, digest: weightsOf(`${family}-r1`) };
+    const candidate = { id: "agent", selectable: true, reasons: [], probability: 1 };
+    const step = { revision, reward: (i % 3) / 2, ...(alone ? { candidates: [candidate] } : {}) };
+    return draftWire(id, {
+      ...{ task: { id }, group: id, streams: [stepWire({ family, step })] },
+      envelope: {
+        ...{ worker: "worker-a", startedAtMs: 1100, endedAtMs: 1200 },
+        ...(experiment === undefined ? {} : { experiment }),
+      },
+    });
+  });
+}
+
+async function bookWith(...rollouts: object[]): Promise<Cli> {
+  const cli = new Cli();
+  await cli.ok("init");
+  const revisions = ["router", "tools", "agent"].map((family) =>
+    encodeWire(PolicyRevision, makeRevision(`${family}-r1`, { family: parseId(family) }).record),
+  );
+  await cli.ok("artifact import -", lines(...revisions, ...rollouts));
+  return cli;
+}
+
+describe("the family of the decisions", () => {
+  it("a rollout without a choice adds none", async () => {
+    const cli = await bookWith(...recorded("r", 40), ...recorded("a", 2, { family: "agent", alone: true }));
+    const out = join(cli.folder, "learned");
+    await cli.ok(`${TRAIN} ${out}`);
+    expect((await cli.run(`evaluate --checkpoint ${out}`)).err).not.toContain("--family");
+  });
+
+  it("is the only one of the book, also where it has no choice", async () => {
+    const cli = await bookWith(...recorded("a", 2, { family: "agent", alone: true }));
+    expect((await cli.run("batch assemble --level step --target agent-r1")).err).not.toContain("--family");
+  });
+
+  it("evaluate takes the one that taught the checkpoint; train asks which", async () => {
+    const cli = await bookWith(...recorded("r", 40), ...recorded("t", 40, { family: "tools" }));
+    const out = join(cli.folder, "learned");
+    expect((await cli.run(`${TRAIN} ${out}`)).err).toContain("the families router, tools. Choose one");
+    await cli.ok(`${TRAIN} ${out} --family tools`);
+    const { err } = await cli.run(`evaluate --checkpoint ${out}`);
+    expect(err).not.toContain("[policy-family-mismatch]");
+    expect(err).toContain("40 of 80 rollouts");
+  });
+});
