@@ -117,6 +117,16 @@ describe("a gateway that is watched", () => {
     expect(events.slice(2)).toMatchObject([{ kind: "call", single: true }]);
   });
 
+  it("tells no cost of a rollout whose model has no price", async () => {
+    const { test, events, call } = await watched({ models: { unpriced: { upstream: "main" } } });
+    test.upstream.play(REPLY);
+    const { apiKey } = await test.openRollout({ id: "unpriced", task: { id: "greet" } });
+    await call("unpriced", apiKey);
+    await test.post("/v1/rollouts/unpriced/close");
+    expect(events.at(-1)).toMatchObject({ kind: "rollout", calls: 1, promptTokens: 1200 });
+    expect(events.at(-1)).not.toHaveProperty("costUsd");
+  });
+
   it("closes a rollout also where its listener fails, and says so in the log", async () => {
     const onEvent = ({ kind }: GatewayEvent) => {
       if (kind === "rollout") throw new Error("no room for events");

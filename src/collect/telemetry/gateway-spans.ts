@@ -140,7 +140,7 @@ function rolloutSpan(event: RolloutClosedEvent, book: string): OtlpSpan {
       "rollbook.rollout.calls": whole(event.calls),
       "rollbook.rollout.input_tokens": whole(event.promptTokens),
       "rollbook.rollout.output_tokens": whole(event.completionTokens),
-      "rollbook.rollout.cost_usd": real(event.costUsd),
+      "rollbook.rollout.cost_usd": event.costUsd === undefined ? undefined : real(event.costUsd),
       "rollbook.rollout.content.digest": event.content === undefined ? undefined : text(event.content),
       "rollbook.rollout.envelope.digest": event.envelope === undefined ? undefined : text(event.envelope),
     }),

@@ -126,17 +126,20 @@ export function makeParts(
 }
 
 function tellClosed(tell: TellEvent, clock: Clock): NonNullable<RolloutsOptions["onClosed"]> {
-  return ({ id, opening, promptTokens, completionTokens, costUsd }, { ending, calls, content, envelope }) =>
+  return (rollout, { ending, calls, content, envelope }) => {
+    const { id, opening, promptTokens, completionTokens } = rollout;
+    const costUsd = rollout.isPriced || calls === 0 ? rollout.costUsd : undefined;
     tell({
       kind: "rollout",
       atMs: clock.nowMs(),
       rollout: id,
       task: opening.task.id,
       openedAtMs: opening.atMs,
-      ...{ ending: ending.kind, calls, promptTokens, completionTokens, costUsd },
+      ...{ ending: ending.kind, calls, promptTokens, completionTokens },
       ...(ending.kind === "failed" ? { owner: ending.owner } : {}),
-      ...given({ content, envelope }),
+      ...given({ costUsd, content, envelope }),
     });
+  };
 }
 
 /** Keys that stand in the configuration itself. */

@@ -59,7 +59,8 @@ export type GatewayEvent =
       readonly calls: number;
       readonly promptTokens: number;
       readonly completionTokens: number;
-      readonly costUsd: number;
+      /** Of its calls whose cost is known; absent where none is. */
+      readonly costUsd?: number;
       readonly content?: string;
       readonly envelope?: string;
     }
