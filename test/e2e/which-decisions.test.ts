@@ -64,3 +64,30 @@ describe("the family of the decisions", () => {
     expect(err).toContain("40 of 80 rollouts");
   });
 });
+
+describe("the experiment of the decisions", () => {
+  it("train takes rollouts of one experiment, and names those that there are", async () => {
+    const first = recorded("r", 40, { experiment: "first" });
+    const cli = await bookWith(...first, ...recorded("s", 40, { experiment: "second" }));
+    const out = join(cli.folder, "learned");
+    const refused = await cli.run(`${TRAIN} ${out} --exp secnod`);
+    expect([refused.code, refused.err]).toEqual([1, expect.stringContaining("It has first, second.")]);
+    const [all] = await cli.json(`${TRAIN} ${out}`);
+    const [one] = await cli.json(`train ridge --id one --out ${out}-one --exp second`);
+    expect(all.rows).toBeGreaterThan(40);
+    expect(one.rows).toBeLessThan(40);
+    expect((await cli.run(`evaluate --checkpoint ${out}-one --exp second`)).err).toContain("of 40 rollouts");
+  });
+
+  it("a dataset names none", async () => {
+    const { code, err } = await new Cli().run("evaluate --data d.jsonl --checkpoint c --exp first");
+    expect([code, err]).toEqual([2, expect.stringContaining("rows of --data name no experiment")]);
+  });
+});
+
+describe("the unit of an evaluation", () => {
+  it("is the checkpoint's: --unit is refused with the remedy", async () => {
+    const { code, err } = await new Cli().run("evaluate --checkpoint c --unit decision");
+    expect([code, err]).toEqual([2, expect.stringContaining("`rollbook train … --unit decision`")]);
+  });
+});

@@ -92,6 +92,7 @@ function requireUsed(request: ConvertRequest): void {
 
 /** As the command line spells it. */
 function flagOf(option: string): string {
+  if (option === "experiment") return "--exp";
   return `--${option.replace(/Ms$/, "").replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`;
 }
 

@@ -15,10 +15,12 @@ import {
   lastRun,
   listRollouts,
   type RolloutFilter,
+  requireExperiment,
   withFeedback,
 } from "../rollouts/index.ts";
 
-interface ExportTableRequest extends Pick<RolloutFilter, "session" | "dataSource" | "sinceMs" | "untilMs"> {
+interface ExportTableRequest
+  extends Pick<RolloutFilter, "experiment" | "session" | "dataSource" | "sinceMs" | "untilMs"> {
   readonly table: BookTableName;
   readonly format: TableFormat;
   /** A free path. */
@@ -35,9 +37,10 @@ interface ExportedTable {
 }
 
 export async function exportTable(book: OpenBook, request: ExportTableRequest): Promise<ExportedTable> {
-  const { table, format, out, family } = request;
+  const { table, format, out, family, experiment } = request;
+  if (experiment !== undefined) requireExperiment(await book.index(), experiment);
   const read = readOf(book, `data export --table ${table}`);
-  const all = await listRollouts(book, { family });
+  const all = await listRollouts(book, { family, experiment });
   const wanted = await withFeedback(
     book,
     all.filter((row) => isWanted(row, request)),

@@ -62,10 +62,18 @@ function noMatch(request: DecisionRequest, what: string, families: readonly stri
 }
 
 /** The filters as they are typed. */
-function filterWords({ family, session, dataSource, sinceMs, untilMs }: DecisionRequest): string[] {
+function filterWords({
+  family,
+  experiment,
+  session,
+  dataSource,
+  sinceMs,
+  untilMs,
+}: DecisionRequest): string[] {
   const day = (ms: number) => new Date(ms).toISOString();
   return [
     ...(family === undefined ? [] : [`--family ${family}`]),
+    ...(experiment === undefined ? [] : [`--exp ${experiment}`]),
     ...(session === undefined ? [] : [`--session ${session}`]),
     ...(dataSource === undefined ? [] : [`--data-source ${dataSource}`]),
     ...(sinceMs === undefined ? [] : [`--since ${day(sinceMs)}`]),

@@ -128,8 +128,15 @@ function sameSpec(a: FeatureSpec | undefined, b: FeatureSpec | undefined): boole
 
 /** What a state is the sum of, as its increments record it. */
 function filtersOf(request: DecisionRequest, family: string, rule: SplitRule): Record<string, string> {
-  const { session, dataSource, sinceMs, untilMs, feedback } = request;
-  const stated = { session, dataSource, feedback, since: timeOf(sinceMs), until: timeOf(untilMs) };
+  const { experiment, session, dataSource, sinceMs, untilMs, feedback } = request;
+  const stated = {
+    experiment,
+    session,
+    dataSource,
+    feedback,
+    since: timeOf(sinceMs),
+    until: timeOf(untilMs),
+  };
   const given = Object.entries(stated).filter(([, value]) => value !== undefined) as [string, string][];
   return {
     family,

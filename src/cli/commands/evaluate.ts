@@ -26,7 +26,7 @@ interface EvaluateFlags extends JudgeFlags {
   /** An alias. */
   candidate?: string;
   targetProbabilities?: string;
-  unit: SplitUnit;
+  unit?: SplitUnit;
   estimatePropensities?: true;
   discount?: number;
   verbose?: true;
@@ -57,9 +57,10 @@ decisions of any age.`,
       "instead of a checkpoint: a field of the rows or a feature of the candidates that holds the probabilities of the policy to judge, or a CSV or JSON Lines file with decision_id and a column per candidate, or with decision_id and probability (of the logged choice)",
     )
     .addOption(
-      new Option("--unit <unit>", "with --target-probabilities: rows with the same key count as one")
-        .choices(SPLIT_UNITS)
-        .default("task"),
+      new Option(
+        "--unit <unit>",
+        "with --target-probabilities: rows with the same key count as one (default: task)",
+      ).choices(SPLIT_UNITS),
     )
     .option(
       "--verbose",
@@ -85,6 +86,10 @@ async function run(io: Io, flags: EvaluateFlags): Promise<void> {
   if ((checkpoint === undefined) === (target === undefined))
     throw wrongUsage("name the policy with --checkpoint or with --target-probabilities, one of them");
   if (target !== undefined) return runTarget(io, flags, target);
+  if (flags.unit !== undefined)
+    throw wrongUsage(
+      `--unit has no effect with --checkpoint: a checkpoint is judged by the unit it was trained with. Train it with \`rollbook train … --unit ${flags.unit}\``,
+    );
   const found = await withDecisions(io, flags, (source) =>
     evaluateCheckpoint(source, {
       ...requestOf(flags),
@@ -114,7 +119,7 @@ const BY_DECISION =
   "rollouts have several decisions: values are rewards of single decisions, on the states that the log reached, not returns\n";
 
 async function runTarget(io: Io, flags: EvaluateFlags, target: string): Promise<void> {
-  const { unit, qualityRange, seed, discount } = flags;
+  const { unit = "task", qualityRange, seed, discount } = flags;
   if (discount !== undefined)
     throw wrongUsage(
       "--target-probabilities judges each decision by its own reward: whole rollouts need --checkpoint. Leave --discount out",

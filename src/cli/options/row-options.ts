@@ -13,6 +13,7 @@ export interface RowFlags extends BookFlags {
   data?: string;
   replay?: string;
   family?: string;
+  exp?: string;
   session?: string;
   dataSource?: "real" | "synthetic";
   since?: number;
@@ -41,6 +42,7 @@ export function addRowOptions(
       "--family <family>",
       `use only decisions of this policy family, the name that the log gives the policy that chose (default: ${each})`,
     )
+    .option("--exp <name>", "use only rollouts of this experiment of the book, as `launch --exp` named it")
     .option("--session <id>", "use only decisions of this session (a rollout's group, else its id)")
     .addOption(
       new Option("--data-source <source>", "use only decisions of this source").choices([
@@ -57,14 +59,18 @@ export function addRowOptions(
 }
 
 export function requestOf(flags: RowFlags): DecisionRequest {
-  const { family, session, dataSource, since, until, feedback } = flags;
-  return { family, session, dataSource, feedback, sinceMs: since, untilMs: until };
+  const { family, exp, session, dataSource, since, until, feedback } = flags;
+  return { family, experiment: exp, session, dataSource, feedback, sinceMs: since, untilMs: until };
 }
 
 /** The dataset file or the replay store that is named, if any. */
-export function datasetFrom({ data, replay }: RowFlags): DatasetSource | undefined {
+export function datasetFrom({ data, replay, exp }: RowFlags): DatasetSource | undefined {
   if (data !== undefined && replay !== undefined)
     throw wrongUsage("--data and --replay both name the decisions. Give one of them");
+  if ((data ?? replay) !== undefined && exp !== undefined)
+    throw wrongUsage(
+      `--exp selects rollouts of a book, and rows of --${data === undefined ? "replay" : "data"} name no experiment. Remove one of them`,
+    );
   return data !== undefined ? { data } : replay !== undefined ? { replay } : undefined;
 }
 
@@ -80,10 +86,12 @@ export async function withDecisions<T>(
 
 /** What was asked for, as the sidecar records it. */
 export function filtersOf(flags: RowFlags): Record<string, string> {
-  const { family, session, dataSource, since, until, feedback } = flags;
+  const { family, exp, session, dataSource, since, until, feedback } = flags;
   const times = { since, until };
   return Object.fromEntries([
-    ...Object.entries({ family, session, dataSource, feedback }).filter(([, value]) => value !== undefined),
+    ...Object.entries({ family, exp, session, dataSource, feedback }).filter(
+      ([, value]) => value !== undefined,
+    ),
     ...Object.entries(times).flatMap(([name, at]) =>
       at === undefined ? [] : [[name, new Date(at).toISOString()]],
     ),

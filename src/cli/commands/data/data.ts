@@ -146,8 +146,7 @@ async function exportRows(
   book: OpenBook,
   flags: ExportFlags & { format: TableFormat },
 ): Promise<void> {
-  const { family, session, dataSource, sinceMs, untilMs } = requestOf(flags);
-  const filter = { family, session, dataSource, sinceMs, untilMs };
+  const { feedback: _, ...filter } = requestOf(flags); // refused before
   const exported = await exportTable(book, {
     ...filter,
     ...{ table: flags.table!, format: flags.format, out: flags.out },
