@@ -79,7 +79,7 @@ describe("a table of one's own", () => {
     [csv(), "has a header and no row below it."],
     [
       csv("large,1,0.5,hi", "small,1,50,hello"),
-      "It looks like a percentage: divide the column by 100, so that 50 becomes 0.5.",
+      "Repair the row or leave it out. Divide by 100 only if the whole column is in percent.",
     ],
     [csv("large,1,0.5,hi", "small,1,0,hello"), "A choice that was made had a probability above 0"],
   ])("%j is refused with its cause", async (text, cause) => {

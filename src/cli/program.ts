@@ -54,8 +54,11 @@ const WORDS = {
   confidence: "how sure a policy is of its best candidate, 0 … 1",
   floor: "the confidence of a policy below which the static table decides",
   exploration: "the share of choices that a router makes at random among all candidates",
-  unobserved: "of a verdict or a ledger: nothing of the policy family to judge in the rollout; not used",
+  unobserved:
+    "a reason in verdicts and ledgers: the rollout has no choice by this policy family, so it is left out",
+  pack: "one storage file of the book",
   "run pack": "a folder or tar file with a result and all of its inputs, as `pack seal` writes it",
+  split: "`train` divides the rows of a log: some train, some set the floor (calibration), some judge",
   unit: "rows with the same task, session or decision: they count as one observation",
   "behaviour policy": "the policy that made the choices of a log",
 } as const;

@@ -90,7 +90,7 @@ export function toPropensity(text: unknown, column: string, place: LinePlace): n
     value === 0
       ? "A choice that was made had a probability above 0; leave the cell empty where it is not known"
       : value > 1 && value <= 100
-        ? `It looks like a percentage: divide the column by 100, so that ${value} becomes ${value / 100}`
+        ? "Repair the row or leave it out. Divide by 100 only if the whole column is in percent"
         : "Log the probability of the choice that was made";
   throw badRow(place, `${column} ${value} is not in (0, 1]`, remedy);
 }

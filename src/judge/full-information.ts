@@ -107,7 +107,7 @@ function intervalOf(paired: Estimate, measure: Measure, rule: GateRule): { low: 
     throw new RollbookError(
       "range-unknown",
       { method: rule.method, measure },
-      `a ${rule.method} bound needs the range of ${measure} beforehand. State --${isBurden(measure) ? "cost" : "quality"}-range, or use --method student-t.`,
+      `--method ${rule.method} needs the range of ${measure}, fixed before the data was seen. State --${isBurden(measure) ? "cost" : "quality"}-range, or use --method student-t.`,
     );
   const width = stated.high - stated.low;
   const range: Range = { low: -width, high: width };

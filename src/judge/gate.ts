@@ -275,7 +275,7 @@ function centredIps(
 ): { baseline: number; paired: Estimate; range: Range } {
   const range = rule.ranges?.[isBurden(measure) ? "cost" : "quality"];
   const least = rule.propensityFloor;
-  if (range === undefined || least === undefined) throw noPromise(rule.method, measure);
+  if (range === undefined || least === undefined) throw noPromise(rule, measure);
   const middle = (range.low + range.high) / 2;
   const { units, rows, propensities, candidates } = data;
   const [theirs, gaps] = [new Float64Array(rows.length), new Float64Array(rows.length)];
@@ -345,10 +345,16 @@ function onlyStudent(method: string): RollbookError {
   );
 }
 
-function noPromise(method: string, measure: string): RollbookError {
+function noPromise({ method, ranges, propensityFloor }: GateRule, measure: Measure): RollbookError {
+  const kind = isBurden(measure) ? "cost" : "quality";
+  const lacking = [
+    ...(ranges?.[kind] === undefined ? [{ limit: `the range of ${measure}`, flag: `--${kind}-range` }] : []),
+    ...(propensityFloor === undefined ? [{ limit: "the least propensity", flag: "--propensity-floor" }] : []),
+  ];
+  const listed = (of: "limit" | "flag") => lacking.map((each) => each[of]).join(" and ");
   return new RollbookError(
     "range-unknown",
     { method, measure },
-    `a ${method} bound needs limits that were fixed before the data was seen: the range of ${measure} and the least propensity. State --${isBurden(measure as Measure) ? "cost" : "quality"}-range and --propensity-floor, or use --method student-t.`,
+    `--method ${method} needs ${listed("limit")}, fixed before the data was seen. State ${listed("flag")}, or use --method student-t.`,
   );
 }

@@ -234,6 +234,9 @@ describe("what a new user of a log meets", () => {
     const late = cli.file("late.csv", csv(500));
     expect((await into(late, "q")).err).toContain("late.csv:502");
     expect((await into(late, "other")).err).toContain("imported-otherwise");
+    expect((await cli.run(`data import ${late} --data-source real`)).err).toContain(
+      "is not a routing dataset",
+    );
     const early = cli.file("early.csv", csv(3));
     expect((await into(early, "q")).err).toContain("early.csv:5");
     expect((await into(early, "other")).err).toContain("early.csv:5");

@@ -126,7 +126,9 @@ describe("evaluate and gate on the command line", () => {
     const first = await cli.run(words);
     expect(first).toMatchObject({ code: 0 });
     expect(first.out).toContain("PASS: ucb, which changes no decision of ucb");
-    expect(first.out).toMatch(/calibration rows judge too, as no floor was calibrated on them/);
+    expect(first.out).toMatch(
+      /the judge split, and the calibration split, which is free because no floor was set/,
+    );
     expect(first.out).not.toContain("gate number");
     expect(first.err).toContain("500 of 500 rollouts admitted");
     // The log grows, and another margin is tried.

@@ -89,6 +89,23 @@ describe("a file of another kind", () => {
   });
 });
 
+describe("a log that cannot judge", () => {
+  it("is refused by data check: without propensities, and with too few rows", async () => {
+    const cli = new Cli();
+    const rows = decisions(200).trimEnd().split("\n");
+    const bare = rows.map((row) => row.replaceAll(/"(propensity|probability)":[\d.]+/g, '"$1":null'));
+    const check = (name: string, lines: readonly string[]) =>
+      cli.run(`data check --data ${cli.file(name, `${lines.join("\n")}\n`)}`);
+    const none = await check("bare.jsonl", bare);
+    expect([none.code, none.out]).toEqual([
+      1,
+      expect.stringContaining("200 of 200 decisions have no logged"),
+    ]);
+    const few = await check("few.jsonl", rows.slice(0, 30));
+    expect([few.code, few.out]).toEqual([1, expect.stringContaining("FAULT (size): 30 tasks with a reward")]);
+  });
+});
+
 describe("decisions of another family or session", () => {
   it("are what a filter that matches nothing is blamed on", async () => {
     const cli = new Cli();
@@ -110,6 +127,8 @@ describe("decisions of another family or session", () => {
     expect(explained).toContain("was chosen with probability 0.5.");
     expect(explained).toContain("The record does not say what decided");
     expect(explained).not.toContain("static table");
+    const rated = await cli.run(`feedback ${rolloutId}.0 --name solved --value 1`);
+    expect(rated.err).toContain("has no recorded calls. Leave out .0 to rate the whole rollout.");
   });
 
   it("are in a batch for a target of their family, which train --policy makes", async () => {

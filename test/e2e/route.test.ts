@@ -152,7 +152,7 @@ describe("rollbook route ask", () => {
     expect([gated.code, gated.err]).toEqual([
       0,
       expect.stringMatching(
-        /note: newer was judged with exploration 0, .*does not serve it. Give --router FILE/,
+        /note: this PASS holds only for a router with exploration 0, .*does not use newer\. .*add --router FILE/,
       ),
     ]);
     const exploring = { ROLLBOOK_EXPLORATION: "0.02" };
@@ -338,6 +338,14 @@ router: { exploration: 0, table: ${table} }
         expect.stringMatching(/request\.json has no list of messages, .* role and content/),
       ]);
     }
+  });
+
+  it("says of a file without a router section that it has none", async () => {
+    const cli = new Cli();
+    const file = cli.file("other.yaml", "models: { cheap: {} }\n");
+    expect((await cli.run(`route ask --prompt hello --config ${file}`)).err).toContain(
+      `${file} has no \`router:\` section.`,
+    );
   });
 
   it("refuses a field that nothing reads, unless a checkpoint cannot be read", async () => {

@@ -39,7 +39,9 @@ export async function addFeedback(book: OpenBook, request: FeedbackRequest): Pro
     throw new RollbookError(
       "unknown-call",
       { rollout: content.id, call, calls: calls.length },
-      `${content.id} has no call ${call}: it has ${calls.length}, numbered from 0.`,
+      calls.length === 0
+        ? `${content.id} has no recorded calls. Leave out ${named === undefined ? "--call" : `.${call}`} to rate the whole rollout.`
+        : `${content.id} has no call ${call}: it has ${calls.length}, numbered from 0.`,
     );
   const known = index
     .ofKind(Feedback.kind)

@@ -1,6 +1,6 @@
 /** The candidates of a gateway's configuration: what an alias of its router stands for.
  *  In: a checked configuration, its router section. Out: the routes that are served, the candidates as they are asked. */
-import { asSentence, isObject, nearestName, RollbookError } from "../../base/index.ts";
+import { asSentence, isObject, isRollbookError, nearestName, RollbookError } from "../../base/index.ts";
 import type { GatewayConfig } from "../../collect/gateway/index.ts";
 import { type DecisionCandidate, readYaml } from "../../policy/index.ts";
 import { checkRouterConfig, parseRouterConfig, type RouterConfig } from "../../serve/index.ts";
@@ -55,7 +55,18 @@ export async function readRouterFile(
     text,
     (what) => new RollbookError("bad-config", { where }, `${where}: ${what}. Correct the file.`),
   );
-  if (!isObject(value) || !("upstreams" in value)) return { config: parseRouterConfig(text, where, env) };
+  if (!isObject(value) || !("upstreams" in value))
+    try {
+      return { config: parseRouterConfig(text, where, env) };
+    } catch (error) {
+      if (!isObject(value) || "router" in value || !isRollbookError(error, "bad-config")) throw error;
+      throw new RollbookError(
+        "bad-config",
+        { where },
+        `${where} has no \`router:\` section. Without one, the whole file is read as the settings of a router: ${error.message}`,
+        { cause: error },
+      );
+    }
   const { checkGatewayConfig } = await import("../../collect/gateway/index.ts");
   const gateway = checkGatewayConfig(value, where);
   const config = routerConfigOf(gateway, env);

@@ -38,8 +38,8 @@ const FEW_UNITS = 30;
 export function addEvaluate(program: Command, io: Io): void {
   const command = addCommand(program, "evaluate", {
     summary: "compare a learned policy with its baselines on rows it has not seen",
-    description: `Compare a learned policy with its baselines on the judge split: the static table fitted on the same
-training rows, the best single candidate, the behaviour policy and a uniform choice. Where every outcome is known, an
+    description: `Compare a learned policy with its baselines on the rows that \`train\` kept back (the judge split): the
+static table fitted on the same training rows, the best single candidate, the behaviour policy and a uniform choice. Where every outcome is known, an
 oracle is added. Policies choose as the router would, with its table, floor and exploration. The command first checks
 whether the log supports the comparison, and refuses (exit 1) if it does not. The output ends with one sentence:
 better or not, by how much, how sure. --verbose prints the figures behind it. From a book it reads the admitted

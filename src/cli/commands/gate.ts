@@ -51,11 +51,11 @@ const METHODS: readonly GateMethod[] = ["student-t", "empirical-bernstein", "con
 export function addGate(program: Command, io: Io): void {
   const command = addCommand(program, "gate", {
     summary: "pass a policy only if rows it has not seen show that it is not worse",
-    description: `Pass a policy (exit 0) only if it is not worse than the baseline on the judge split, else refuse it
-with reasons (exit 1). Two bounds decide. The lower bound of the difference in quality must be at least
+    description: `Pass a policy (exit 0) only if it is not worse than the baseline on the rows that \`train\` kept back
+(the judge split), else refuse it with reasons (exit 1). Two bounds decide. The lower bound of the difference in quality must be at least
 -epsilon-quality. The upper bound of the difference in cost must be at most epsilon-cost. With --total-reward one
 bound decides: the lower bound of the difference in total reward must be at least -epsilon-quality. Alpha is shared
-among all candidates tried (Bonferroni). In a book, the verdict is sealed with everything needed to repeat it.
+among all policies tried (Bonferroni). In a book, the verdict is sealed with everything needed to repeat it.
 
 Use --method confidence-sequence if you run the gate repeatedly on a growing log. The other methods allow one look.`,
     examples: [
@@ -96,10 +96,15 @@ Use --method confidence-sequence if you run the gate repeatedly on a growing log
       "with --total-reward: judge quality - w * cost (default: the reward as it was logged)",
       nonNegative,
     )
-    .option("--alpha <a>", "error level: chance of passing a worse policy, over all candidates", share, 0.05)
+    .option(
+      "--alpha <a>",
+      "error level: chance of passing a worse policy, over all policies tried",
+      share,
+      0.05,
+    )
     .option(
       "--candidates-tried <n>",
-      "number of candidates tried so far, here and elsewhere (default: those given)",
+      "number of policies tried so far, here and elsewhere (default: those given)",
       wholeNumber,
     )
     .addOption(
@@ -167,7 +172,7 @@ function servedAsJudged({ candidates, passed }: GateVerdict, { table }: GateFlag
   if (judged === undefined) return [];
   const { floor, exploration } = judged.router;
   return [
-    `${judged.revision.id} was judged with exploration ${exploration}, floor ${floor}, ${table === undefined ? "the table of its training" : `the table ${table}`} and no constraints. A router that sets others does not serve it. Give --router FILE to judge what that file serves`,
+    `this PASS holds only for a router with exploration ${exploration}, floor ${floor}, ${table === undefined ? "the table of the training" : `the table ${table}`} and no constraints. A router that is configured otherwise does not use ${judged.revision.id}. To judge it for your router, add --router FILE`,
   ];
 }
 

@@ -27,7 +27,7 @@ export interface JudgeFlags extends RowFlags, PromiseFlags {
 }
 
 /** What is promised before the data, for the bounds that need it. */
-export function addPromiseOptions(command: Command): Command {
+export function addPromiseOptions(command: Command, reliedOnBy: string): Command {
   return command
     .option(
       "--table <file>",
@@ -35,7 +35,7 @@ export function addPromiseOptions(command: Command): Command {
     )
     .option(
       "--propensity-floor <p>",
-      "lowest probability with which the log chose any candidate; --floor-risk and all bounds other than student-t rely on it",
+      `lowest probability with which the log chose any candidate; ${reliedOnBy}`,
       share,
       0.05,
     )
@@ -48,7 +48,7 @@ export function addPromiseOptions(command: Command): Command {
 }
 
 export function addJudgeOptions(command: Command): Command {
-  return addPromiseOptions(command)
+  return addPromiseOptions(command, "all bounds other than student-t rely on it")
     .option(
       "--floor <c>",
       "confidence of the policy (how sure it is of its best candidate, 0 … 1) below which the static table decides (default: the checkpoint's, else 0)",

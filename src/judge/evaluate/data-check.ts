@@ -11,6 +11,7 @@ import { sessionDependence } from "./session-check.ts";
 
 export interface DataFinding {
   readonly kind:
+    | "size"
     | "duplicates"
     | "sessions"
     | "constant-reward"

@@ -14,7 +14,7 @@ export interface SupportLimits {
 
 /** Conventions, not laws: enough units for a normal approximation, no unit that decides alone, a hundredth of the
  *  target unseen, and a mean weight that chance explains in 1 case of 10 000. */
-const SUPPORT_LIMITS: SupportLimits = {
+export const SUPPORT_LIMITS: SupportLimits = {
   effectiveSize: 50,
   largestShare: 0.1,
   unsupportedMass: 0.01,

@@ -23,7 +23,7 @@ export function renderVerdict(
     ...(rule.total === undefined ? [] : [totalText(rule.total)]),
     ...costLine(judged),
     ...(isWhole ? [WHOLE_REWARD] : []),
-    `against ${against}, ${rule.method}, alpha ${rule.alpha} over ${plural(rule.tried, "candidate")} (${rule.correction}: ${figure(rule.perCandidate)} each)`,
+    `against ${against}, ${rule.method}, alpha ${rule.alpha} over ${plural(rule.tried, "policy")} (${rule.correction}: ${figure(rule.perCandidate)} each)`,
     ...(rule.discount === undefined
       ? []
       : [`whole chains: values are returns of an episode, discounted by ${rule.discount}`]),
@@ -36,7 +36,7 @@ export function renderVerdict(
     ...(outcome === "refuse"
       ? []
       : candidates.flatMap(({ revision, reasons }) =>
-          reasons.map((reason) => `  ${revision.id}: ${reason}`),
+          reasons.map((reason) => `  ${revision.id}: ${isWhole ? reasonText(reason) : reason}`),
         )),
     ...repeatText(earlier, rule.method),
     outcome === "pass"
@@ -76,8 +76,10 @@ export function judgedText({
   ];
   // The rule of the split says which rows would have calibrated a floor.
   const uncalibrated = calibration === 0 && train > 0 && rule.shares[1] > 0;
-  const note = uncalibrated ? "; calibration rows judge too, as no floor was calibrated on them" : "";
-  return `judged by ${plural(rows.length, "row")} of ${plural(units, rule.unit)}; left out: ${left.join(", ")}${note}`;
+  const note = uncalibrated
+    ? ": the judge split, and the calibration split, which is free because no floor was set"
+    : "";
+  return `judged by ${plural(rows.length, "row")} of ${plural(units, rule.unit)}${note}; left out: ${left.join(", ")}`;
 }
 
 function changeText(share: number): string {
@@ -106,16 +108,20 @@ export function costLine({
 }
 
 /** Why no candidate passes. A reason that several share is said once. */
-export function refusalText({ candidates, data, split }: GateVerdict): string {
+export function refusalText({ candidates, data, split, rule }: GateVerdict): string {
   const sharedBy = new Map<string, string[]>();
   for (const { revision, reasons } of candidates)
-    for (const reason of reasons) sharedBy.set(reason, [...(sharedBy.get(reason) ?? []), revision.id]);
+    for (const reason of reasons.map((each) => (rule.total === undefined ? reasonText(each) : each)))
+      sharedBy.set(reason, [...(sharedBy.get(reason) ?? []), revision.id]);
   const told = [...sharedBy].map(([reason, ids]) => `${ids.join(", ")}: ${reason.replace(/\.$/, "")}`);
   const units = Math.min(...candidates.map(({ checks }) => unitsToProve(checks, data.units)));
   const share = judgeShareOf(split.shares, { isCalibrated: data.leftOut.calibration > 0 });
   const unproven = `The estimated difference is inside the margin, but its bound over ${plural(data.units, split.unit)} is not. To prove this difference at this margin: ${lowerFirst(smallLogRemedy({ judging: units, judgeShare: share, unit: split.unit }))}. Or allow a larger margin.`;
   return `${told.join("; ")}.${units > MOST_UNITS ? "" : ` ${unproven}`}`;
 }
+
+/** As the table of the checks names the measure; the record has its own name. */
+const reasonText = (reason: string) => reason.replace(/^reward:/, `${measureName("reward")}:`);
 
 const lowerFirst = (text: string) => `${text[0]!.toLowerCase()}${text.slice(1)}`;
 
@@ -140,7 +146,7 @@ interface ShownCheck extends Omit<GateVerdict["candidates"][number]["checks"][nu
 
 function checkTable(checks: readonly ShownCheck[]): string {
   return table(checks, [
-    { title: "CANDIDATE", cell: (each) => each.id },
+    { title: "POLICY", cell: (each) => each.id },
     { title: "MEASURE", cell: (each) => each.measure },
     { title: "VALUE", align: "right", cell: (each) => figure(each.candidate) },
     { title: "BASELINE", align: "right", cell: (each) => figure(each.baseline) },

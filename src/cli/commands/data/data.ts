@@ -47,11 +47,11 @@ export function addData(program: Command, io: Io): void {
 
 function addCheck(data: Command, io: Io): void {
   const command = addCommand(data, "check", {
-    summary: "look for repeated rows, constant rewards, outliers, drift and wrong propensities",
-    description: `Look for faults in a decision log that intervals do not show: rows that occur twice under different
-ids, a reward that never changes, rewards far from all others, rewards that drift, and logged probabilities that do
-not match the choices. \`evaluate\` and \`gate\` run the same check on the rows they judge by. Exit 1 if the log is
-not fit to judge a policy.`,
+    summary: "check whether a log can judge a policy: size, propensities, repeated rows, outliers, drift",
+    description: `Look for faults in a decision log: missing propensities, too few rows, rows that occur twice under
+different ids, a reward that never changes, rewards far from all others, rewards that drift, and logged probabilities
+that do not match the choices. \`evaluate\` and \`gate\` look for the same faults in the rows they judge by. Exit 1
+if the log is not fit to judge a policy.`,
     examples: ["rollbook data check --data routing.jsonl", "rollbook data check --family router --json"],
   }).addOption(
     new Option("--unit <unit>", "grouping key; rows with the same key count as one")

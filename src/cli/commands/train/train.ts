@@ -265,9 +265,9 @@ replay store by the digest of its manifest.${note ?? ""}`,
     "set the confidence floor on the calibration split: where the policy departs from the static table, it may lose at most this much quality on average (default: no floor)",
     share,
   );
-  return addRowOptions(addPromiseOptions(addSplitOptions(command)), { data: true }).action(
-    (flags: TrainFlags) => run(io, flags, learner(flags)),
-  );
+  return addRowOptions(addPromiseOptions(addSplitOptions(command), "--floor-risk relies on it"), {
+    data: true,
+  }).action((flags: TrainFlags) => run(io, flags, learner(flags)));
 }
 
 async function run(io: Io, flags: TrainFlags, learner: Learner): Promise<void> {
