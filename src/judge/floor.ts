@@ -153,13 +153,13 @@ function propensityOf({ id, propensity }: JudgedRow, row: number, least: number)
     throw new RollbookError(
       "missing-propensity",
       { row, decision: id },
-      `decision ${id} (row ${row}): its propensity was not logged, and a guaranteed floor needs logged propensities. Log propensities, or leave out --floor-risk.`,
+      `decision ${id}: its propensity was not logged, and a guaranteed floor needs logged propensities. Log propensities, or leave out --floor-risk.`,
     );
   if (propensity >= least) return propensity;
   throw new RollbookError(
     "range-broken",
     { row, decision: id, propensity, least },
-    `decision ${id} (row ${row}): propensity ${propensity} is below the promised ${least}. State the true least one with --propensity-floor.`,
+    `decision ${id}: propensity ${propensity} is below the promised ${least}. State the true least one with --propensity-floor.`,
   );
 }
 

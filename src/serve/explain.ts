@@ -105,7 +105,8 @@ function linesOf(facts: Facts, request: ExplainRequest): string[] {
 }
 
 /** As in candidates.ts. */
-const UNTABLED = "the candidate of best declared worth, or else the first";
+const UNTABLED =
+  "the router takes the candidate with the best declared worth, or the first if not all declare a quality";
 
 function reasonLine({ reason, confidence }: Facts, { router, fallback = "table" }: ExplainRequest): string {
   const sure = confidence === null ? "" : ` with confidence ${figure(confidence)}`;
@@ -122,7 +123,7 @@ function reasonLine({ reason, confidence }: Facts, { router, fallback = "table" 
         return "The record does not say what decided: no router of Rollbook wrote it.";
       return fallback === "table"
         ? "The static table decided: no learned policy serves."
-        : `No learned policy serves, and no table is configured: ${UNTABLED}.`;
+        : `No learned policy is in use, and no table is configured: ${UNTABLED}.`;
     case "only-candidate":
       return "It was the only candidate that could be chosen.";
     case "constraints-relaxed":

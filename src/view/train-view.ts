@@ -48,7 +48,7 @@ export function renderTrained(facts: TrainedFacts): string {
   const { id, model, rows, units, heldBack, added, batches, out, leastPropensity } = facts;
   const { revision, promise } = facts.checkpoint;
   const fresh = added === undefined ? "" : `, ${added} of them new`;
-  const line = `${id}: ${model.kind} over ${model.arms.join(", ")} from ${plural(rows, "row")} of ${rows + heldBack}${fresh} (${plural(units, "unit")}), weights ${short(revision.record.digest)}: ${out}\n`;
+  const line = `${id}: ${madeText(model)}; trained on ${rows} of ${plural(rows + heldBack, "row")}${fresh} (${plural(units, "unit")}); weights ${short(revision.record.digest)}; written to ${out}\n`;
   const from =
     batches.length === 0 ? "" : `from ${plural(batches.length, "batch")}: ${batches.map(short).join(", ")}\n`;
   const learned = model.kind === "value" ? valueText(facts) : "";
@@ -56,6 +56,14 @@ export function renderTrained(facts: TrainedFacts): string {
   const floor = promise === undefined ? "" : promiseText(promise.record, leastPropensity);
   return line + from + learned + course + floor;
 }
+
+function madeText({ kind, arms }: TrainedPolicy["model"]): string {
+  return kind === "value"
+    ? `predicts the value of ${arms.join(", ")}`
+    : `${kind}, chooses among ${arms.join(", ")}`;
+}
+
+const rereadText = (difference: number) => `checkpoint re-read: largest difference ${figure(difference)}`;
 
 /** Which learners it is made of, and what rows that they had not seen say of it. */
 function valueText(facts: TrainedFacts): string {
@@ -110,9 +118,9 @@ export function renderOnline({ out, id, checkpoint: { model, revision }, report 
   const last = curve.findLast(({ measures }) => measures?.return !== undefined)?.measures?.return;
   const mean = last === undefined ? "" : `, mean return of the last ones ${figure(last)}`;
   return [
-    `${id}: ${model.kind} over ${model.arms.join(", ")}, weights ${short(revision.record.digest)}: ${out}`,
+    `${id}: ${madeText(model)}; weights ${short(revision.record.digest)}; written to ${out}`,
     renderCurve(curve).trimEnd(),
-    `${plural(episodes, "episode")} in ${plural(steps, "update")}${mean}; read back to ${figure(checks.reproduced)}`,
+    `${plural(episodes, "episode")} in ${plural(steps, "update")}${mean}; ${rereadText(checks.reproduced)}`,
     "",
   ].join("\n");
 }
@@ -126,7 +134,7 @@ function courseText(report: Partial<NeuralReport> | undefined): string {
   return [
     renderCurve(report.curve).trimEnd(),
     `${rows} rows: ${trained} trained on, ${heldOut} held out, ${unlabelled} without an outcome, ${cut} with an unknown successor`,
-    `weights of step ${report.bestStep} of ${report.steps}${resumed}; read back to ${figure(reproduced)}; ${features - constantFeatures} of ${features} features vary`,
+    `weights of step ${report.bestStep} of ${report.steps}${resumed}; ${rereadText(reproduced)}; ${features - constantFeatures} of ${features} features vary`,
     ...(report.warnings ?? []).map((warning) => `warning: ${warning}`),
     "",
   ].join("\n");
@@ -139,7 +147,7 @@ function checksText(report: Partial<CheckedModel> | undefined): string {
   const { reproduced, constantFeatures, features } = report.checks;
   const read = features === 0 ? "" : `; ${features - constantFeatures} of ${features} features vary`;
   return [
-    `${plural(rows, "row")}: ${trained} trained on, ${unlabelled} without an outcome; read back to ${figure(reproduced)}${read}`,
+    `${plural(rows, "row")}: ${trained} trained on, ${unlabelled} without an outcome; ${rereadText(reproduced)}${read}`,
     ...(report.warnings ?? []).map((warning) => `warning: ${warning}`),
     "",
   ].join("\n");
@@ -149,17 +157,19 @@ function promiseText(promise: FloorPromise, leastPropensity: number): string {
   const { floor, alpha, units, bound, coverage, largestLoss } = promise;
   const facts = `${plural(units, "calibration unit")}, bound ${figure(bound)}, largest loss of one ${figure(largestLoss)}`;
   return floor === null
-    ? `no floor keeps the risk at ${alpha}: the policy may not act (${facts}). ${remedy(promise, leastPropensity)}\n`
+    ? `no confidence floor keeps the loss within ${alpha}, so the static table decides everything. ${remedy(promise, leastPropensity)}\n`
     : `floor ${figure(floor)}: departures from the table lose at most ${alpha} in expectation; acts on ${figure(100 * coverage)} % of rows (${facts})\n`;
 }
 
 /** Even without any loss the bound is B/(n+1): that many units it takes at least. */
 function remedy(promise: FloorPromise, leastPropensity: number): string {
-  const { alpha, largestLoss, propensityFloor, feedback } = promise;
+  const { alpha, largestLoss, propensityFloor, feedback, units } = promise;
   const least = (loss: number) => Math.max(1, Math.ceil(loss / alpha - 1));
-  const units = `It takes at least ${plural(least(largestLoss), "calibration unit")}`;
-  if (feedback === "full" || !(leastPropensity > propensityFloor))
-    return `${units}, and more where departures lose. Log more, or allow more.`;
+  const needed = `There are ${plural(units, "calibration unit")}; at least ${least(largestLoss)} are needed, and more where departures from the table lose`;
+  const others = "Log more, or raise --floor-risk";
+  if (feedback === "full") return `${needed}. ${others}.`;
+  const why = `${needed}, because --propensity-floor ${figure(propensityFloor)} lets one unit weigh up to ${figure(1 / propensityFloor)}`;
+  if (!(leastPropensity > propensityFloor)) return `${why}. ${others}.`;
   const other = least((largestLoss * propensityFloor) / leastPropensity);
-  return `${units} because one loss may count 1/${figure(propensityFloor)}, the --propensity-floor. No logged propensity here is below ${figure(leastPropensity)}: pass --propensity-floor ${figure(leastPropensity)} if the logging policy never goes below it, and ${other} may do. Or log more, or allow more.`;
+  return `${why}. The lowest logged propensity is ${figure(leastPropensity)}: if the logging policy never goes lower, add --propensity-floor ${figure(leastPropensity)}; then ${plural(other, "unit")} can be enough. Or log more, or raise --floor-risk.`;
 }

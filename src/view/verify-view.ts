@@ -65,7 +65,7 @@ function headLine({ count, latest }: VerifyReport["heads"], { whole }: { whole: 
   if (latest === undefined)
     return "heads: none, so a missing pack would not be noticed. `rollbook head` writes one";
   const shared = count > latest.sequence ? " (processes that write at the same time share a sequence)" : "";
-  return `heads: ${thousands(count)} checked against the packs${shared}; the newest has sequence ${latest.sequence}, digest ${latest.digest}, and was signed at ${new Date(latest.atMs).toISOString()}`;
+  return `heads: ${thousands(count)} checked against the storage files (packs)${shared}; the newest has sequence ${latest.sequence}, digest ${latest.digest}, and was signed at ${new Date(latest.atMs).toISOString()}`;
 }
 
 /** Everything else that has to be signed; kinds that are not whole are named. */
@@ -115,20 +115,20 @@ function erasedLines({ erased }: VerifyReport): string[] {
 }
 
 function catalogLines(differences: readonly CatalogDifference[]): string[] {
-  if (differences.length === 0) return ["catalog: fits the bytes"];
+  if (differences.length === 0) return ["catalog: agrees with the book"];
   const shown = differences.slice(0, 5).map(({ digest, message }) => `  ${digest}: ${message}`);
-  return [`catalog: DIFFERS from the bytes in ${plural(differences.length, "record")}`, ...shown];
+  return [`catalog: DIFFERS from the book in ${plural(differences.length, "record")}`, ...shown];
 }
 
 const MADE_BECAUSE = {
-  absent: "there was none",
-  damaged: "the old one was damaged",
-  "other-version": "the old one was of another version",
-  rebuilt: "somebody asked for it",
+  absent: "when the book had no catalog",
+  damaged: "because the old one was damaged",
+  "other-version": "because the old one was of another version",
+  rebuilt: "by `catalog rebuild`",
 } as const;
 
 function madeLine({ why, atMs }: NonNullable<Verified["catalogMade"]>): string {
-  return `  made from the bytes on ${new Date(atMs).toISOString()}, because ${MADE_BECAUSE[why]}; it knows of no loss before`;
+  return `  built on ${new Date(atMs).toISOString()}, ${MADE_BECAUSE[why]}; it cannot show data lost before that`;
 }
 
 function problemText({ code, record, where, message }: Problem): string {

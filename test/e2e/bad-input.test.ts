@@ -181,7 +181,7 @@ describe("a damaged book", () => {
     expect(differs).toMatchObject({ code: 1, out: expect.stringContaining("catalog: DIFFERS") });
     expect(differs.err).toContain("catalog rebuild");
     expect((await cli.json("catalog rebuild"))[0]).toMatchObject({ damaged: 0, undescribed: 0 });
-    expect(await cli.ok("verify")).toContain("catalog: fits the bytes");
+    expect(await cli.ok("verify")).toContain("catalog: agrees with the book");
     writeFileSync(join(cli.book, "catalog.db"), "this is no database");
     expect(await idsIn(cli)).toEqual(["a", "b"]);
     writeFileSync(join(cli.book, "book.json"), "{}");

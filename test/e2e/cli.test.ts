@@ -162,7 +162,7 @@ describe("housekeeping", () => {
     expect((await cli.json("gc"))[0]).toMatchObject({ blobsRemoved: 1, dryRun: false });
     expect(await cli.ok("gc")).toContain("0 blobs and 0 copies removed");
     expect(await cli.ok("artifact show r-1 --json")).toBe(before);
-    expect(await cli.ok("verify")).toContain("catalog: fits the bytes");
+    expect(await cli.ok("verify")).toContain("catalog: agrees with the book");
     expect(await new Cli().run("gc")).toMatchObject({
       code: 1,
       err: expect.stringContaining("rollbook init"),

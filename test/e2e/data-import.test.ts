@@ -310,7 +310,7 @@ describe("the same rows in two files", () => {
     const cli = new Cli();
     await cli.ok("init");
     const text = await cli.ok(`data import ${cli.file("log.csv", csv)} ${map}`);
-    expect(text).toContain("60 decisions sealed, 60 labelled, 60 with propensity");
+    expect(text).toContain("60 decisions sealed, 60 with a reward, 60 with a propensity");
     const other = cli.file("other.jsonl", lines(...rows, { ...rows[0], score: 0.25 }));
     expect(await cli.ok(`data import ${other} ${map}`)).toContain("1 decision sealed, 60 already there");
     const again = JSON.parse(await cli.ok(`data import ${other} ${map} --json`));

@@ -36,7 +36,11 @@ describe("what a new user meets", () => {
 
   it("doctor says what the parts of a book take", async () => {
     const cli = new Cli();
-    expect(await cli.json("doctor")).toContainEqual({ check: "use", state: "ok", message: "no book yet" });
+    expect(await cli.json("doctor")).toContainEqual({
+      check: "use",
+      state: "ok",
+      message: "no disk use: no book yet",
+    });
     await cli.ok("init");
     const use = async () => (await cli.json("doctor")).find(({ check }) => check === "use").message;
     const [, root] = /^0\.1 MiB in (.*)$/.exec(await use())!;

@@ -110,9 +110,9 @@ describe("evaluate and gate on the command line", () => {
     const cli = new Cli();
     const data = cli.file("few.jsonl", lines(...routingWorld(300, 3)));
     const out = await cli.ok(`train bc --data ${data} --out ${cli.folder}/p --id p --floor-risk 0.1`);
-    expect(out).toMatch(/no floor keeps the risk at 0\.1: .*It takes at least 199 calibration units/);
+    expect(out).toMatch(/no confidence floor keeps the loss within 0\.1, .*; at least 199 are needed/);
     expect(out).toMatch(
-      /No logged propensity here is below 0\.4: pass --propensity-floor 0\.4 .*and 24 may do/,
+      /The lowest logged propensity is 0\.4: .*add --propensity-floor 0\.4; then 24 units can be enough/,
     );
   });
 
@@ -308,7 +308,7 @@ describe("bad input is named with its row and the remedy", () => {
     for (const words of [`evaluate --checkpoint ${bandit}`, `gate --candidate ${bandit}`]) {
       const fault = await faultOf(cli, `${words} --data ${data}`);
       expect(fault).toMatchObject({ exit: 1, code: "missing-propensity" });
-      expect(fault.message).toMatch(/decision d-\d+ .*was not logged\. .*--estimate-propensities/);
+      expect(fault.message).toMatch(/decision d-\d+: .*was not logged\. .*--estimate-propensities/);
     }
     const [guessed] = await cli.json(
       `evaluate --checkpoint ${bandit} --data ${data} --estimate-propensities`,

@@ -40,7 +40,7 @@ describe("learning on the command line", () => {
     expect(imported).toMatchObject({ rows: 600, below_recommended: true, by_source: { synthetic: 600 } });
     const [report] = await cli.json(`reward analyze --data ${data}`);
     expect(report).toMatchObject({ rows: 600, unlabelled: 0, values: "self-normalised" });
-    expect(await cli.ok(`reward analyze --data ${data}`)).toContain("always one arm (self-normalised)");
+    expect(await cli.ok(`reward analyze --data ${data}`)).toContain("always one candidate (self-normalised)");
     for (const words of ["ucb", "linucb --alpha 0.2", "thompson", "thompson --form linear", "bc"]) {
       const out = (name: string) => join(cli.folder, `${words.replaceAll(" ", "")}-${name}`);
       const [first] = await cli.json(`train ${words} --data ${data} --out ${out("a")} --id r1 --seed 3`);

@@ -128,7 +128,7 @@ describe("episodes on the command line", () => {
     expect(worthOf(found, "behaviour")).toBe(1);
     expect(found.rows).toBe(2 * found.chains.episodes);
     expect((await cli.run(judge)).out).toMatch(
-      /80 without a reward;.*\nwhole rollouts: \d+, the longest with 2 decisions; values are returns/,
+      /80 without a reward\nwhole rollouts: \d+, the longest with 2 decisions; values are returns/,
     );
   });
 
@@ -143,6 +143,9 @@ describe("episodes on the command line", () => {
     expect(out).toMatch(
       /^rollouts have several decisions: values are rewards of single decisions, .*\n1 200 rows/,
     );
+    expect(out).toMatch(/verdict: compared with the policy behind the log, the target shows .*interval\)\./);
+    expect(out).not.toContain("SNIPS");
+    expect((await cli.run(`${judge} --verbose`)).out).toContain("SNIPS");
     expect((await cli.json(judge))[0]).toMatchObject({ rows: 1200, chained: true });
     expect(await cli.run(`${judge} --discount 0.9`)).toMatchObject({
       ...{

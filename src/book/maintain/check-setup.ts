@@ -76,7 +76,7 @@ async function checkBook(root: string): Promise<SetupFinding> {
 
 /** What the parts of a book take: bytes of the files below each of its folders, and of the files in its root. */
 function checkUse(root: string): SetupFinding {
-  if (!isBook(root)) return { check: "use", state: "ok", message: "no book yet" };
+  if (!isBook(root)) return { check: "use", state: "ok", message: "no disk use: no book yet" };
   const parts = new Map<string, number>();
   for (const each of readdirSync(root, { recursive: true, withFileTypes: true })) {
     if (!each.isFile()) continue;

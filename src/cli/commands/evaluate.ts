@@ -130,7 +130,7 @@ async function runTarget(io: Io, flags: EvaluateFlags, target: string): Promise<
   io.out(
     flags.json
       ? jsonLine(targetJson(report))
-      : `${report.chained ? BY_DECISION : ""}${renderTarget(report, unit)}`,
+      : `${report.chained ? BY_DECISION : ""}${renderTarget(report, { unit, verbose: flags.verbose === true })}`,
   );
   const first = report.panels[report.measures[0]!];
   if (first?.kind === "refused")

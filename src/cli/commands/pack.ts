@@ -24,7 +24,7 @@ export function addPack(program: Command, io: Io): void {
   });
   addCommand(group, "seal", {
     summary: "seal a finished training loop as a run pack",
-    description: `Seal a finished training loop as a run pack: configuration, tasks, models, every sealed record of the
+    description: `Seal a finished training loop on the simulator as a run pack: configuration, tasks, models, every sealed record of the
 book, the results, and what is needed to repeat the run (code, lockfile, Node, machine, command). \`rollbook bench run
 --run-pack-dir\` seals packs of suites.`,
     examples: ["rollbook pack seal --config loop.yaml --out loop-pack"],

@@ -383,6 +383,6 @@ function noPropensity({ id }: JudgedRow, row: number): RollbookError {
   return new RollbookError(
     "missing-propensity",
     { row, decision: id },
-    `decision ${id} (row ${row}): its propensity was not logged. Log the probability of every choice; \`rollbook evaluate --estimate-propensities\` guesses it and certifies nothing.`,
+    `decision ${id}: its propensity was not logged. Log the probability of every choice; \`rollbook evaluate --estimate-propensities\` guesses it and certifies nothing.`,
   );
 }

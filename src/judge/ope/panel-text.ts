@@ -58,7 +58,8 @@ export function estimatedLines(verdict: PanelEstimates, measure = "reward"): str
 }
 
 function rowText({ estimate, standardError, intervals, lambda, caveat }: PanelRow): string {
-  const tuning = lambda === undefined ? "" : ` (λ = ${number(lambda)})`;
+  const tuning =
+    lambda === undefined ? "" : ` (${Number.isFinite(lambda) ? `λ = ${number(lambda)}` : "no cut"})`;
   const spans = intervals
     .map(
       (interval) => `${Number((100 * interval.level).toPrecision(4))} % ${interval.method} ${span(interval)}`,

@@ -36,7 +36,7 @@ function rowLines(row: PreviewRow, index: number): string[] {
       "terms",
       listed(
         Object.entries(terms).map(
-          ([name, { value, weight }]) => `${name} ${figure(value)} × ${figure(weight)}`,
+          ([name, { value, weight }]) => `${name} ${figure(value)} (weight ${figure(weight)} in the reward)`,
         ),
       ),
     ],

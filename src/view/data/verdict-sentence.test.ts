@@ -11,6 +11,7 @@ it("an estimate outside the range of quality is shown as it is: the figures diff
   const [mine, theirs] = [meanOf(1.04, 1.1), meanOf(0.94, 0.96)];
   const evaluation = {
     ...{ units: 2, level: 0.95, certification: "certified", measures: ["quality"] },
+    liveness: { floor: 0 },
     contenders: [
       { name: "learned", basis: "off-policy", values: { quality: valued(mine) } },
       { name: "static", basis: "off-policy", values: { quality: valued(theirs) } },
@@ -25,4 +26,11 @@ it("an estimate outside the range of quality is shown as it is: the figures diff
   // The range that the tables of an evaluation are cut at.
   const facts = { policy: "p", unit: "task", range: { low: 0, high: 1 } };
   expect(verdictSentence(evaluation, facts)).toContain("quality 1.07 instead of 0.95 (+0.12)");
+});
+
+it("a policy that may never decide is not compared", () => {
+  const evaluation = { liveness: { floor: null } } as unknown as Evaluation;
+  expect(verdictSentence(evaluation, { policy: "p", unit: "task" })).toMatch(
+    /^verdict: p never decides, .*nothing was compared\.$/,
+  );
 });

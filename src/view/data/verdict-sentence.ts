@@ -19,7 +19,9 @@ interface SentenceFacts {
 }
 
 export function verdictSentence(evaluation: Evaluation, { policy, unit }: SentenceFacts): string {
-  const { contenders, comparisons, measures, units, certification } = evaluation;
+  const { contenders, comparisons, measures, units, certification, liveness } = evaluation;
+  if (liveness.floor === null)
+    return `verdict: ${policy} never decides, because no confidence floor was found in training; nothing was compared.`;
   if (contenders[0]!.basis === "refused")
     return `verdict: this log cannot say how good ${policy} is. Do not release it on this evidence.`;
   const baseline = BASELINES.find(([name]) => comparisons.some(({ against }) => against === name));
@@ -46,7 +48,7 @@ export function measureName(measure: string): string {
 
 type ComparedMeasure = Evaluation["comparisons"][number];
 
-function standing(measure: Measure, says: ComparedMeasure["says"]): string {
+export function standing(measure: Measure, says: ComparedMeasure["says"]): string {
   if (says === "no difference shown") return `no clear difference in ${measureName(measure)}`;
   return `a ${(says === "better") === isBurden(measure) ? "lower" : "higher"} ${measureName(measure)}`;
 }

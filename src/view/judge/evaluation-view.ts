@@ -1,6 +1,6 @@
 /** How an evaluation looks on a terminal, and as JSON. Diagnostics come before numbers, refusals and disagreements aloud. */
 import type { LogCheck, PolicyEvaluation } from "../../book/judge/index.ts";
-import { qualityOf } from "../../judge/evaluate/index.ts";
+import { isBurden, qualityOf } from "../../judge/evaluate/index.ts";
 import type {
   Banded,
   ContenderReport,
@@ -16,7 +16,7 @@ import {
   type PanelResult,
   type Range,
 } from "../../judge/ope/index.ts";
-import { verdictSentence } from "../data/verdict-sentence.ts";
+import { measureName, standing, verdictSentence } from "../data/verdict-sentence.ts";
 import { plural, short, table, thousands } from "../format.ts";
 import { costLine, judgedText } from "./gate-view.ts";
 
@@ -63,7 +63,7 @@ export function renderLogCheck({ rows, units, unlabelled, findings }: LogCheck, 
 /** A policy known by its probabilities. */
 export function renderTarget(
   report: KnownTargetReport & { readonly unlabelled: number },
-  unit: string,
+  { unit, verbose }: { unit: string; verbose: boolean },
 ): string {
   const { rows, units, unlabelled, basis, findings, panels, measures, differences, level, certification } =
     report;
@@ -74,16 +74,22 @@ export function renderTarget(
   const verdict =
     found.length === 0
       ? "verdict: none; the log cannot say how good the policy is"
-      : `verdict: target minus log: ${found.map(({ measure, each }) => `${measure} ${valueText(each)}`).join("; ")} (${percent(level)} ${found[0]!.each.intervals[0]!.method})${certification === "certified" ? "" : ". NOT CERTIFIED."}`;
+      : `verdict: compared with the policy behind the log, the target shows ${found.map(({ measure, each }) => standing(measure, saysOf(each, measure))).join(" and ")}: ${found.map(({ measure, each }) => `${measureName(measure)} ${valueText(each)}`).join("; ")} (target minus log, ${percent(level)} ${found[0]!.each.intervals[0]!.method} interval).${certification === "certified" ? "" : " NOT CERTIFIED."}`;
   return [
     `${plural(rows, "row")} of ${plural(units, unit)} judge a target given by the probabilities of ${basis === "candidates" ? "all candidates" : "the chosen candidate"}, ${thousands(unlabelled)} unlabelled`,
     ...findings.map(
       ({ severity, message }) => `${severity === "refuse" ? "NOT CERTIFIED" : "WARNING"}: ${message}`,
     ),
-    panelOf({ panels }, measures).trimEnd(),
+    ...(verbose || found.length === 0 ? [panelOf({ panels }, measures).trimEnd()] : []),
     verdict,
     "",
   ].join("\n");
+}
+
+function saysOf({ intervals }: Valued, measure: Measure): "better" | "worse" | "no difference shown" {
+  const { low, high } = intervals[0]!;
+  if (low <= 0 && high >= 0) return "no difference shown";
+  return low > 0 === isBurden(measure) ? "worse" : "better";
 }
 
 export function targetJson({ panels, differences, ...rest }: KnownTargetReport) {
@@ -120,7 +126,7 @@ function headOf(
 ): string {
   const { judged, setup, revision } = facts;
   const floor =
-    setup.floor === null ? "none (the policy may not act)" : `${figure(setup.floor)} (${setup.floorFrom})`;
+    setup.floor === null ? "none (the policy never decides)" : `${figure(setup.floor)} (${setup.floorFrom})`;
   const known = liveness.floor === null ? "" : `, departs from the table on ${percent(liveness.departs)}`;
   return [
     `${revision.id} (${short(revision.digest)}), ${judgedText({ ...judged, units })}`,
@@ -227,13 +233,14 @@ function keptText({
   floor,
   followed,
 }: NonNullable<PolicyEvaluation["kept"]>): string {
+  if (floor === null)
+    return `promise: none. No floor keeps the loss within ${figure(alpha)}, so the static table decides every row.\n`;
   const basis = followed ? "follows from its calibration rows" : "its calibration rows are not here";
-  const at = floor === null ? "no floor" : `floor ${figure(floor)}`;
   const found =
     realised === undefined || interval === undefined
       ? "whether they do, these rows cannot say"
       : `realised on these rows ${figure(realised)} [${figure(interval.low)}, ${figure(interval.high)}], ${percent(interval.level)} ${interval.method}`;
-  return `promise: at ${at} the departures lose at most ${figure(alpha)} in expectation; ${found} (${basis})\n`;
+  return `promise: at floor ${figure(floor)} the departures lose at most ${figure(alpha)} in expectation; ${found} (${basis})\n`;
 }
 
 function valueText(value: Valued | undefined, range?: Range): string {

@@ -6,7 +6,7 @@ export function renderRewards(report: RewardReport): string {
   const lines = [
     { group: "all", ...report.all },
     ...named("source", report.bySource),
-    ...named("arm", report.byArm),
+    ...named("candidate", report.byArm),
     ...named("term", report.byTerm),
   ];
   const number = (title: string, of: (line: RewardDistribution) => number) => ({
@@ -37,7 +37,7 @@ export function renderRewards(report: RewardReport): string {
   const { count, ids } = report.outliers;
   const far =
     count === 0 ? "no outliers" : `${count} outliers: ${ids.join(", ")}${count > ids.length ? ", …" : ""}`;
-  return `${distributions}\n${far}\nalways one arm (${report.values}): ${ranking}\n\n${weights}`;
+  return `${distributions}\n${far}\nalways one candidate (${report.values}): ${ranking}\n\n${weights}`;
 }
 
 function named(what: string, groups: Readonly<Record<string, RewardDistribution>>) {

@@ -24,7 +24,8 @@ export function addAdmit(artifact: Command, io: Io): void {
     summary: "judge whether rollouts may be used for training, and seal the verdicts",
     description: `Judge whether rollouts may be used for training, and seal the verdicts. Batches leave out rollouts
 that a verdict rejects or quarantines. --target judges freshness: how many revisions the policy of a rollout is behind
-that revision, and how old policy and rollout are. --validate checks the proof of execution, times and token counts,
+that revision, and how old policy and rollout are. Name the newest revision: rollouts of a revision newer than the
+target are discarded as stale; admit them again with the newer target to use them. --validate checks the proof of execution, times and token counts,
 and looks for copies. It skips rollouts that this validator has judged before. The verdict unobserved means that the
 check found nothing to judge, for example no choice of the target's family; such a rollout is not used.`,
     examples: [

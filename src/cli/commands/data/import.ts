@@ -148,8 +148,8 @@ function sealedText(counts: Awaited<ReturnType<typeof sealDecisions>>): string {
   return [
     `${plural(sealed, "decision")} sealed`,
     ...(known === 0 ? [] : [`${thousands(known)} already there`]),
-    `${thousands(labelled)} labelled`,
-    `${thousands(with_propensity)} with propensity`,
+    `${thousands(labelled)} with a reward`,
+    `${thousands(with_propensity)} with a propensity`,
   ].join(", ");
 }
 

@@ -24,7 +24,7 @@ interface Flags {
 export function addSimGenerate(sim: Command, io: Io): void {
   const command = addCommand(sim, "generate", {
     summary: "generate tasks from a seed and prove each one in a sandbox",
-    description: `Generate tasks from a seed, rotating through families and difficulties. Each task is proved twice in
+    description: `Generate tasks from a seed, rotating through families and difficulties. Each task is checked twice in
 a sandbox: its starting files fail, its reference solution passes, and wrong variants (mutants) fail the hidden tests.
 A task that cannot be proved is replaced by the next draw.
 

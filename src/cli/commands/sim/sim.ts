@@ -12,7 +12,7 @@ export function addSim(program: Command, io: Io): void {
     summary: "generate and run simulated tasks with hidden tests and a known optimum",
     examples: [
       "rollbook sim generate --count 20 --seed 7 --engine quickjs --out sim-tasks",
-      "rollbook sim run --book runs --tasks tasks --agent reference --engine quickjs",
+      "rollbook sim run --book runs --tasks sim-tasks --agent reference --engine quickjs",
     ],
   });
   addSimGenerate(sim, io);
