@@ -56,3 +56,7 @@ describe("readYaml", () => {
     expect(() => read("x: [{b: 1, b: 2}]")).toThrow("unique");
   });
 });
+
+it("a fault of the syntax does not end in a colon: the caller goes on with a full stop", () => {
+  expect(() => readYaml("a: [1", (what) => new Error(`${what}.`))).toThrow(/[^:]\.$/);
+});

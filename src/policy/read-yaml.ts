@@ -16,7 +16,8 @@ export function readYaml(text: string, bad: (what: string) => Error): unknown {
   // The parser compares every key with every other one; `problemIn` finds doubled keys in one pass.
   const document = parseDocument(text, { uniqueKeys: false, strict: true });
   const [fault] = [...document.errors, ...document.warnings];
-  const problem = fault === undefined ? problemIn(document.contents) : fault.message.split("\n")[0]!;
+  const problem =
+    fault === undefined ? problemIn(document.contents) : fault.message.split("\n")[0]!.replace(/:$/, "");
   if (problem !== undefined) throw bad(problem);
   try {
     return document.toJS({ maxAliasCount: MAX_ALIASES });

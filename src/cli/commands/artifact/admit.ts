@@ -73,6 +73,10 @@ function print(io: Io, flags: { json?: true }, judged: readonly AdmissionResult[
     );
   const added = judged.filter((each) => each.added).length;
   io.err(`${plural(judged.length, "judgement")}, ${added} of them new\n`);
+  if (judged.some(({ message }) => message.includes("lies in the future")))
+    io.err(
+      "note: the target is older than the policy of some rollouts, so they are not used. Admit them again with the newer revision as --target to bring them back\n",
+    );
 }
 
 export function addRelease(artifact: Command, io: Io): void {
