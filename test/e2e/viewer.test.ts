@@ -5,7 +5,7 @@ import type { Browser, Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
 import { fillChatBook } from "../../bench/support/chat-book.ts";
 import * as needs from "../../scripts/setup/chromium.mjs";
-import { systemClock } from "../../src/base/index.ts";
+import { type Digest, systemClock } from "../../src/base/index.ts";
 import { openBook } from "../../src/book/open/index.ts";
 import { decodeWire } from "../../src/contract/codec/record.ts";
 import { encodeWire, GateVerdict, PolicyRevision, seal } from "../../src/contract/index.ts";
@@ -20,9 +20,9 @@ import { draftWire, makeRevision, stepWire } from "../support/shelf.ts";
 
 const TOKEN = "a-token-of-the-test";
 
-async function served(root: string) {
+async function served(root: string, contents?: readonly Digest[]) {
   const book = await openBook(root, { mode: "read" });
-  const viewer = await serveViewer(book, { token: TOKEN });
+  const viewer = await serveViewer(book, { token: TOKEN, contents });
   onTestFinished(async () => {
     await viewer.close();
     await book.close();
@@ -40,6 +40,17 @@ async function importing(...rollouts: readonly unknown[]): Promise<Cli> {
 const rowsIn = (page: Page) => page.locator("[role=listbox] [role=option]");
 
 describe("the server of the viewer", () => {
+  it("shows only the rollouts that are named, in a file and in a browser", async () => {
+    const cli = await importing(...["r-1", "r-2", "r-3"].map((name) => draftWire(name)));
+    const out = join(cli.folder, "one.html");
+    expect(await cli.json(`view r-2 --out ${out}`)).toMatchObject([{ rollouts: 1 }]);
+    const [{ content }] = await cli.json("artifact ls --limit 1");
+    const address = `${new URL(await served(cli.book, [content])).origin}/api/rollouts`;
+    const answer = await fetch(address, { headers: { authorization: `Bearer ${TOKEN}` } });
+    expect(await answer.json()).toMatchObject({ rows: [{ content }] });
+    expect((await cli.run(["view", "r-9", "--out", `${out}.x`])).err).toContain("r-9");
+  });
+
   it("answers only with its token, under its own name, and only reads", async () => {
     const cli = await importing(chatWire("chat"));
     const base = (await served(cli.book)).split("/#")[0]!;

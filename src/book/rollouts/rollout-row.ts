@@ -3,6 +3,8 @@ import type { Digest } from "../../base/index.ts";
 import type { Level } from "../../contract/index.ts";
 
 export interface RolloutQuery {
+  /** One of these contents. */
+  readonly contents?: readonly Digest[] | undefined;
   /** With a stream of this policy family. */
   readonly family?: string | undefined;
   readonly group?: string | undefined;
@@ -51,8 +53,9 @@ export interface RolloutRow {
 }
 
 export function matchesQuery(row: RolloutRow, query: RolloutQuery): boolean {
-  const { family, group, task, experiment, model, ending, minScore, sinceMs } = query;
+  const { contents, family, group, task, experiment, model, ending, minScore, sinceMs } = query;
   return (
+    (contents === undefined || contents.includes(row.content)) &&
     (family === undefined || row.families.includes(family)) &&
     (group === undefined || row.group === group) &&
     (task === undefined || row.task === task || isIn(task, row.taskTitle)) &&

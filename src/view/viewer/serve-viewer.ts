@@ -37,10 +37,14 @@ const HEADERS = {
 
 export async function serveViewer(
   book: OpenBook,
-  { token, port = 0 }: { token: string; port?: number | undefined },
+  {
+    token,
+    port = 0,
+    contents,
+  }: { token: string; port?: number | undefined; contents?: RolloutQuery["contents"] },
 ): Promise<Viewer> {
   const page = readPage();
-  const source = new BookSource(book);
+  const source = new BookSource(book, contents);
   await source.load();
   const server = createServer((request, response) => {
     answer(request, response, { page, source, token }).catch((error: unknown) => {
@@ -98,16 +102,19 @@ function isToken(header: string | undefined, token: string): boolean {
 /** Keeps the rows of the list in memory: scrolling through 100 000 of them reads no catalog. */
 class BookSource {
   readonly #book: OpenBook;
+  readonly #contents: RolloutQuery["contents"];
   #rows: readonly RolloutRow[] = [];
   /** Of the last filters that were asked for: windows of one list come one after the other. */
   #selected: { key: string; rows: readonly RolloutRow[]; summary: RolloutSummary } | undefined;
 
-  constructor(book: OpenBook) {
+  /** `contents`: the only rollouts that are listed (default: all). */
+  constructor(book: OpenBook, contents: RolloutQuery["contents"]) {
     this.#book = book;
+    this.#contents = contents;
   }
 
   async load(): Promise<void> {
-    this.#rows = await listRollouts(this.#book);
+    this.#rows = await listRollouts(this.#book, { contents: this.#contents });
     this.#selected = undefined;
   }
 
