@@ -37,6 +37,17 @@ describe("pass@k", () => {
       }),
     );
   });
+
+  it("counts a rollout that a limit cut without a reward as one that did not pass, and not in the mean", () => {
+    const cut: Ending = { kind: "truncated", limit: "turns" };
+    const { passAt, reward, tasks } = reportLaunch(outcomes({ sum: [1, 1, cut, failed("agent", "died")] }));
+    expect(tasks).toMatchObject([{ rollouts: 4, judged: 4, passed: 2, meanReward: 1 }]);
+    expect(passAt).toEqual([
+      { k: 1, value: 0.5 },
+      { k: 4, value: 1 },
+    ]);
+    expect(reward?.mean).toBe(1);
+  });
 });
 
 describe("the report of a launch", () => {

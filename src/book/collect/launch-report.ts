@@ -1,7 +1,7 @@
 /** What a launch says about its agent. In: outcomes. Out: pass@k, rewards with an interval, failures by reason; and two
  *  experiments compared task by task. A task counts once, however many samples it has. Pure.
  *  Failures of provider, sandbox and infrastructure, failed tasks and cancellations say nothing about the agent: they are
- *  counted apart. A failure of the agent without a reward does not pass. */
+ *  counted apart. A failure of the agent, and a rollout that a limit cut, do not pass without a reward. */
 import { type Ending, type FailureOwner, outsideBaseline } from "../../contract/index.ts";
 import { correctedInterval, estimateOf } from "../../judge/ope/index.ts";
 import type { LaunchOutcome } from "./launch-outcomes.ts";
@@ -176,9 +176,9 @@ function isOutside({ ending }: LaunchOutcome): boolean {
   return outsideBaseline(ending) !== undefined;
 }
 
-/** An unlabelled rollout that ended well says nothing yet; a failure of the agent does. */
+/** An unlabelled rollout that ended well says nothing yet. A failure of the agent does, and so does a limit that cut it. */
 function isJudged(outcome: LaunchOutcome): boolean {
-  return !isOutside(outcome) && (outcome.ending.kind === "failed" || outcome.reward !== null);
+  return !isOutside(outcome) && (outcome.ending.kind !== "terminal" || outcome.reward !== null);
 }
 
 /** The most common reason first. Messages that differ in numbers alone are one reason. */
