@@ -52,7 +52,10 @@ function addCheck(data: Command, io: Io): void {
 different ids, a reward that never changes, rewards far from all others, rewards that drift, and logged probabilities
 that do not match the choices. \`evaluate\` and \`gate\` look for the same faults in the rows they judge by. Exit 1
 if the log is not fit to judge a policy.`,
-    examples: ["rollbook data check --data routing.jsonl", "rollbook data check --family router --json"],
+    examples: [
+      "rollbook data check --data decisions.jsonl",
+      "rollbook data check --data decisions.jsonl --json",
+    ],
   }).addOption(
     new Option("--unit <unit>", "grouping key; rows with the same key count as one")
       .choices(SPLIT_UNITS)

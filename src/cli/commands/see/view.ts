@@ -31,7 +31,7 @@ printed address. --out writes one self-contained HTML file instead; the filters 
 latest ${FILE_ROLLOUTS}. Rollouts that are named are the only ones shown, in a browser and in a file.`,
     examples: [
       "rollbook view --port 0",
-      "rollbook view r-1 r-2 --out two.html",
+      "rollbook view r-0001 r-0002 --out two.html",
       "rollbook view --out book.html --limit 100",
     ],
   })
