@@ -106,7 +106,7 @@ function explainFault(fault: SupportFault, { names, judgeShare, unit }: FaultCon
   switch (fault.kind) {
     case "thin-support":
       return isSmallLog(fault, judgeShare)
-        ? `the log is too small: ${plural(fault.units, "unit")} left to judge by, effective sample size ${below(fault.effectiveSize)} of ${fault.needed} needed. ${smallLogRemedy({ judging: judgeShare === 1 ? fault.enough : null, judgeShare, unit })}.`
+        ? `the log is too small: ${plural(fault.units, "unit")} left to judge by. ${smallLogRemedy({ judging: judgeShare === 1 ? fault.enough : null, judgeShare, unit })}.`
         : `effective sample size ${fault.effectiveSize.toFixed(1)} of ${fault.units} units, ${fault.needed} needed: the target rarely does what was logged. ${smallLogRemedy({ judging: fault.enough, judgeShare, unit })}. Or explore more, or judge a policy closer to the logging one.`;
     case "dominant-weight":
       return `one unit holds ${percent(fault.share)} of all weight (the largest weight of a row is ${fault.largestWeight.toPrecision(4)}), at most ${percent(fault.allowed)} allowed: the estimate would be that unit's reward. Raise the propensity floor of the logging policy.`;
@@ -119,11 +119,6 @@ function explainFault(fault: SupportFault, { names, judgeShare, unit }: FaultCon
     default:
       return fault satisfies never;
   }
-}
-
-/** Rounded down: 49.97 is not the 50 that are needed. */
-function below(size: number): string {
-  return (Math.floor(size * 10) / 10).toFixed(1);
 }
 
 function list(actions: readonly number[], names?: readonly string[]): string {
