@@ -48,19 +48,17 @@ export function requestTokens({ prompt, fields }: DecisionContext): number {
   return typeof stated === "number" ? stated : Math.ceil(prompt.length / CHARS_PER_TOKEN);
 }
 
-/** What a call is declared to cost in US dollars, for constraints and for what learns or judges; undefined where no price is
- *  declared. Token prices are per million; the reply counts by `maxTokens`. */
-export function callPrice(
+/** US dollars, undefined where no price is declared. Token prices are per million; the reply counts by `maxTokens`. */
+function callPrice(
   { features }: DecisionCandidate,
-  context: DecisionContext,
-  tokens?: number,
+  { fields }: DecisionContext,
+  tokens: number,
 ): number | undefined {
   const { callPrice: stated, promptPrice, completionPrice } = features;
   if (stated !== undefined) return stated;
   if (promptPrice === undefined || completionPrice === undefined) return undefined;
-  const { maxTokens } = context.fields;
-  const reply = typeof maxTokens === "number" ? maxTokens : 0;
-  return ((tokens ?? requestTokens(context)) * promptPrice + reply * completionPrice) / 1e6;
+  const reply = typeof fields.maxTokens === "number" ? fields.maxTokens : 0;
+  return (tokens * promptPrice + reply * completionPrice) / 1e6;
 }
 
 export function checkConstraints({ maxPriceUsdPerCall, maxLatencyMs }: Constraints): void {

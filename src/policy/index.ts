@@ -13,7 +13,7 @@ export {
   type TrainingDataset,
   writeCheckpoint,
 } from "./checkpoint.ts";
-export { type Constraints, callPrice } from "./constraints.ts";
+export type { Constraints } from "./constraints.ts";
 export { decide, digestRouter, distribution, draw, type Router } from "./decide.ts";
 export {
   type Decision,

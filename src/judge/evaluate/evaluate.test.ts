@@ -124,7 +124,7 @@ describe("evaluate", () => {
       propensity: null,
       state: { ...row.state, candidates: row.state.candidates.map((one) => ({ ...one, probability: null })) },
     }));
-    expect(() => judge(rows)).toThrow(/decision d-0 .*--estimate-propensities/);
+    expect(() => judge(rows)).toThrow(/decision d-0: .*--estimate-propensities/);
     const estimated = judge(rows, {}, { estimatePropensities: true });
     expect(estimated.certification).toBe("not certified");
     expect(estimated.contenders[0]!.panels.reward).toMatchObject({ certification: "not certified" });

@@ -10,7 +10,6 @@ import {
   spentOf,
   unitOf,
 } from "../../learn/index.ts";
-import { callPrice } from "../../policy/index.ts";
 
 const MEASURES = ["reward", "quality", "cost", "latency"] as const;
 export type Measure = (typeof MEASURES)[number];
@@ -65,8 +64,8 @@ function toJudged(
   reward: number,
   { unit, bills }: { unit: SplitUnit; bills: boolean },
 ): JudgedRow {
-  const { candidates, terms, context } = row;
-  const prices = candidates.map((one) => (bills ? callPrice(one, context) : one.features.price));
+  const { candidates, terms } = row;
+  const prices = candidates.map(({ features }) => (bills ? features.callPrice : features.price));
   const isSpent = bills && row.costUsd !== undefined;
   const priced = terms.cost === undefined && !isSpent && prices.every((price) => price !== undefined);
   const cost = bills ? spentOf(row) : priced ? prices[row.chosen] : undefined;

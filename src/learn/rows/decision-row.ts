@@ -2,7 +2,7 @@
 import { createHash } from "node:crypto";
 import { canonicalize, compareUtf8, type Digest, RollbookError } from "../../base/index.ts";
 import type { SplitUnit } from "../../contract/index.ts";
-import { callPrice, type DecisionCandidate, type DecisionContext } from "../../policy/index.ts";
+import type { DecisionCandidate, DecisionContext } from "../../policy/index.ts";
 
 export interface DecisionRow {
   /** Joins decision and outcome; no two rows share one. */
@@ -81,15 +81,14 @@ export function areBilled(rows: readonly CostFacts[]): boolean {
   return !rows.some(hasOwnCost);
 }
 
-/** US dollars that a decision spent: as recorded of its calls, else as declared of the candidate it chose. */
+/** US dollars that a decision spent: as recorded of its calls, else the price of a call that its choice declares. Token prices
+ *  alone are no bill: the tokens of the reply are not known here. */
 export function spentOf({
   costUsd,
-  context,
   candidates,
   chosen,
-}: Pick<DecisionRow, "context" | "candidates" | "chosen"> & Pick<LoggedRow, "costUsd">): number | undefined {
-  const choice = candidates[chosen];
-  return costUsd ?? (choice === undefined ? undefined : callPrice(choice, context));
+}: Pick<DecisionRow, "candidates" | "chosen"> & Pick<LoggedRow, "costUsd">): number | undefined {
+  return costUsd ?? candidates[chosen]?.features.callPrice;
 }
 
 /** The digest of rows, whatever file or book they came from and in whatever order. `callCosts`: it covers the recorded costs of

@@ -1,7 +1,6 @@
 /** What is known of each decision's candidates: the outcome of the chosen one, or of all of them (full information).
  *  In: rows, what counts as reward. Out: outcomes in three columns, grouped by row. Rows without any are left out. */
 import { compareUtf8, RollbookError } from "../../base/index.ts";
-import { callPrice } from "../../policy/index.ts";
 import {
   areBilled,
   type DecisionRow,
@@ -85,8 +84,7 @@ interface KnownOutcome {
 }
 
 function everyOutcome(row: OutcomeRow, measure: OutcomeMeasure): KnownOutcome[] {
-  const priceAt = (one: DecisionRow["candidates"][number]) =>
-    one.features.price ?? callPrice(one, row.context);
+  const priceAt = ({ features }: DecisionRow["candidates"][number]) => features.price ?? features.callPrice;
   return row.candidates.flatMap((one) => {
     const { id, selectable, outcome } = one;
     return selectable && outcome !== undefined
