@@ -87,16 +87,19 @@ export class ItemRecords {
   }
 
   async refresh(id: string): Promise<ViewedItem | undefined> {
+    const before = this.view.get(id);
     const message = await this.#stream.read(this.#subject("item", id));
     if (message === undefined) return undefined;
     const item = viewed(message, this.#stream.prefix);
-    const known = this.view.get(id);
-    if (known !== undefined && known.seq > item.seq)
+    if (before !== undefined && before.seq > item.seq)
       throw new RollbookError(
         "queue-went-back",
-        { item: id, known: known.seq, found: item.seq },
-        `item ${id}: the stream is at ${item.seq}, and was at ${known.seq}. The server has lost records; give the same command again.`,
+        { item: id, known: before.seq, found: item.seq },
+        `item ${id}: the stream is at ${item.seq}, and was at ${before.seq}. The server has lost records; give the same command again.`,
       );
+    // A later record may have been delivered while this one was read: that is no loss.
+    const known = this.view.get(id);
+    if (known !== undefined && known.seq > item.seq) return known;
     if (this.view.apply(item)) this.news.ring();
     return item;
   }
