@@ -85,7 +85,9 @@ function valueText(facts: TrainedFacts): string {
       `cross-validated on ${plural(rows, "row")}: mean ${sweep === undefined ? "reward" : "quality"} ${figure(value)}, always the best single candidate ${figure(single)}`,
     );
     if (value < single)
-      lines.push("  lower than the best single candidate on these rows; evaluate and gate say whether it matters");
+      lines.push(
+        "  lower than the best single candidate on these rows; evaluate and gate say whether it matters",
+      );
   }
   sweep?.forEach(({ costWeight, quality, cost }, i) => {
     const at = `cost weight ${figure(costWeight)}: quality ${figure(quality)}, cost ${figure(cost)}`;
