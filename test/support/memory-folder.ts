@@ -5,6 +5,7 @@ import { chmodSync, mkdtempSync, readdirSync, rmSync, statfsSync } from "node:fs
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { TestProject } from "vitest/node";
+import { releaseFolder } from "./abandoned-daemon.ts";
 
 const MEMORY = "/dev/shm";
 const ENOUGH_BYTES = 4 * 2 ** 30;
@@ -34,8 +35,17 @@ function hasRoom(): boolean {
 function removeAbandoned(): void {
   for (const name of readdirSync(MEMORY)) {
     const pid = NAME.exec(name)?.[1];
-    if (pid !== undefined && !isRunning(Number(pid)))
-      rmSync(join(MEMORY, name), { recursive: true, force: true });
+    if (pid !== undefined && !isRunning(Number(pid))) removeOne(join(MEMORY, name));
+  }
+}
+
+/** What another run left is no reason for this one to fail: it takes memory, and a person is told. */
+function removeOne(folder: string): void {
+  try {
+    releaseFolder(folder);
+    rmSync(folder, { recursive: true, force: true });
+  } catch (error) {
+    console.warn(`${folder} of a killed test run cannot be removed: ${String(error)}. Remove it by hand.`);
   }
 }
 
