@@ -132,8 +132,12 @@ function checkedId(paths: BookPaths): string {
   }
   const fault = bookFault(bytes);
   if (fault === undefined) return bookIdOf(bytes);
-  const at = { file: "book.json", offset: 0, length: 0 };
-  throw damageError({ code: "bad-book", ...at, message: `${paths.bookJson}: ${fault}` });
+  // Nothing of the book can be read without it: `verify` could not say more.
+  throw new RollbookError(
+    "bad-book",
+    { file: paths.bookJson },
+    `${paths.bookJson}: ${fault}. Restore the file from a copy of the book.`,
+  );
 }
 
 /** How far a pack of another session is indexed. */

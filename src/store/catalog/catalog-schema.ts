@@ -11,6 +11,13 @@ export const endedAt = (fields: string) => `json_extract(${fields}, '$.endedAtMs
 const VERSION = 8;
 /** A statement waits so long for another connection, which stops the event loop; `whenFree` waits on. */
 const BUSY_MS = 1000;
+/** SQLite's own is 2 MB, with which a writer of thousands of rows reads the same pages again and again. */
+const CACHE_KIB = 16_384;
+/** Of the log of changes, after which the connection that wrote it copies them into the file: SQLite's own number. More at a time
+ *  is less work, but the one who copies waits for it. */
+const CHECKPOINT_PAGES = 1000;
+/** For a thread that does nothing else. */
+export const SELDOM_PAGES = 16_000;
 
 /** Digests stand in `digests` and `lost` alone. Elsewhere `number`, `source` and `target` are numbers of digests. */
 const TABLES = `
@@ -38,13 +45,13 @@ const TABLES = `
 export type CatalogOrigin = "absent" | "damaged" | "other-version" | "rebuilt";
 
 /** The database at `path`, made anew if it is absent, damaged or of another version. */
-export function openCatalogDatabase(path: string): Sqlite {
+export function openCatalogDatabase(path: string, checkpointPages = CHECKPOINT_PAGES): Sqlite {
   try {
-    return openCurrent(path);
+    return openCurrent(path, { checkpointPages });
   } catch (error) {
     if (!isCorrupt(error)) throw error;
     removeCatalogDatabase(path);
-    return openCurrent(path, "damaged");
+    return openCurrent(path, { checkpointPages, why: "damaged" });
   }
 }
 
@@ -73,8 +80,12 @@ function noteOrigin(db: Sqlite, why: CatalogOrigin): void {
   db.prepare("INSERT INTO origin VALUES (?, CAST(strftime('%s', 'now') AS INTEGER) * 1000)").run(why);
 }
 
-function openCurrent(path: string, why?: CatalogOrigin): Sqlite {
+function openCurrent(
+  path: string,
+  { checkpointPages, why }: { checkpointPages: number; why?: CatalogOrigin },
+): Sqlite {
   const db = openSqlite(path, { busyTimeoutMs: BUSY_MS });
+  db.exec(`PRAGMA cache_size = -${CACHE_KIB}; PRAGMA wal_autocheckpoint = ${checkpointPages}`);
   const version = () => db.prepare("PRAGMA user_version").get<{ user_version: number }>()!.user_version;
   try {
     // Nearly always current, and then a reader waits for no writer.

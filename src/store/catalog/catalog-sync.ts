@@ -4,7 +4,7 @@
 
 import { canonicalize, type Digest, digestToBytes, RollbookError } from "../../base/index.ts";
 import { Tombstone } from "../../contract/index.ts";
-import { isMissing, type Sqlite } from "../disk/index.ts";
+import { isMissing, type Sqlite, type SqlValue } from "../disk/index.ts";
 import {
   type BookPaths,
   type EntryStep,
@@ -21,7 +21,7 @@ import {
   readLarge,
   ScanBlock,
 } from "../pack/index.ts";
-import { DigestNumbers, forgetUnusedDigests, numberOf, withDigest } from "./digest-numbers.ts";
+import { forgetUnusedDigests, numberDigests, numberOf, withDigest } from "./digest-numbers.ts";
 import { isRecordKind, isRootKind, listRecord } from "./record-facts.ts";
 
 export interface SyncReport {
@@ -186,25 +186,41 @@ class CatalogSync {
   /** False, and nothing is done, if another process has replaced the rows meanwhile and what is before these is not listed. */
   #insert(pack: PackRow, rows: readonly BlobRow[], { from, end }: { from: number; end: number }): boolean {
     const db = this.#db;
-    const blob = db.prepare("INSERT OR IGNORE INTO blobs VALUES (?, ?, ?, ?, ?, ?, ?)");
-    const record = db.prepare("INSERT OR IGNORE INTO records VALUES (?, ?, ?, ?, ?)");
-    const ref = db.prepare("INSERT OR IGNORE INTO refs VALUES (?, ?)");
-    const found = db.prepare("DELETE FROM lost WHERE digest = ?");
     return db.transaction(() => {
       if ((this.#endOf(pack) ?? -1) < from) return false;
-      // Nearly always empty, and then there is nothing to look for in it.
-      const anyLost = this.#anyLost();
-      const numbers = new DigestNumbers(db);
-      for (const { entry, digest, kind, place, record: facts, targets = [] } of rows) {
-        const number = numbers.of(digest);
-        this.#tally.blobs += blob.run(pack.number, entry, number, kind, ...place).changes;
-        if (anyLost) found.run(digestToBytes(digest));
-        if (facts !== undefined) this.#tally.records += record.run(number, kind, ...facts).changes;
-        for (const target of numbers.ofAll(targets)) ref.run(number, target);
-      }
+      this.#foundAgain(rows);
+      const numberFor = numberDigests(
+        db,
+        rows.flatMap(({ digest, targets = [] }) => [digest, ...targets]),
+      );
+      const records = rows.filter(({ record }) => record !== undefined);
+      this.#tally.blobs += insertRows(
+        db,
+        "blobs",
+        rows.map(({ entry, digest, kind, place }) => [pack.number, entry, numberFor(digest), kind, ...place]),
+      );
+      this.#tally.records += insertRows(
+        db,
+        "records",
+        records.map(({ digest, kind, record }) => [numberFor(digest), kind, ...record!]),
+      );
+      insertRows(
+        db,
+        "refs",
+        records.flatMap(({ digest, targets = [] }) =>
+          targets.map((target) => [numberFor(digest), numberFor(target)]),
+        ),
+      );
       db.prepare("UPDATE packs SET end = max(end, ?) WHERE number = ?").run(end, pack.number);
       return true;
     });
+  }
+
+  /** Nearly always nothing is lost, and then there is nothing to look for. */
+  #foundAgain(rows: readonly BlobRow[]): void {
+    if (!this.#anyLost()) return;
+    const found = this.#db.prepare("DELETE FROM lost WHERE digest = ?");
+    for (const { digest } of rows) found.run(digestToBytes(digest));
   }
 
   /** Locks are taken by `transaction` alone: libsql leaves a prepared statement that met one unfinished, and then nothing
@@ -294,4 +310,14 @@ class CatalogSync {
 /** What SQLite keeps as it is. */
 function isText(value: string | null): boolean {
   return value === null || (value.isWellFormed() && !value.includes("\0"));
+}
+
+/** Adds rows that are not there yet, and says how many: all in one statement, since a statement for each row spends more time
+ *  on its arguments than on its row. */
+function insertRows(db: Sqlite, table: string, rows: readonly (readonly SqlValue[])[]): number {
+  if (rows.length === 0) return 0;
+  const columns = rows[0]!.map((_, column) => `value ->> ${column}`).join(", ");
+  return db
+    .prepare(`INSERT OR IGNORE INTO ${table} SELECT ${columns} FROM json_each(?)`)
+    .run(JSON.stringify(rows)).changes;
 }

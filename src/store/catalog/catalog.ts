@@ -21,6 +21,7 @@ import {
   openCatalogDatabase,
   removeCatalogDatabase,
   replaceRows,
+  SELDOM_PAGES,
 } from "./catalog-schema.ts";
 import { type SyncReport, syncCatalog } from "./catalog-sync.ts";
 import { boundDigests, numberOf, numbersOf, withDigest } from "./digest-numbers.ts";
@@ -56,9 +57,10 @@ interface KindTotal {
   readonly bytes: number;
 }
 
-/** Opens the catalog of a book; one that is absent, damaged or of another version begins empty. Then `sync`. */
-export function openCatalog(root: string): Catalog {
-  return new Catalog(bookPaths(root));
+/** Opens the catalog of a book; one that is absent, damaged or of another version begins empty. Then `sync`.
+ *  `seldom`: for a thread that does nothing else, and may copy many changes into the file at once. */
+export function openCatalog(root: string, { seldom = false }: { readonly seldom?: boolean } = {}): Catalog {
+  return new Catalog(bookPaths(root), seldom ? SELDOM_PAGES : undefined);
 }
 
 const RECORDS = `SELECT digest, kind, id, family, fields FROM records ${withDigest("records.number")}`;
@@ -92,12 +94,14 @@ const LISTED = `SELECT coalesce(digest, zeroblob(32)) AS digest FROM (
 
 export class Catalog {
   readonly #paths: BookPaths;
+  readonly #checkpointPages: number | undefined;
   readonly #statements = new Map<string, Statement>();
   #db: Sqlite;
 
-  constructor(paths: BookPaths) {
+  constructor(paths: BookPaths, checkpointPages?: number) {
     this.#paths = paths;
-    this.#db = openCatalogDatabase(paths.catalog);
+    this.#checkpointPages = checkpointPages;
+    this.#db = openCatalogDatabase(paths.catalog, checkpointPages);
   }
 
   /** Brings the catalog up to date with the packs. */
@@ -339,7 +343,7 @@ export class Catalog {
     this.#db.close();
     this.#statements.clear();
     removeCatalogDatabase(this.#paths.catalog);
-    this.#db = openCatalogDatabase(this.#paths.catalog);
+    this.#db = openCatalogDatabase(this.#paths.catalog, this.#checkpointPages);
   }
 }
 

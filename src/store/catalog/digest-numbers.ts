@@ -2,8 +2,8 @@
  *  A digest is 32 random bytes. A number takes 3 or 4 and follows the order in which digests came, so that new rows go to the
  *  end of a table and not to a random page of it. In: a database. Out: numbers, and parts of queries. A number means
  *  nothing outside its file, and may go to another digest once no row holds it. */
-import { type Digest, digestToBytes } from "../../base/index.ts";
-import type { Sqlite, Statement } from "../disk/index.ts";
+import type { Digest } from "../../base/index.ts";
+import type { Sqlite } from "../disk/index.ts";
 
 export const DIGESTS_TABLE =
   "CREATE TABLE digests (number INTEGER PRIMARY KEY, digest BLOB NOT NULL UNIQUE);";
@@ -29,45 +29,21 @@ export function forgetUnusedDigests(db: Sqlite): void {
   );
 }
 
-/** Finds and gives numbers. For one transaction: another process may replace the rows after it. */
-export class DigestNumbers {
-  readonly #find: Statement;
-  readonly #findAll: Statement;
-  readonly #insert: Statement;
-  readonly #known = new Map<Digest, number>();
-  #next: number;
-
-  constructor(db: Sqlite) {
-    this.#find = db.prepare(`SELECT ${numberOf()} AS number`);
-    this.#findAll = db.prepare(
-      "SELECT key, number FROM json_each(?) CROSS JOIN digests ON digest = unhex(value)",
-    );
-    this.#insert = db.prepare("INSERT OR IGNORE INTO digests VALUES (?, ?)");
-    const last = db.prepare("SELECT coalesce(max(number), 0) AS number FROM digests");
-    this.#next = last.get<{ number: number }>()!.number + 1;
-  }
-
-  /** The number of a digest, a new one if it has none. */
-  of(digest: Digest): number {
-    const known = this.#known.get(digest);
-    if (known !== undefined) return known;
-    const bytes = digestToBytes(digest);
-    // Most are new: one statement is enough for them.
-    const isNew = this.#insert.run(this.#next, bytes).changes > 0;
-    const number = isNew ? this.#next++ : this.#find.get<{ number: number }>(bytes)!.number;
-    this.#known.set(digest, number);
-    return number;
-  }
-
-  /** The same for all that a record refers to. A batch names thousands that have numbers: one statement finds them. */
-  ofAll(digests: readonly Digest[]): number[] {
-    if (digests.length > FEW) {
-      const unknown = digests.filter((digest) => !this.#known.has(digest));
-      for (const { key, number } of this.#findAll.all<{ key: number; number: number }>(boundDigests(unknown)))
-        this.#known.set(unknown[key]!, number);
-    }
-    return digests.map((digest) => this.of(digest));
-  }
+/** The numbers of these digests, new ones in their order for those that have none. For one transaction: another process may
+ *  replace the rows after it. One statement finds all, and one adds the new. */
+export function numberDigests(db: Sqlite, digests: readonly Digest[]): (digest: Digest) => number {
+  const wanted = [...new Set(digests)];
+  const numbers = new Map<Digest, number>();
+  const find = db.prepare("SELECT key, number FROM json_each(?) CROSS JOIN digests ON digest = unhex(value)");
+  for (const { key, number } of find.all<{ key: number; number: number }>(boundDigests(wanted)))
+    numbers.set(wanted[key]!, number);
+  const added = wanted.filter((digest) => !numbers.has(digest));
+  const last = db.prepare("SELECT coalesce(max(number), 0) AS number FROM digests");
+  const next = last.get<{ number: number }>()!.number + 1;
+  db.prepare("INSERT INTO digests SELECT ? + key, unhex(value) FROM json_each(?)").run(
+    next,
+    boundDigests(added),
+  );
+  for (const [i, digest] of added.entries()) numbers.set(digest, next + i);
+  return (digest) => numbers.get(digest)!;
 }
-
-const FEW = 16;

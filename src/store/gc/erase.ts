@@ -29,14 +29,17 @@ interface Erasure {
   readonly bytes: number;
 }
 
-/** What would go. Refuses what `eraseBlobs` would refuse, and removes nothing. */
-export async function planErasure(root: string, options: ErasureOptions): Promise<Erasure> {
+/** What would go, and why `eraseBlobs` would refuse it, if it would. Removes nothing. */
+export async function planErasure(
+  root: string,
+  options: ErasureOptions,
+): Promise<Erasure & { readonly refusal: RollbookError | undefined }> {
   const { clock, trusted } = options;
   const surveying = { clock, trusted, remote: await remoteOf(root), erasure: surveyed(options) };
-  return withSurvey(root, surveying, async (survey) => {
-    requireErasable(root, survey);
-    return erasureOf(survey);
-  });
+  return withSurvey(root, surveying, async (survey) => ({
+    ...erasureOf(survey),
+    refusal: refusalOf(root, survey),
+  }));
 }
 
 /** Removes it, and whatever nothing refers to: what a crash left behind may hold the same text. */
@@ -44,7 +47,8 @@ export async function eraseBlobs(root: string, options: ErasureOptions): Promise
   const { clock, sign, trusted } = options;
   const surveying = { clock, sign, trusted, remote: await remoteOf(root), erasure: surveyed(options) };
   const erasure = await withSurvey(root, surveying, async (survey, at) => {
-    requireErasable(root, survey);
+    const refusal = refusalOf(root, survey);
+    if (refusal !== undefined) throw refusal;
     const planned = erasureOf(survey);
     await new Collection(at, survey, { sign }).run();
     return planned;
@@ -70,20 +74,20 @@ function erasureOf(survey: Survey): Erasure {
   return { blobs: blobs.sort((a, b) => (a.digest < b.digest ? -1 : 1)), bytes: total };
 }
 
-function requireErasable(root: string, survey: Survey): void {
+function refusalOf(root: string, survey: Survey): RollbookError | undefined {
   if (survey.keepsAll)
-    throw new RollbookError(
+    return new RollbookError(
       "erase-blocked",
       { root, kinds: survey.unknownKinds },
       `${root} holds blobs of kinds that this version cannot read (${survey.unknownKinds.join(", ")}), which may need anything. Erase with the rollbook that wrote them.`,
     );
   const packs = survey.busyPacks();
-  if (packs.length > 0)
-    throw new RollbookError(
-      "erase-busy",
-      { root, packs },
-      `a process that writes to ${root} still holds what is to be erased (pack ${packs[0]}). Stop it (a gateway, a worker, a launch) and run the command again.`,
-    );
+  if (packs.length === 0) return undefined;
+  return new RollbookError(
+    "erase-busy",
+    { root, packs },
+    `a process that writes to ${root} still holds what is to be erased (pack ${packs[0]}). Stop it (a gateway, a worker, a launch) and run the command again.`,
+  );
 }
 
 /** What another process put meanwhile is found here, not left in silence. */

@@ -12,6 +12,7 @@ import { type FoldRule, HeadCheck, type HeadFold, planFold } from "../head/index
 import {
   type BookPaths,
   type LargeEntry,
+  largeFault,
   largePath,
   listPacks,
   PACK_FOOTER_KIND,
@@ -63,6 +64,10 @@ export class Survey {
   readonly #paths: BookPaths;
   /** One copy of each blob: `file` is twice the number of its pack, plus 1 if it may refer to others. */
   readonly #copies = new BlobIndex();
+  /** Of large blobs: the copy that stays, while its file has not been read. */
+  readonly #unread = new Map<Digest, { readonly pack: SurveyedPack; readonly entry: LargeEntry }>();
+  /** Large blobs whose copy in `#copies` is damaged, and no other is whole so far. */
+  readonly #spoilt = new Set<Digest>();
   readonly #reachable = new BlobIndex();
   readonly #roots: Digest[] = [];
   /** What living writers have put: it may be about to be referred to. */
@@ -133,7 +138,8 @@ export class Survey {
 
   /** True if the damaged bytes stand whole elsewhere: put again after the damage, or a copy from before. */
   isMadeGood({ code, expected }: Finding): boolean {
-    return code === "digest-mismatch" && isDigest(expected) && this.#copies.has(expected);
+    if (code !== "digest-mismatch" || !isDigest(expected)) return false;
+    return this.#copies.has(expected) && !this.#spoilt.has(expected);
   }
 
   /** Whether the book has signed heads, which name its packs. */
@@ -211,30 +217,59 @@ export class Survey {
     try {
       for (let item = scan.next(); item !== undefined; item = scan.next()) {
         if (item === "more") await scan.more();
-        else this.#note(pack, item);
+        else await this.#note(pack, item);
       }
     } finally {
       await scan.close();
     }
   }
 
-  #note(pack: SurveyedPack, item: PackItem): void {
+  async #note(pack: SurveyedPack, item: PackItem): Promise<void> {
     if (item.type === "damage") this.#struck.push({ pack, finding: item.finding });
-    else if (item.type === "blob") this.#noteBlob(pack, item);
-    else if (item.type === "stand-in") {
-      const finding = missingLarge(this.#paths, pack.name.id, item.entry);
-      if (finding !== undefined) this.#noteLoss(pack, finding);
-      this.#noteBlob(pack, item.entry);
-    }
+    else if (item.type === "blob") {
+      if (this.#unread.has(item.digest)) await this.#readHolder(item.digest);
+      this.#noteBlob(pack, item);
+    } else if (item.type === "stand-in") await this.#noteLarge(pack, item.entry);
   }
 
-  #noteBlob(pack: SurveyedPack, { digest, kind }: { digest: Digest; kind: string }): void {
+  /** Scans check every blob but large files. These are read where there is a choice: only a whole copy may stay. */
+  async #noteLarge(pack: SurveyedPack, entry: LargeEntry): Promise<void> {
+    const finding = missingLarge(this.#paths, pack.name.id, entry);
+    if (finding !== undefined) this.#noteLoss(pack, finding);
+    await this.#readHolder(entry.digest);
+    const isFirst = !this.#copies.has(entry.digest);
+    if (isFirst) this.#unread.set(entry.digest, { pack, entry });
+    this.#noteBlob(pack, entry, isFirst || (await this.#isWhole(pack, entry)));
+  }
+
+  async #readHolder(digest: Digest): Promise<void> {
+    const holder = this.#unread.get(digest);
+    this.#unread.delete(digest);
+    if (holder !== undefined && !(await this.#isWhole(holder.pack, holder.entry))) this.#spoilt.add(digest);
+  }
+
+  async #isWhole(pack: SurveyedPack, entry: LargeEntry): Promise<boolean> {
+    const finding = await largeFault(this.#paths, pack.name.id, entry);
+    if (finding !== undefined) this.#struck.push({ pack, finding });
+    return finding === undefined;
+  }
+
+  #noteBlob(
+    pack: SurveyedPack,
+    { digest, kind }: { digest: Digest; kind: string },
+    isWhole: boolean = true,
+  ): void {
     const unknown = isUnknownKind(kind);
     if (unknown) this.#unknownKinds.add(kind);
     const refers = unknown || isRecordKind(kind);
     const known = this.#copies.get(digest);
-    // The first copy at rest stays; one in a writer's pack may not even be durable yet.
-    if (known === undefined || (pack.atRest && !this.packs[known.file >> 1]!.atRest)) {
+    // The first whole copy at rest stays; one in a writer's pack may not even be durable yet.
+    const isBetter =
+      known === undefined ||
+      this.#spoilt.has(digest) ||
+      (pack.atRest && !this.packs[known.file >> 1]!.atRest);
+    if (isWhole && isBetter) {
+      this.#spoilt.delete(digest);
       const file = (this.packs.length - 1) * 2 + (refers ? 1 : 0);
       this.#copies.set(digest, { file, offset: 0, bytes: 0, large: false });
     }

@@ -40,6 +40,13 @@ const digestsIn = async (root: string): Promise<Digest[]> => {
   return found;
 };
 
+/** Changes a byte of the payload that the tests put. */
+function spoil(file: string): void {
+  const bytes = readFileSync(file);
+  bytes[bytes.indexOf("some bytes")] = 0;
+  writeFileSync(file, bytes);
+}
+
 describe("gc", () => {
   it("leaves exactly one copy of what roots lead to, through any graph, and says so beforehand", async () => {
     const blob = fc.record({
@@ -168,6 +175,47 @@ describe("gc", () => {
     await reader.close();
   });
 
+  it.each([
+    ["small", 0, 20],
+    ["small", 1, 20],
+    ["large", 0, 2000],
+    ["large", 1, 2000],
+  ] as const)(
+    "removes the damaged copy of a %s blob and keeps the whole one, copy %i",
+    async (_, damaged, size) => {
+      const root = fresh();
+      const content = Buffer.from("some bytes ".padEnd(size, "."));
+      let leaf: Digest | undefined;
+      for (const at of [1, 2]) {
+        const book = await openBook(root, { clock: manualClock(1_700_000_000_000 + at), largeBytes: 600 });
+        leaf = book.put(LEAF, content);
+        putNode(book, ROOT, [leaf], { at });
+        await book.close();
+      }
+      const folder = join(root, size > 600 ? "large" : "packs");
+      const copies = readdirSync(folder).sort();
+      expect(copies).toHaveLength(2);
+      spoil(join(folder, copies[damaged]!));
+      expect((await gc(root)).copiesRemoved).toBe(1);
+      const left = await openBook(root, { clock, mode: "read" });
+      expect(Buffer.from((await left.get(leaf!))!.bytes).equals(content)).toBe(true);
+      expect((await scanAll(left)).map(({ digest }) => digest)).toHaveLength(3);
+      await left.close();
+    },
+  );
+
+  it("refuses a book in which both copies of a large blob are damaged", async () => {
+    const root = fresh();
+    for (const at of [1, 2]) {
+      const book = await openBook(root, { clock: manualClock(1_700_000_000_000 + at), largeBytes: 600 });
+      putNode(book, ROOT, [book.put(LEAF, Buffer.from("some bytes ".padEnd(2000, ".")))], { at });
+      await book.close();
+    }
+    for (const copy of readdirSync(join(root, "large"))) spoil(join(root, "large", copy));
+    await expect(gc(root)).rejects.toMatchObject({ code: "gc-damage" });
+    expect(readdirSync(join(root, "large"))).toHaveLength(2);
+  });
+
   it("refuses a damaged book; allowed to go on, it leaves the damaged pack as it is", async () => {
     const root = fresh();
     const first = await openBook(root, { clock });
@@ -178,9 +226,8 @@ describe("gc", () => {
     second.put(LEAF, Buffer.from("garbage in a whole pack"));
     await second.close();
     const file = join(root, "packs", readdirSync(join(root, "packs")).sort()[0]!);
+    spoil(file);
     const bytes = readFileSync(file);
-    bytes[bytes.indexOf("some bytes")] = 0;
-    writeFileSync(file, bytes);
     await expect(gc(root)).rejects.toMatchObject({ code: "gc-damage", fields: { root } });
     expect(readdirSync(join(root, "packs"))).toHaveLength(2);
     const report = await gc(root, { despiteDamage: true });
