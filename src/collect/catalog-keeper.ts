@@ -10,7 +10,7 @@ interface CatalogKeeper {
   close(): Promise<void>;
 }
 
-const EVERY_MS = 100;
+const EVERY_MS = 30;
 
 /** `log`: told why a look failed; who opens the catalog next makes up for it. */
 export function startCatalogKeeper(root: string, log: (line: string) => void): CatalogKeeper {

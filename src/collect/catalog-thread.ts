@@ -3,7 +3,7 @@ import { parentPort, workerData } from "node:worker_threads";
 import { reasonOf } from "../base/index.ts";
 import { openCatalog } from "../store/index.ts";
 
-const catalog = openCatalog((workerData as { root: string }).root);
+const catalog = openCatalog((workerData as { root: string }).root, { seldom: true });
 
 parentPort!.on("message", (message: "sync" | "close") => {
   if (message === "close") {

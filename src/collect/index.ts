@@ -1,4 +1,5 @@
 export { startCatalogKeeper } from "./catalog-keeper.ts";
+export { isProviderFault } from "./gateway-replies.ts";
 export { HostCheck, isFromPage, LOOPBACK } from "./host-check.ts";
 export { KeptThread } from "./kept-thread.ts";
 export { listenOn } from "./listen.ts";

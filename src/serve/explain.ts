@@ -89,7 +89,7 @@ function linesOf(facts: Facts, request: ExplainRequest): string[] {
       ? `${chosen} was chosen; with what probability was not logged.`
       : `${chosen} was chosen with probability ${figure(probability)}.`,
     reasonLine(facts, request),
-    ...(why === undefined ? [] : [`The router: ${why.replace(/\.$/, "")}.`]),
+    ...(why === undefined ? [] : [usedLine(why, facts)]),
     ...masked.map(({ id, reasons }) => `${id} could not be chosen: ${reasons.map(inWords).join(", ")}.`),
     ...(isExplored(facts, request)
       ? [`The draw took it for exploration: ${figure(router!.exploration)} of choices are spread evenly.`]
@@ -102,6 +102,13 @@ function linesOf(facts: Facts, request: ExplainRequest): string[] {
           `The shadow ${decision.shadow.revision.id} would have chosen ${candidates[decision.shadow.chosen]!.id}, and gave ${chosen} probability ${figure(decision.shadow.probabilities[decision.chosen]!)}.`,
         ]),
   ];
+}
+
+/** What serves: a policy by its revision, none with the reason, or a router by what it is for. */
+function usedLine(why: string, { reason }: Facts): string {
+  const said = why.replace(/\.$/, "");
+  if (why.startsWith("revision ")) return `Policy used: ${said}.`;
+  return reason === "no-policy" ? `Policy used: none; ${said}.` : `The router: ${said}.`;
 }
 
 /** As in candidates.ts. */

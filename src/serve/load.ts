@@ -3,7 +3,7 @@
  *  that cannot be read throws: without one there is nothing to fall back to. */
 import { readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
-import { given, parseJson, RollbookError, reasonOf, short } from "../base/index.ts";
+import { type Digest, given, parseJson, RollbookError, reasonOf, short } from "../base/index.ts";
 import { GateVerdict, openRecord, type RevisionKey, seal } from "../contract/index.ts";
 import {
   type Checkpoint,
@@ -33,7 +33,7 @@ import { requireFit, routerAround, type Served, serve, serveStatic, tableFor } f
 export interface PolicyReleases {
   standing(): Promise<ReleaseHistory>;
   /** The checkpoint of a revision; undefined where it is of another family or the book does not hold it. */
-  checkpoint(revision: RevisionKey, family: string): Promise<Checkpoint | undefined>;
+  checkpoint(revision: RevisionKey, family: string | undefined): Promise<Checkpoint | undefined>;
 }
 
 export interface LoadPlace {
@@ -80,7 +80,7 @@ export async function loadServed(config: RouterConfig, place: LoadPlace): Promis
   } catch (error) {
     if (place.asksOnly === true) throw error;
     const refused = reasonOf(error);
-    const why = isNoneYet(error) ? refused : `the learned policy is not used: ${refused}`;
+    const why = isNoneYet(error) ? refused : `the configured policy cannot serve: ${refused}`;
     return { served: fallback(context, why), previous: undefined, refused };
   }
 }
@@ -170,7 +170,8 @@ async function learned(
     return { served: serveCheckpoint(checkpoint, config.checkpoint!, { ...context, standing }) };
   }
   const passed: { id: string; error: RollbookError }[] = [];
-  for await (const release of releasedCheckpoints(context, standing)) {
+  const notHeld = (id: string, error: RollbookError) => passed.push({ id, error });
+  for await (const release of releasedCheckpoints(context, standing, notHeld)) {
     try {
       return withPassed(serveRelease(release, { ...context, standing }), passed);
     } catch (error) {
@@ -178,13 +179,13 @@ async function learned(
       passed.push({ id: release.checkpoint.revision.record.id, error });
     }
   }
-  if (passed[0] !== undefined) throw passed[0].error;
   if (place.releases === undefined)
     throw new RollbookError(
       "not-released",
       { family: config.family },
       "checkpoint: released needs a book. Name a folder, or open the router on a book.",
     );
+  if (passed[0] !== undefined) throw passed[0].error;
   throw noRelease(context, standing);
 }
 
@@ -223,11 +224,22 @@ function noRelease({ config, configured, ids }: LoadContext, standing: ReleaseHi
       `the book holds no checkpoint of ${family} that a gate verdict released${distrustOf(standing)}. Train from the book and judge it with \`rollbook gate\`, or name the folder of the checkpoint in router.checkpoint.`,
     );
   const { revision, verdict } = missing;
-  return new RollbookError(
-    "not-released",
-    { ...fields, revision: revision.id },
-    `the gate verdict ${short(verdict)} releases revision ${revision.id}, and the book holds no checkpoint of it in family ${family}. Name its folder in router.checkpoint, or train it from the book (without --data) and judge it again.`,
-  );
+  const message = notHeldText({ verdict, id: revision.id, family });
+  return new RollbookError("not-released", { ...fields, revision: revision.id }, message);
+}
+
+/** Of a policy that passed the gate, and was trained outside of the book that holds the verdict. */
+export function notHeldText({
+  verdict,
+  id,
+  family,
+}: {
+  verdict: Digest;
+  id: string;
+  family?: string;
+}): string {
+  const where = family === undefined ? "" : ` in family ${family}`;
+  return `the gate verdict ${short(verdict)} releases revision ${id}, and the book holds no checkpoint of it${where}. Name its folder in router.checkpoint, or train it from the book (without --data) and judge it again.`;
 }
 
 function serveCheckpoint(
@@ -247,7 +259,7 @@ function serveCheckpoint(
     throw new RollbookError(
       "no-floor",
       { where },
-      `${where}: no floor keeps the promised risk, so the policy may not act. Calibrate it again, or set router.floor.`,
+      `${where}: in training, no confidence floor kept the loss within the promised risk, so the policy decides no request. Train it again with more rows or a higher --floor-risk, or set router.floor.`,
     );
   const floor = promised ?? 0;
   const exploration = config.exploration ?? DEFAULT_EXPLORATION;
@@ -260,7 +272,10 @@ function serveCheckpoint(
     return checked(router, { why, model, verdict });
   } catch (error) {
     if (!config.allowUngated && !asksOnly) throw error;
-    const noFloor = promised === null ? "; no floor keeps its promised risk, so it may not serve" : "";
+    const noFloor =
+      promised === null
+        ? "; no confidence floor keeps its promised risk, so a gateway would not serve it"
+        : "";
     const served = checked(ungated, {
       why: `revision ${revision.record.id}, ${asksOnly ? "not released by a gate verdict" : "not gated (allowUngated)"}${noFloor}`,
       model,
@@ -306,12 +321,20 @@ function serveRelease(
 async function* releasedCheckpoints(
   { config, place }: LoadContext,
   standing: ReleaseHistory,
+  notHeld?: (id: string, error: RollbookError) => void,
 ): AsyncGenerator<Release> {
   let found = 0;
-  for (const { revision } of releasedRevisionsOf(standing)) {
+  for (const { revision, verdict } of releasedRevisionsOf(standing)) {
     if (found > 0 && isPolicyTakenBack(revision.digest, standing)) continue;
     const checkpoint = await place.releases?.checkpoint(revision, config.family);
-    if (checkpoint === undefined) continue;
+    if (checkpoint === undefined) {
+      // A policy of another family is no business of this router.
+      if (notHeld !== undefined && (await place.releases?.checkpoint(revision, undefined)) === undefined) {
+        const { id } = revision;
+        notHeld(id, new RollbookError("not-released", { revision: id }, notHeldText({ verdict, id })));
+      }
+      continue;
+    }
     yield { checkpoint, where: `revision ${revision.id} of the book` };
     if (++found === MOST_RELEASES) return;
   }

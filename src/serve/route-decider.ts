@@ -79,10 +79,16 @@ export class RouteDecider {
     { served, drawKey, shadow }: { served: Served; drawKey: number; shadow: Served | undefined },
   ): ServedAnswer {
     const { candidates } = question;
-    const isFirst = !candidates.some(hasFailed);
+    const isFirst = !anyFailed(candidates);
     const key = isFirst ? drawKey : keyWithout(drawKey, candidates.filter(hasFailed));
     this.counts.decisions++;
-    const { decision, by } = this.#firstThatAnswers(question, served, key);
+    let decision: Decision;
+    let by = served;
+    try {
+      decision = decide(question.context, candidates, served.router, this.#rng.split(key));
+    } catch (error) {
+      ({ decision, by } = this.#fallBack(question, { served, key, error }));
+    }
     const { policy } = by.router;
     decision.candidates ??= candidates;
     if (by.model !== undefined && policy !== undefined) decision.policy = policy.revision;
@@ -100,21 +106,20 @@ export class RouteDecider {
     };
   }
 
-  /** The router; without its policy where that fails; the list of candidates where the table names none of them. */
-  #firstThatAnswers(
+  /** The router without its policy where that failed; the list of candidates where the table names none of them. */
+  #fallBack(
     { context, candidates }: Pick<RouteQuestion, "context" | "candidates">,
-    served: Served,
-    key: number,
+    { served, key, error }: { served: Served; key: number; error: unknown },
   ): { decision: Decision; by: Served } {
+    if (!candidates.some((one) => one.selectable) || mustRefuse(error, served)) throw error;
+    this.counts.fallbacks++;
+    this.#logOnce(`router: ${short(served.digest)} could not decide: ${reasonOf(error)}`);
+    const next = served.withoutPolicy ?? this.#listOf(candidates, served);
+    if (next.digest === served.digest) throw error;
     try {
-      return { decision: decide(context, candidates, served.router, this.#rng.split(key)), by: served };
-    } catch (error) {
-      if (!candidates.some((one) => one.selectable) || mustRefuse(error, served)) throw error;
-      this.counts.fallbacks++;
-      this.#logOnce(`router: ${short(served.digest)} could not decide: ${reasonOf(error)}`);
-      const next = served.withoutPolicy ?? this.#listOf(candidates, served);
-      if (next.digest === served.digest) throw error;
-      return this.#firstThatAnswers({ context, candidates }, next, key);
+      return { decision: decide(context, candidates, next.router, this.#rng.split(key)), by: next };
+    } catch (cause) {
+      return this.#fallBack({ context, candidates }, { served: next, key, error: cause });
     }
   }
 
@@ -169,6 +174,11 @@ export class RouteDecider {
 /** Of the draw among what remains. */
 function keyWithout(drawKey: number, failed: readonly DecisionCandidate[]): number {
   return splitKey(`${drawKey} without ${failed.map(({ id }) => id).join(" ")}`);
+}
+
+function anyFailed(candidates: readonly DecisionCandidate[]): boolean {
+  for (const candidate of candidates) if (hasFailed(candidate)) return true;
+  return false;
 }
 
 function hasFailed({ reasons }: DecisionCandidate): boolean {

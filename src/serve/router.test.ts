@@ -39,9 +39,10 @@ function bookOf(standing: ReleaseHistory, checkpoints: readonly Checkpoint[]) {
     held,
     releases: {
       standing: async () => held.standing,
-      checkpoint: async (revision: { digest: string }, family: string) =>
+      checkpoint: async (revision: { digest: string }, family: string | undefined) =>
         checkpoints.find(
-          (each) => keyOf(each).digest === revision.digest && each.revision.record.family === family,
+          ({ revision: { record } }) =>
+            record.digest === revision.digest && (family === undefined || record.family === family),
         ),
     },
   };
@@ -382,6 +383,28 @@ describe("a reload", () => {
     held.standing = { verdicts: [released(three, {}, 4000), ...held.standing.verdicts], rollbacks: [] };
     expect(await router.reload()).toBe("swapped");
     expect(router.status()).toMatchObject({ policy: keyOf(three), previous: first });
+  });
+
+  test("says that the book does not hold the checkpoint of a newer release, whatever serves", async () => {
+    const said =
+      /kept .*the gate verdict \w+ releases revision r2, and the book holds no checkpoint of it\. /;
+    for (const verdicts of [[], [released(one)]]) {
+      const { releases, held } = bookOf({ verdicts, rollbacks: [] }, [one]);
+      const { router, lines } = await open({ checkpoint: "released" }, { releases });
+      const first = router.status().router;
+      held.standing = { verdicts: [released(two, {}, 3000), ...verdicts], rollbacks: [] };
+      expect(await router.reload()).toBe("kept");
+      expect(lines.at(-1)).toMatch(said);
+      expect(router.status().router).toBe(first);
+    }
+  });
+
+  test("passes over a release of another family in silence", async () => {
+    const other = makePolicy("r9", { family: "other", sure: 3 });
+    const { releases, held } = bookOf({ verdicts: [released(one)], rollbacks: [] }, [one, other]);
+    const { router } = await open({ checkpoint: "released" }, { releases });
+    held.standing = { verdicts: [released(other, {}, 3000), released(one)], rollbacks: [] };
+    expect(await router.reload()).toBe("unchanged");
   });
 
   test("of a table with a typo keeps the table that serves", async () => {

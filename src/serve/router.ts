@@ -84,7 +84,8 @@ export class ServedRouter {
   #previous: Served | undefined;
   #shadow: Served | undefined;
   #signature: string;
-  #passedOver: string | undefined;
+  /** Why the newest release does not serve, as it was told last. */
+  #notServed: string | undefined;
   #sinceMs: number;
   #reloading: Promise<Reloaded> | undefined;
   #timer: NodeJS.Timeout | undefined;
@@ -102,7 +103,7 @@ export class ServedRouter {
     this.#served = loaded.served;
     this.#previous = loaded.previous;
     this.#signature = signature;
-    this.#passedOver = loaded.passedOver;
+    this.#notServed = loaded.refused ?? loaded.passedOver;
     this.#sinceMs = place.clock.nowMs();
     this.#loadShadow();
     this.#log(`router: ${loaded.served.why}`);
@@ -204,11 +205,12 @@ export class ServedRouter {
     this.#signature = signature;
     this.#loadShadow();
     const { served, previous, refused, passedOver } = loaded;
-    const isNews = passedOver !== undefined && passedOver !== this.#passedOver;
-    this.#passedOver = passedOver;
+    const notServed = refused ?? passedOver;
+    const isNews = notServed !== undefined && notServed !== this.#notServed;
+    this.#notServed = notServed;
     if (refused !== undefined && this.#served.model !== undefined && !(await this.#isTakenBack()))
       return this.#keep(refused);
-    if (served.digest === this.#served.digest) return isNews ? this.#keep(passedOver) : "unchanged";
+    if (served.digest === this.#served.digest) return isNews ? this.#keep(notServed) : "unchanged";
     this.#swap(served, (await this.#isTakenBack()) ? previous : this.#served);
     this.#counts.reloads++;
     this.#log(`router: now ${served.why}`);

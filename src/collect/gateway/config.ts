@@ -112,7 +112,7 @@ export const gatewaySchema = z.strictObject({
     .array(variable)
     .default([])
     .describe(
-      "Environment variables that hold tokens. Required unless the gateway listens on loopback only.",
+      "Environment variables that hold access tokens. Required unless the gateway listens on loopback only.",
     ),
   record: z
     .enum(["durable", "async"])
@@ -176,7 +176,7 @@ export const gatewaySchema = z.strictObject({
     .record(name, z.url({ protocol: /^https?$/ }))
     .default({})
     .describe(
-      "Other gateways on the same book, by their `worker` names: `http://host:8790`. They hold the same tokens. The gateway itself may be listed.",
+      "Other gateways on the same book, by their `worker` names: `http://host:8790`. They hold the same access tokens. The gateway itself may be listed.",
     ),
   upstreams: z.record(name, upstream).describe("Model servers, by name."),
   models: z.record(name, model).default({}).describe("Models that clients may ask for, by name."),

@@ -55,6 +55,7 @@ export {
   executeRollout,
   type GatewayPlace,
   gatewayRecorder,
+  gatewayUrls,
   type Recorder,
 } from "./record/index.ts";
 export { parseClaimId, type RowForm, readRow, sealTask } from "./work/index.ts";

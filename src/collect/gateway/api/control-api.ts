@@ -6,6 +6,7 @@ import type { Book } from "../../../store/index.ts";
 import { passThrough, type Returned } from "../call/index.ts";
 import { textAt } from "../dialects/index.ts";
 import type { Rollouts } from "../rollouts/index.ts";
+import type { Upstream } from "../upstream/index.ts";
 import { HttpRefusal, parseBody, type ReplySink } from "../wire/index.ts";
 import { type ApiPath, decodePart, upstreamPath } from "./api-path.ts";
 import { decideRoute, type RouteDeps } from "./decide-route.ts";
@@ -14,6 +15,7 @@ import { redactClosing, redactFeedback, redactOpening } from "./redact-requests.
 import { check, closeRequest, feedbackRequest, openRequest, splitCall } from "./requests.ts";
 
 interface ControlApiOptions extends RouteDeps {
+  readonly upstreams: ReadonlyMap<string, Upstream>;
   readonly returned: Returned;
   readonly maxErrorBytes: number;
   /** Where rollouts are sealed. */
@@ -69,7 +71,7 @@ export class ControlApi {
     }
     const [, name] = /^\/v1\/models\/(.+)$/.exec(path) ?? [];
     const model = name === undefined ? undefined : decodePart(name);
-    if (model === undefined) throw new HttpRefusal(404, "not-found", `there is nothing at ${path}.`);
+    if (model === undefined) throw nothingAt(path);
     if (!names.includes(model)) throw new HttpRefusal(404, "model_not_found", `no model is called ${model}.`);
     sendJson(response, 200, modelEntry(model));
   }
@@ -84,7 +86,7 @@ export class ControlApi {
       return this.#countTokens(request, response, { path, body });
     if (path.path === "/v1/route") return this.#route(response, { caller, body });
     if (path.path !== "/v1/rollouts" && path.path !== "/v1/feedback" && closed === undefined)
-      throw new HttpRefusal(404, "not-found", `there is nothing at ${path.path}.`);
+      throw nothingAt(path.path);
     requireOwner(caller);
     const value = body.length === 0 ? {} : parseBody(body);
     if (path.path === "/v1/feedback") return sendJson(response, 200, await this.#addFeedback(value));
@@ -166,4 +168,10 @@ export function sendJson(
     ...headers,
   });
   response.end(body);
+}
+
+/** Clients add the path of a call to their base URL, which ends in /v1. */
+function nothingAt(path: string): HttpRefusal {
+  const hint = path.startsWith("/v1/") ? "" : " The base URL of a client ends in /v1.";
+  return new HttpRefusal(404, "not-found", `there is nothing at ${path}.${hint}`);
 }

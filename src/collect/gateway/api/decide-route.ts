@@ -7,7 +7,7 @@ import { type DecisionContext, type PromptVectors, promptOfMessages, stepOf } fr
 import { isObject, type JsonObject, openAiChat, type RequestFacts } from "../dialects/index.ts";
 import { type RedactOptions, redactValue } from "../redact/index.ts";
 import type { Rollouts } from "../rollouts/index.ts";
-import type { Routes, Upstream } from "../upstream/index.ts";
+import type { Routes } from "../upstream/index.ts";
 import { HttpRefusal } from "../wire/index.ts";
 import { check, routeContext } from "./requests.ts";
 
@@ -31,20 +31,19 @@ interface RouteReply {
 export interface RouteDeps {
   readonly rollouts: Rollouts;
   readonly routes: Routes;
-  readonly upstreams: ReadonlyMap<string, Upstream>;
+  readonly isResting: (upstream: string) => boolean;
   readonly redact: RedactOptions;
   /** The vectors of a prompt, for the router. */
   readonly embed?: ((prompt: string) => Promise<PromptVectors | undefined>) | undefined;
 }
 
 export async function decideRoute(
-  { rollouts, routes, upstreams, redact, embed }: RouteDeps,
+  { rollouts, routes, isResting, redact, embed }: RouteDeps,
   body: JsonObject,
   { within, requestBytes }: { within: string | undefined; requestBytes: number },
 ): Promise<RouteReply> {
   const { request, fields } = read(redactValue(body as Json, redact));
   if (!routes.isAlias(request.model)) throw notAnAlias(request.model, routes);
-  const isResting = (upstream: string) => upstreams.get(upstream)!.breaker.isOpen;
   const vectors = await embed?.(promptOfMessages(request.messages));
   const decide = (rollout: Id) => {
     const at = { rollout, call: 0, requestBytes, failed: NONE, isResting, fields, vectors };

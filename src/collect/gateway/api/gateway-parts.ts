@@ -95,8 +95,9 @@ export function makeParts(
     ...{ load: options.loadRouter, inUse: () => rollouts.namedRouters, log },
   });
   const upstreams = openUpstreams(options, keys, metrics);
+  const isResting = (upstream: string) => upstreams.get(upstream)!.breaker.isOpen;
   const calls: CallContext = {
-    ...{ config, clock, rollouts, journal, metrics, routes, upstreams, log, returned },
+    ...{ config, clock, rollouts, journal, metrics, routes, upstreams, isResting, log, returned },
     steadyMs: () => performance.now(),
     turnEnd: new TurnEnd(),
     redact: redactCall(redact),
@@ -107,7 +108,7 @@ export function makeParts(
     options.embed &&
     ((prompt: string): Promise<PromptVectors | undefined> => options.embed!(prompt, embedding));
   const control = new ControlApi({
-    ...{ rollouts, routes, upstreams, redact, book, returned, embed },
+    ...{ rollouts, routes, upstreams, isResting, redact, book, returned, embed },
     maxErrorBytes: config.limits.responseBytes,
     keyFor: (rollout) => gatekeeper.keyFor(rollout),
     metrics: () => {
@@ -128,7 +129,7 @@ export function makeParts(
 function tellClosed(tell: TellEvent, clock: Clock): NonNullable<RolloutsOptions["onClosed"]> {
   return (rollout, { ending, calls, content, envelope }) => {
     const { id, opening, promptTokens, completionTokens } = rollout;
-    const costUsd = rollout.isPriced || calls === 0 ? rollout.costUsd : undefined;
+    const costUsd = calls === 0 || rollout.unpricedCalls < calls ? rollout.costUsd : undefined;
     tell({
       kind: "rollout",
       atMs: clock.nowMs(),

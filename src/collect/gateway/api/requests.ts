@@ -1,7 +1,8 @@
 /** What clients may say about rollouts, strictly: a typo is refused, not ignored. */
 import * as z from "zod";
-import type { Json } from "../../../base/index.ts";
+import { asSentence, type Json } from "../../../base/index.ts";
 import {
+  configProblem,
   count,
   dataSource,
   digest,
@@ -90,8 +91,8 @@ export const feedbackRequest = z
 export function check<S extends z.ZodType>(schema: S, value: unknown): z.output<S> {
   const result = schema.safeParse(value);
   if (result.success) return result.data;
-  const { path, message } = result.error.issues[0]!;
-  throw new HttpRefusal(400, "bad-request", `${path.map(String).join(".") || "the body"}: ${message}.`);
+  const problem = configProblem(schema, result.error.issues, value);
+  throw new HttpRefusal(400, "bad-request", `the request: ${asSentence(problem)}`);
 }
 
 /** The rollout and the number of a call, from its name. */

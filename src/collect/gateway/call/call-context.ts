@@ -27,6 +27,8 @@ export interface CallContext {
   readonly rollouts: Rollouts;
   readonly routes: Routes;
   readonly upstreams: ReadonlyMap<string, Upstream>;
+  /** Whether an upstream is left alone for a while, because it keeps failing. */
+  readonly isResting: (upstream: string) => boolean;
   readonly metrics: Metrics;
   /** When replies go out that wait for nothing. */
   readonly turnEnd: TurnEnd;

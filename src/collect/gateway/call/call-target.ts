@@ -4,6 +4,7 @@
 import { given, type Id } from "../../../base/index.ts";
 import type { DecisionToLog, PromptVectors } from "../../../policy/index.ts";
 import type { RequestFacts } from "../dialects/index.ts";
+import { type DecidedBytes, encodeDecided } from "../journal/index.ts";
 import type { Target } from "../upstream/index.ts";
 import { parseBody } from "../wire/index.ts";
 import type { CallContext, IncomingCall } from "./call-context.ts";
@@ -14,14 +15,15 @@ const NONE: ReadonlySet<string> = new Set();
 
 export class CallTarget {
   readonly #in: IncomingCall;
-  readonly #deps: Pick<CallContext, "routes" | "upstreams">;
+  readonly #deps: Pick<CallContext, "routes" | "isResting">;
   readonly #call: number;
   readonly #vectors: PromptVectors | undefined;
   #failed: Set<string> | undefined;
-  /** One for each candidate that was asked. */
-  readonly decided: DecisionToLog[] = [];
-  /** Under which they are sealed. */
-  stepFamily: Id | undefined;
+  /** One for each candidate that was asked, as the journal takes them. */
+  readonly decided: DecidedBytes[] = [];
+  /** The last of them, and under which family it is sealed. */
+  #last: DecisionToLog | undefined;
+  #family: Id | undefined;
   /** What the router chose; empty where the client named a model. */
   candidate = "";
   target!: Target;
@@ -36,7 +38,7 @@ export class CallTarget {
   constructor(
     incoming: IncomingCall,
     { call, vectors }: { call: number; vectors: PromptVectors | undefined },
-    deps: Pick<CallContext, "routes" | "upstreams">,
+    deps: Pick<CallContext, "routes" | "isResting">,
   ) {
     this.#in = incoming;
     this.#call = call;
@@ -47,10 +49,9 @@ export class CallTarget {
   /** False if the model is unknown, or no candidate is left. */
   choose(request: RequestFacts): boolean {
     const { dialect, body, rollout } = this.#in;
-    const { routes, upstreams } = this.#deps;
+    const { routes, isResting } = this.#deps;
     this.asked = request.model;
     if (routes.isAlias(request.model)) {
-      const isResting = (upstream: string) => upstreams.get(upstream)!.breaker.isOpen;
       const choice = routes.choose(request.model, request, {
         rollout: rollout.id,
         call: this.#call,
@@ -61,8 +62,9 @@ export class CallTarget {
         vectors: this.#vectors,
       });
       if (choice === undefined) return false;
-      this.decided.push(choice.decided);
-      this.stepFamily = choice.family;
+      this.#last = choice.decided;
+      this.#family = choice.family;
+      this.decided.push(encodeDecided(choice.decided, choice.family));
       this.target = choice.target;
       this.candidate = choice.candidate;
       this.label = request.model;
@@ -84,12 +86,11 @@ export class CallTarget {
 
   /** How the last decision was made, for those who watch. */
   route(): CallEvent["route"] {
-    const decided = this.decided.at(-1);
-    if (decided === undefined) return undefined;
-    const { decision, candidates, revision } = decided;
+    if (this.#last === undefined) return undefined;
+    const { decision, candidates, revision } = this.#last;
     const { reason, chosen, probabilities, confidence, policy } = decision;
     return {
-      ...{ family: this.stepFamily!, revision, reason, probability: probabilities[chosen]! },
+      ...{ family: this.#family!, revision, reason, probability: probabilities[chosen]! },
       ...{ candidates: candidates.length, ...given({ policy, confidence: confidence ?? undefined }) },
       ...(this.#failed === undefined ? {} : { failed: [...this.#failed] }),
     };

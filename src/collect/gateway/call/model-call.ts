@@ -238,7 +238,7 @@ export class ModelCall implements Receiver, Waiter {
       },
       this.#deps.redact,
     );
-    const { target, sent, decided, stepFamily } = this.#aimed;
+    const { target, sent, decided } = this.#aimed;
     const { price, capture } = target;
     const cost = usage === undefined || price === undefined ? undefined : costUsd(usage, price);
     // What follows from the kept body and the target is hashed when the rollout is sealed.
@@ -251,7 +251,6 @@ export class ModelCall implements Receiver, Waiter {
         status: this.#status,
         outcome: parts.cut === true && outcome === "answered" ? "cut" : outcome,
         decided,
-        stepFamily,
         startedAtMs: this.#startedAtMs,
         firstByteMs: this.#firstByteMs,
         durationMs,

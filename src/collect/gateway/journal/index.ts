@@ -1,3 +1,4 @@
+export { type DecidedBytes, encodeDecided } from "./decided.ts";
 export * from "./journal.ts";
 export * from "./journal-call.ts";
 export * from "./journal-event.ts";

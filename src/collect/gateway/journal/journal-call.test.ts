@@ -3,6 +3,7 @@ import { describe, expect, it } from "vitest";
 import type { Digest } from "../../../base/digest.ts";
 import { parseId } from "../../../base/ids.ts";
 import { type DecisionCandidate, type DecisionToLog, stepOf } from "../../../policy/index.ts";
+import { encodeDecided } from "./decided.ts";
 import {
   type CalledParts,
   DIALECT_CODES,
@@ -59,14 +60,12 @@ const toLog: fc.Arbitrary<DecisionToLog> = fc.record({
   }),
 });
 
-const facts: fc.Arbitrary<NewCall> = fc.record({
+const facts: fc.Arbitrary<Omit<NewCall, "decided">> = fc.record({
   index: count,
   earlier: count,
   dialect: fc.constantFrom(...(Object.keys(DIALECT_CODES) as NewCall["dialect"][])),
   status: fc.nat({ max: 999 }),
   outcome: fc.constantFrom(...(Object.keys(OUTCOME_CODES) as NewCall["outcome"][])),
-  decided: fc.array(toLog, { maxLength: 2 }),
-  stepFamily: maybe(fc.constant(parseId("family"))),
   startedAtMs: amount,
   firstByteMs: maybe(amount),
   durationMs: amount,
@@ -83,6 +82,8 @@ const facts: fc.Arbitrary<NewCall> = fc.record({
   sentDigest: maybe(digest),
   isRenamed: fc.constantFrom(true, undefined),
 });
+const FAMILY = parseId("family");
+const logged = fc.array(toLog, { maxLength: 2 });
 const parts: fc.Arbitrary<CalledParts> = fc.record({
   requestForm: fc.constantFrom("body", "facts"),
   replyForm: fc.constantFrom("json", "sse", "facts", "none"),
@@ -97,14 +98,15 @@ describe("a call in the journal", () => {
   it("is given back as it was, whatever it holds", () => {
     const target = { model: "ü", tokenizer: undefined };
     fc.assert(
-      fc.property(facts, parts, (call, kept) => {
+      fc.property(facts, logged, parts, (rest, decisions, kept) => {
+        const decided = decisions.map((each) => encodeDecided(each, FAMILY));
+        const call = { ...rest, decided };
         const texts = { rollout: Buffer.from("r-1"), target: Buffer.from(JSON.stringify(target)) };
         const payload = Buffer.concat(encodeCall(call, texts, kept).map((part) => Buffer.from(part)));
         const { request, reply, media, ...forms } = kept;
-        const { decided, ...rest } = call;
-        const steps = JSON.parse(JSON.stringify(decided.map(stepOf))) as unknown;
+        const steps = JSON.parse(JSON.stringify(decisions.map(stepOf))) as unknown;
         // A family is of the steps.
-        const stepFamily = decided.length === 0 ? undefined : rest.stepFamily;
+        const stepFamily = decided.length === 0 ? undefined : FAMILY;
         const known = { ...rest, stepFamily, steps, ...forms, rollout: "r-1", target: { model: "ü" } };
         expect(isCall(payload)).toBe(true);
         expect(withoutUndefined(decodeFacts(payload))).toEqual(withoutUndefined(known));
@@ -119,7 +121,7 @@ describe("a call in the journal", () => {
   it("of an earlier version keeps its steps, and one of a later version is refused", () => {
     const texts = { rollout: Buffer.from("r-1"), target: Buffer.from('{"model":"m"}') };
     const [call, kept] = fc.sample(fc.tuple(facts, parts), { numRuns: 1, seed: 1 })[0]!;
-    const bare = { ...call, decided: [], stepFamily: undefined, deliveries: [], sentDigest: undefined };
+    const bare = { ...call, decided: [], deliveries: [], sentDigest: undefined };
     const none = {
       ...kept,
       bodyDigest: undefined,
@@ -160,7 +162,9 @@ describe("a call in the journal", () => {
   it("with a number that has no name is refused, and never read as another or as nothing", () => {
     const texts = { rollout: Buffer.from("r-1"), target: Buffer.from('{"model":"m"}') };
     const [call, kept] = fc.sample(fc.tuple(facts, parts), { numRuns: 1, seed: 1 })[0]!;
-    const payload = Buffer.concat(encodeCall(call, texts, kept).map((part) => Buffer.from(part)));
+    const payload = Buffer.concat(
+      encodeCall({ ...call, decided: [] }, texts, kept).map((part) => Buffer.from(part)),
+    );
     for (const [place, what] of [
       [1, "dialect"],
       [2, "outcome"],

@@ -3,17 +3,9 @@
  *  put into words that can stay a number; what is rare stands in a JSON text. Pure. */
 import { type Digest, type Id, RollbookError } from "../../../base/index.ts";
 import type { Delivery, Step } from "../../../contract/index.ts";
-import type { DecisionToLog } from "../../../policy/index.ts";
 import type { DialectName, TokenUsage } from "../dialects/index.ts";
 import type { TargetFacts } from "../upstream/index.ts";
-import {
-  type DecidedJson,
-  decidedBytes,
-  decidedTexts,
-  readDecided,
-  readDecidedJson,
-  writeDecided,
-} from "./decided.ts";
+import { type DecidedBytes, type DecidedJson, readDecided, readDecidedJson } from "./decided.ts";
 import type { CallOutcome } from "./journal-event.ts";
 
 /** What a part of a call is in: the bytes that passed, or, where something was redacted, what may be recorded. */
@@ -60,8 +52,9 @@ export interface CalledParts
 }
 
 /** A call as it is added: the rest is said by its parts, and by texts that are there already. */
-export interface NewCall extends Omit<CalledFacts, "rollout" | "target" | "steps" | keyof CalledParts> {
-  readonly decided: readonly DecisionToLog[];
+export interface NewCall
+  extends Omit<CalledFacts, "rollout" | "target" | "steps" | "stepFamily" | keyof CalledParts> {
+  readonly decided: readonly DecidedBytes[];
 }
 
 export interface CalledEntry extends CalledFacts {
@@ -141,9 +134,6 @@ export function encodeCall(
   const extra = extraText(facts, parts);
   let replyBytes = 0;
   for (const chunk of reply) replyBytes += chunk.length;
-  let headBytes = HEAD_BYTES;
-  for (const each of decided) headBytes += decidedBytes(each);
-  const { view: head, bytes } = numbersOf(headBytes);
   head.setUint8(AT.version, VERSION);
   head.setUint8(AT.dialect, DIALECT_CODES[facts.dialect]);
   head.setUint8(AT.outcome, OUTCOME_CODES[facts.outcome]);
@@ -165,35 +155,22 @@ export function encodeCall(
   head.setFloat64(AT.cachedTokens, facts.usage?.cachedTokens ?? Number.NaN, true);
   head.setUint32(AT.earlier, facts.earlier, true);
   head.setUint32(AT.decisions, decided.length, true);
-  const all: (string | Uint8Array)[] = [bytes, rollout, target];
+  const all: (string | Uint8Array)[] = [Buffer.from(headBytes)];
+  for (const { numbers } of decided) all.push(numbers);
+  all.push(rollout, target);
   if (extra !== "") all.push(extra);
-  let at = HEAD_BYTES;
-  for (const each of decided) {
-    const texts = decidedTexts(each, facts.stepFamily);
-    at = writeDecided(head, at, each, texts);
-    all.push(texts.frame);
-    if (texts.more.length > 0) all.push(texts.more);
+  for (const { frame, more } of decided) {
+    all.push(frame);
+    if (more.length > 0) all.push(more);
   }
-  all[0] = Buffer.from(bytes);
   all.push(request, ...reply, ...media);
   return all;
 }
 
 /** Numbers are written where a view is already: one for each entry would cost more than its numbers, and writes of a
  *  Buffer check each number first. */
-const NUMBERS = new Map<number, { readonly view: DataView; readonly bytes: Uint8Array }>();
-const MOST_LENGTHS = 64;
-
-function numbersOf(length: number): { readonly view: DataView; readonly bytes: Uint8Array } {
-  let known = NUMBERS.get(length);
-  if (known === undefined) {
-    const bytes = new Uint8Array(length);
-    known = { view: new DataView(bytes.buffer), bytes };
-    if (NUMBERS.size >= MOST_LENGTHS) NUMBERS.clear();
-    NUMBERS.set(length, known);
-  }
-  return known;
-}
+const headBytes = new Uint8Array(HEAD_BYTES);
+const head = new DataView(headBytes.buffer);
 
 /** Everything but the bytes that crossed the wire. */
 export function decodeFacts(payload: Buffer): CalledFacts {

@@ -121,7 +121,7 @@ function isNewFeedback(
   throw new HttpRefusal(
     409,
     "key-reused",
-    `the idempotency key ${JSON.stringify(given.idempotencyKey.slice(0, 80))} was used for another outcome. Use another key.`,
+    `the idempotency key ${JSON.stringify(given.idempotencyKey.slice(0, 80))} was used for another outcome (${known.name} ${known.value}), which counts. Use another key to add one.`,
   );
 }
 
@@ -130,6 +130,6 @@ export function unknownRollout(id: string): HttpRefusal {
   return new HttpRefusal(
     404,
     "unknown-rollout",
-    `no rollout is called ${name}. Open it with POST /v1/rollouts.`,
+    `no rollout is called ${name}. A gateway takes whole ids only; POST /v1/rollouts opens a new one.`,
   );
 }

@@ -23,8 +23,8 @@ export class OpenRollout {
   promptTokens = 0;
   completionTokens = 0;
   costUsd = 0;
-  /** Whether the cost of a call is known. */
-  isPriced = false;
+  /** Calls whose cost is not known: `costUsd` leaves them out. */
+  unpricedCalls = 0;
   /** What calls without usage are taken to have cost: for the budget only, recorded nowhere. */
   estimatedUsd = 0;
   /** What calls in progress may cost, by their numbers. */
@@ -119,7 +119,7 @@ export class OpenRollout {
     this.promptTokens += usage?.promptTokens ?? 0;
     this.completionTokens += usage?.completionTokens ?? 0;
     this.costUsd += costUsd ?? 0;
-    this.isPriced ||= costUsd !== undefined;
+    if (costUsd === undefined) this.unpricedCalls++;
     this.estimatedUsd += estimatedUsd ?? 0;
     if (index >= this.started) this.started = index + 1;
   }

@@ -25,7 +25,10 @@ interface RolloutStatus {
     readonly calls: number;
     readonly promptTokens: number;
     readonly completionTokens: number;
+    /** Of the calls whose cost is known. */
     readonly costUsd: number;
+    /** Calls whose cost is not known; absent: none. */
+    readonly unpriced?: number;
   };
   /** Status and reason of its last call, if the gateway refused it. */
   readonly lastRefusal?: string;
@@ -271,8 +274,9 @@ export class Rollouts {
   status(id: string): RolloutStatus {
     const rollout = this.#states.enterable(id);
     if (rollout === undefined) throw this.#notOpen(id);
-    const { calls, promptTokens, completionTokens, costUsd, turns, lastRefusal } = rollout;
-    const usage = { calls: calls.size, promptTokens, completionTokens, costUsd };
+    const { calls, promptTokens, completionTokens, costUsd, turns, lastRefusal, unpricedCalls } = rollout;
+    const known = { calls: calls.size, promptTokens, completionTokens, costUsd };
+    const usage = unpricedCalls === 0 ? known : { ...known, unpriced: unpricedCalls };
     return { id, turns, usage, ...given({ lastRefusal }) };
   }
 

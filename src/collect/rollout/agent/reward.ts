@@ -11,7 +11,10 @@ export interface RolloutUsage {
   readonly calls: number;
   readonly promptTokens: number;
   readonly completionTokens: number;
+  /** Of the calls whose cost is known. */
   readonly costUsd: number;
+  /** Calls whose cost is not known; absent: none. */
+  readonly unpriced?: number;
 }
 
 export interface RewardInput {

@@ -16,9 +16,17 @@ export interface Progress {
   readonly commonFailure: { readonly reason: string; readonly count: number } | null;
   readonly truncated: number;
   readonly tokens: number;
+  /** Of the calls whose cost is known. */
   readonly costUsd: number;
+  /** Calls whose cost is not known. */
+  readonly unpriced: number;
   /** What runs spent that are no results: attempts that were tried again, and runs that were killed or interrupted. */
-  readonly givenUp: { readonly runs: number; readonly tokens: number; readonly costUsd: number };
+  readonly givenUp: {
+    readonly runs: number;
+    readonly tokens: number;
+    readonly costUsd: number;
+    readonly unpriced: number;
+  };
   /** Of labelled rollouts; null while there is none. */
   readonly meanReward: number | null;
   readonly perSecond: number;
@@ -38,7 +46,8 @@ export class LaunchTally {
   #blamed = 0;
   #tokens = 0;
   #costUsd = 0;
-  readonly #givenUp = { runs: 0, tokens: 0, costUsd: 0 };
+  #unpriced = 0;
+  readonly #givenUp = { runs: 0, tokens: 0, costUsd: 0, unpriced: 0 };
   #rewards = 0;
   #labelled = 0;
   readonly #failed: Record<string, number> = {};
@@ -69,15 +78,18 @@ export class LaunchTally {
     if (ending.declaredBy === "agent" || scores.some(({ name }) => name === OLD_BLAME)) this.#blamed++;
     this.#tokens += usage.promptTokens + usage.completionTokens;
     this.#costUsd += usage.costUsd;
+    this.#unpriced += usage.unpriced ?? 0;
     if (reward === null) return;
     this.#rewards += reward;
     this.#labelled++;
   }
 
-  #countGivenUp({ runs, promptTokens, completionTokens, costUsd }: RolloutResult["givenUp"]): void {
+  #countGivenUp(spent: RolloutResult["givenUp"]): void {
+    const { runs, promptTokens, completionTokens, costUsd, unpriced = 0 } = spent;
     this.#givenUp.runs += runs;
     this.#givenUp.tokens += promptTokens + completionTokens;
     this.#givenUp.costUsd += costUsd;
+    this.#givenUp.unpriced += unpriced;
   }
 
   #countReason(reason: string): void {
@@ -107,6 +119,7 @@ export class LaunchTally {
       truncated: this.#truncated,
       tokens: this.#tokens,
       costUsd: this.#costUsd,
+      unpriced: this.#unpriced,
       givenUp: { ...this.#givenUp },
       meanReward: this.#labelled === 0 ? null : this.#rewards / this.#labelled,
       perSecond,

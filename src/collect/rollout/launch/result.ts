@@ -133,11 +133,13 @@ export async function readUsage(
   { calls }: Pick<RolloutContent, "calls">,
 ): Promise<RolloutUsage> {
   const usage = { calls: calls.length, promptTokens: 0, completionTokens: 0, costUsd: 0 };
+  let unpriced = 0;
   for (const digest of calls) {
     const call = await records.read(Call, digest);
     usage.promptTokens += call.usage?.promptTokens ?? 0;
     usage.completionTokens += call.usage?.completionTokens ?? 0;
     usage.costUsd += call.costUsd ?? 0;
+    if (call.costUsd === undefined) unpriced++;
   }
-  return usage;
+  return unpriced === 0 ? usage : { ...usage, unpriced };
 }

@@ -39,7 +39,18 @@ export function gatewayUrls({ url }: GatewayPlace): string[] {
   return url
     .split(",")
     .map((each) => each.trim().replace(/\/+(v1\/?)?$/, ""))
-    .filter((each) => each !== "");
+    .filter((each) => each !== "")
+    .map(withScheme);
+}
+
+/** `localhost:8790` is a URL too, of the scheme localhost. */
+function withScheme(url: string): string {
+  if (/^https?:\/\//i.test(url)) return url;
+  throw new RollbookError(
+    "bad-url",
+    { url },
+    `${url} is not the URL of a gateway: it must begin with http:// or https://. Write http://${url.replace(/^.*:\/\//, "")}, for example.`,
+  );
 }
 
 /** Over when one gateway has answered: the others are not waited for. */

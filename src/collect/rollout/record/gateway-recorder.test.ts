@@ -5,6 +5,7 @@ import { describe, expect, it, onTestFinished } from "vitest";
 import { TestGateway, TOKEN } from "../../../../test/support/gateway.ts";
 import { collect, launchWorld } from "../../../../test/support/launch-world.ts";
 import { chatReply, json, slow } from "../../../../test/support/scripted-upstream.ts";
+import { RollbookError } from "../../../base/index.ts";
 import { CAPS, type Cap } from "../../gateway-replies.ts";
 import { defineRollout, type RolloutFunction } from "../agent/agent.ts";
 import { failedBy } from "../agent/failure.ts";
@@ -167,6 +168,37 @@ describe("rollouts recorded by a gateway", () => {
     expect(endings).toEqual([
       [result!.rolloutId, "failed", "provider"],
       [`${result!.rolloutId}.run-2`, "terminal", undefined],
+    ]);
+  });
+
+  it("in a new queue pass over the names of earlier attempts, and count none of them", async () => {
+    const { test, run, recorder } = await world();
+    for (let i = 0; i < 2; i++) test.upstream.play(json({ error: { message: "overloaded" } }, 503));
+    test.upstream.play(json(chatReply({ content: "4" })));
+    const near = gatewayRecorder(
+      { url: test.gateway.url, token: TOKEN, desk: test.gateway.desk },
+      bookRecorder(),
+    );
+    // A process that tries twice and dies: its names are closed, and there is no result.
+    let opened = 0;
+    const dying: Recorder = {
+      ...recorder,
+      async open(opening) {
+        if (++opened > 2) throw new RollbookError("read-only", {}, "the disk is full");
+        return recorder.open(opening);
+      },
+    };
+    await expect(run(ask, { recorder: dying })).rejects.toThrow("the disk is full");
+    const lines: string[] = [];
+    for (const [name, each] of Object.entries({ far: recorder, near })) {
+      const [result] = await run(ask, {
+        ...{ recorder: each, queue: (await launchWorld()).queue, log: (line: string) => lines.push(line) },
+      });
+      expect([name, result]).toMatchObject([name, { state: "sealed", attempt: 1 }]);
+    }
+    expect(lines).toEqual([]);
+    expect((await test.artifacts()).map(({ rolloutId }) => rolloutId.replace(/^[^.]*/, "")).sort()).toEqual([
+      ...["", ".run-2", ".run-3"],
     ]);
   });
 

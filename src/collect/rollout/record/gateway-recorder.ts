@@ -2,7 +2,7 @@
  *  In: the gateway's URL and token. Out: a Recorder. Each attempt is a rollout of its own at the gateway, because what
  *  it recorded cannot be unrecorded: an attempt that is given up is sealed with the reason, outside every baseline.
  *  A rollout that called no model is sealed by the book's recorder. */
-import { type Digest, RollbookError, reasonOf } from "../../../base/index.ts";
+import { type Digest, isRollbookError, RollbookError, reasonOf } from "../../../base/index.ts";
 import type { Ending } from "../../../contract/index.ts";
 import type { RolloutDesk } from "../../rollout-desk.ts";
 import { failedBy, type RolloutUsage } from "../agent/index.ts";
@@ -62,6 +62,12 @@ export function gatewayRecorder(place: GatewayPlace, fallback: Recorder, wait: G
       };
     },
   };
+}
+
+/** Whether a recording could not begin because an earlier attempt has its name: a queue that was made anew counts claims from
+ *  the first again. The next claim has another name. */
+export function isNameTaken(error: unknown): boolean {
+  return error instanceof RollbookError && error.fields.refusal === "rollout-closed";
 }
 
 function namesUpTo(item: string, last: number): readonly string[] {
@@ -147,9 +153,8 @@ function deskOver(place: GatewayPlace, url: string): RecorderDesk {
 /** A gateway of this process refuses with an error; to a rollout that is the infrastructure's failure, as a status is. */
 function deskHere(desk: RolloutDesk, url: string): RecorderDesk {
   const refused = (cause: unknown): never => {
-    throw failedBy("infrastructure", `the gateway refused ${url}: ${reasonOf(cause).slice(0, 500)}`, {
-      cause,
-    });
+    const message = `the gateway refused ${url}: ${reasonOf(cause).slice(0, 500)}`;
+    throw refusal(message, isRollbookError(cause) ? cause.code : undefined, { cause });
   };
   // Fields that are undefined do not exist in JSON.
   const plain = (body: object) => JSON.parse(JSON.stringify(body)) as object;
@@ -172,7 +177,14 @@ async function ask(place: GatewayPlace, url: string, body?: object): Promise<unk
   const text = await response.text();
   if (response.ok) return JSON.parse(text);
   const message = `the gateway refused ${url}: ${response.status} ${text.slice(0, 500)}`;
-  throw response.status >= 500 ? down(url, message) : failedBy("infrastructure", message);
+  throw response.status >= 500
+    ? down(url, message)
+    : refusal(message, response.headers.get("x-rollbook-refusal") ?? undefined);
+}
+
+function refusal(message: string, code: string | undefined, options?: ErrorOptions): RollbookError {
+  const fields = { owner: "infrastructure", refusal: code };
+  return new RollbookError("failed-infrastructure", fields, message, options);
 }
 
 /** The gateway cannot be reached, or cannot record: another one may. */

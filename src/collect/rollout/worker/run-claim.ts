@@ -21,6 +21,7 @@ import type { Agent } from "../agent/index.ts";
 import {
   type Execution,
   executeRollout,
+  isNameTaken,
   type Recorded,
   type Recorder,
   type RolloutJob,
@@ -92,7 +93,8 @@ export async function runClaim(claim: Claim, options: RegisteredRunner, signal: 
     // must stop the worker.
     if (!isRollbookError(error, "failed-infrastructure") && !isRollbookError(error, "missing-blob"))
       throw error;
-    await giveUp(claim, { owner: "infrastructure", message: error.message }, options);
+    if (isNameTaken(error)) await server.release(session, [claim]);
+    else await giveUp(claim, { owner: "infrastructure", message: error.message }, options);
   }
 }
 

@@ -4,8 +4,8 @@
  *  `packages.jsonl`   the sealed environment package of every family
  *  `tasks.meta.json`  seed, counts and the digests of all of these; written last, so a folder without it is unfinished
  *  Reading checks every digest and says what is wrong where. Never overwrites. */
-import { existsSync, readFileSync } from "node:fs";
-import { join } from "node:path";
+import { existsSync, readFileSync, statSync } from "node:fs";
+import { dirname, join } from "node:path";
 import {
   canonicalize,
   type Digest,
@@ -204,6 +204,12 @@ function tally(pairs: readonly (readonly [string, string])[]): Record<string, Re
 
 function readMeta(folder: string): TasksMeta {
   const path = join(folder, META_FILE);
+  if (statSync(folder, { throwIfNoEntry: false })?.isFile())
+    throw new RollbookError(
+      "no-tasks",
+      { path: folder },
+      `${folder} is a file. Name the folder that \`rollbook sim generate --out\` wrote, such as ${dirname(folder)}.`,
+    );
   if (!existsSync(path)) {
     const begun = existsSync(join(folder, TASKS_FILE));
     throw new RollbookError(
