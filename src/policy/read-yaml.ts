@@ -17,7 +17,9 @@ export function readYaml(text: string, bad: (what: string) => Error): unknown {
   const document = parseDocument(text, { uniqueKeys: false, strict: true });
   const [fault] = [...document.errors, ...document.warnings];
   const problem =
-    fault === undefined ? problemIn(document.contents) : fault.message.split("\n")[0]!.replace(/:$/, "");
+    fault === undefined
+      ? problemIn(document.contents)
+      : `it is not YAML: ${fault.message.split("\n")[0]!.replace(/:$/, "")}`;
   if (problem !== undefined) throw bad(problem);
   try {
     return document.toJS({ maxAliasCount: MAX_ALIASES });

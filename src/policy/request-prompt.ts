@@ -3,7 +3,8 @@
  *  learns from: what a policy is trained on is what it is shown. */
 
 export function promptOfMessages(messages: readonly unknown[]): string {
-  return textOfMessage(messages.findLast(isUsers) ?? messages.at(-1));
+  for (let i = messages.length - 1; i >= 0; i--) if (isUsers(messages[i])) return textOfMessage(messages[i]);
+  return textOfMessage(messages.at(-1));
 }
 
 export function isUsers(message: unknown): boolean {

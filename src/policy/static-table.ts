@@ -103,10 +103,10 @@ function inRange({ min, max }: z.output<typeof range>, value: number): boolean {
 }
 
 function firstSelectable(order: readonly string[], candidates: readonly DecisionCandidate[]): number {
-  for (const name of order) {
-    const index = candidates.findIndex((one) => one.id === name && one.selectable);
-    if (index >= 0) return index;
-  }
+  // For every routed call: `findIndex` takes several times as long on a frozen list.
+  for (const name of order)
+    for (let i = 0; i < candidates.length; i++)
+      if (candidates[i]!.id === name && candidates[i]!.selectable) return i;
   return -1;
 }
 

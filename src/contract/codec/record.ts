@@ -15,6 +15,7 @@ import {
 import { INVALID } from "./byte-source.ts";
 import { compileDecoder, type Decoder } from "./decoder.ts";
 import type { Reference } from "./fields.ts";
+import { deepest, issueWords, valueAt } from "./issue-words.ts";
 import { type RefusalCode, refuse } from "./refusal.ts";
 
 export interface Sealed<T> {
@@ -211,26 +212,8 @@ export function refuseIssues(
   const actual = valueAt(value, issue.path);
   const code: RefusalCode = params?.refusal ?? (isNonFinite(actual) ? "non-finite-number" : "bad-record");
   const more = issues.length > 1 ? ` (and ${issues.length - 1} more)` : "";
-  const message = `${where}: ${field} ${issue.message[0]?.toLowerCase()}${issue.message.slice(1)}${more}. Correct the field.`;
+  const message = `${where}: ${field} ${issueWords(issue, value)}${more}. Correct the field.`;
   return refuse(code, { where, field, issues: issues.length }, message);
-}
-
-/** A failed union hides its cause one level down: report the branch that came furthest. */
-function deepest(issues: readonly z.core.$ZodIssue[]): z.core.$ZodIssue {
-  const issue = issues[0]!;
-  if (issue.code !== "invalid_union" || issue.errors.length === 0) return issue;
-  const branches = issue.errors.filter((branch) => branch.length > 0).map((branch) => deepest(branch));
-  const best = branches.reduce<z.core.$ZodIssue | undefined>(
-    (a, b) => (a && a.path.length >= b.path.length ? a : b),
-    undefined,
-  );
-  return best === undefined ? issue : { ...best, path: [...issue.path, ...best.path] };
-}
-
-function valueAt(value: unknown, path: readonly PropertyKey[]): unknown {
-  let at = value;
-  for (const key of path) at = (at as Record<PropertyKey, unknown> | undefined)?.[key];
-  return at;
 }
 
 function isNonFinite(value: unknown): boolean {

@@ -20,7 +20,7 @@ export const FloorPromise = defineRecord({
   shape: {
     policy: revisionKey,
     table: digest,
-    /** Null: no floor keeps the promise; the policy may not act. */
+    /** Null: no floor keeps the promise; the static table decides everything. */
     floor: z.nullable(probability),
     alpha: probability,
     /** n, B, R̂ and the corrected bound that was compared with alpha. */

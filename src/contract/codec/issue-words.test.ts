@@ -1,0 +1,50 @@
+import { expect, it } from "vitest";
+import * as z from "zod";
+import { configProblem } from "./config-problem.ts";
+import { refuseIssues } from "./record.ts";
+
+const kinds = z.discriminatedUnion("kind", [
+  z.strictObject({ kind: z.literal("a") }),
+  z.strictObject({ kind: z.literal("b"), n: z.number() }),
+]);
+
+/** [schema, value, what is said of the field x]. */
+const CASES: readonly [z.ZodType, unknown, string][] = [
+  [kinds, { kind: "c" }, 'x.kind must be "a" or "b"'],
+  [kinds, {}, 'x.kind is missing, and must be "a" or "b"'],
+  [kinds, 3, "x must be an object with keys, and is a number"],
+  [kinds, undefined, "x is missing, and must be an object with keys"],
+  [z.union([z.string(), z.number()]), true, "x must be a text or a number"],
+  [z.union([z.literal("a"), z.literal("b")]), "c", 'x must be "a" or "b"'],
+  [z.union([z.object({ a: z.string() }), z.null()]), { a: 1 }, "x.a must be a text, and is a number"],
+  [z.string().regex(/^a$/), "b", "x must match /^a$/"],
+  [z.string().regex(/^a$/, "is not an a"), "b", "x is not an a"],
+  [z.string().min(2), "b", "x must be a text of at least 2 characters"],
+  [z.array(z.number()).max(1), [1, 2], "x must be a list of at most 1 items"],
+  [z.int(), 1.5, "x must be a whole number, and is a number"],
+  [z.number(), Number.NaN, "x must be a number, and is not a number"],
+  [z.number().lt(3), 3, "x must be below 3"],
+  [z.number().multipleOf(2), 3, "x must be a multiple of 2"],
+  [z.url(), "b", "x must be a valid url"],
+  [
+    z.record(z.string().regex(/^a$/), z.number()),
+    { b: 1 },
+    "x.b is no name that may stand here: it must match /^a$/",
+  ],
+  [z.tuple([z.number(), z.number()]), [1], "x must be a list of at least 2 items"],
+];
+
+it.each(CASES)("a fault is said in words, never in those of the schema library (%#)", (field, x, said) => {
+  const schema = z.strictObject({ x: field });
+  const { issues } = schema.safeParse({ x }).error!;
+  expect(configProblem(schema, issues, { x })).toBe(said);
+  const { message } = refuseIssues(issues, { x }, "file");
+  expect(message).toMatch(/^file: \$\.x.*\. Correct the field\.$/);
+  expect(message).toContain(said.replace(/^\S+ /, ""));
+});
+
+it("a check without words of its own is told as a value that is not allowed", () => {
+  const schema = z.strictObject({ x: z.string().refine(() => false) });
+  const { issues } = schema.safeParse({ x: "b" }).error!;
+  expect(configProblem(schema, issues, { x: "b" })).toBe("x: has a value that is not allowed");
+});
