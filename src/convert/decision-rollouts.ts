@@ -27,9 +27,9 @@ export function sealDecision(row: LoggedRow): SealedDecision {
   const { source } = row;
   if (source === "unknown")
     throw new RollbookError(
-      "bad-row",
+      "no-data-source",
       { decision: row.id },
-      `decision ${row.id} is neither real nor synthetic, and a book keeps the two apart. Add --data-source real, or --data-source synthetic.`,
+      `--data-source is missing: decision ${row.id} does not say whether it is real or synthetic, and a book keeps the two apart. Add --data-source real, or --data-source synthetic.`,
     );
   const task = taskOf(row, source);
   const draft = draftOf(row, { task, source });

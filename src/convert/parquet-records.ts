@@ -66,9 +66,21 @@ export async function parquetColumns(file: string): Promise<string[]> {
 async function openParquet(file: string) {
   const { asyncBufferFromFile, parquetMetadataAsync, parquetSchema } = await import("hyparquet");
   const buffer = await asyncBufferFromFile(file);
+  await requireMagic(file, buffer);
   await checkEnd(buffer);
   const metadata = await parquetMetadataAsync(buffer);
   return { buffer, metadata, known: parquetSchema(metadata).children.map(({ element }) => element.name) };
+}
+
+/** A Parquet file begins with four letters. */
+async function requireMagic(file: string, buffer: { slice(start: number, end?: number): unknown }) {
+  const begin = Buffer.from((await buffer.slice(0, 4)) as ArrayBuffer).toString("latin1");
+  if (begin === "PAR1") return;
+  throw new RollbookError(
+    "bad-row",
+    { file },
+    `${file} is not a Parquet file. Name the format that it has with --format, or write it again.`,
+  );
 }
 
 /** A file ends with its footer, the length of it in 4 bytes, and 4 letters. One that is too short is told by the parser. */

@@ -29,7 +29,7 @@ interface RiskTerms {
 }
 
 interface FloorChoice {
-  /** Null: no floor keeps the promise, so the policy may not act. */
+  /** Null: no floor keeps the promise, so the static table decides everything. */
   readonly floor: number | null;
   readonly alpha: number;
   readonly units: number;

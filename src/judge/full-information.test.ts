@@ -47,7 +47,8 @@ describe("full information", () => {
   test("gives the exact value of a policy and of the oracle, without propensities", () => {
     const judged = rows(200);
     expect(isFullyKnown(judged)).toBe(true);
-    const { contenders } = evaluateExactly(judged, { setup: thrifty, rng: rngFrom(1) });
+    const { contenders, findings } = evaluateExactly(judged, { setup: thrifty, rng: rngFrom(1) });
+    expect(findings.map(({ kind }) => kind)).not.toContain("propensities");
     const value = (name: string, measure: "reward" | "cost") =>
       contenders.find((each) => each.name === name)!.values[measure]!.estimate.value;
     expect(value("learned", "reward")).toBe(1);

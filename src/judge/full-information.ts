@@ -4,6 +4,7 @@
 import { RollbookError } from "../base/index.ts";
 import { changedShare } from "./changed-share.ts";
 import {
+  checkData,
   type Evaluation,
   EvaluationData,
   evaluatePolicy,
@@ -44,6 +45,8 @@ export function evaluateExactly(rows: readonly JudgedRow[], options: EvaluateOpt
   const evaluation = evaluatePolicy(rows.map(asIfChosen), options);
   return {
     ...evaluation,
+    // Of the rows as they came: the probabilities that fill the field are no finding.
+    findings: checkData(rows, options.discount),
     contenders: evaluation.contenders.filter(({ name }) => name !== "behaviour"),
     comparisons: evaluation.comparisons.filter(({ against }) => against !== "behaviour"),
   };

@@ -1,15 +1,17 @@
 /** Walks over rollouts that come one task after the other, and marks the first of each task. In: rollouts. Out: the same, and
  *  groups of neighbours. */
+import { taskOf } from "../../contract/index.ts";
 import type { HandedRollout } from "./handed-rollout.ts";
 
-/** One rollout at a time: a row for each task needs the first alone. */
+/** One rollout at a time: a row for each task needs the first alone. A call that was served by itself is a task of its own. */
 export async function* byTask(
   rollouts: AsyncIterable<HandedRollout>,
-): AsyncGenerator<{ readonly rollout: HandedRollout; readonly isFirst: boolean }> {
-  let task: string | undefined;
+): AsyncGenerator<{ readonly rollout: HandedRollout; readonly taskId: string; readonly isFirst: boolean }> {
+  let before: string | undefined;
   for await (const rollout of rollouts) {
-    yield { rollout, isFirst: rollout.task.id !== task };
-    task = rollout.task.id;
+    const taskId = taskOf(rollout.record);
+    yield { rollout, taskId, isFirst: taskId !== before };
+    before = taskId;
   }
 }
 

@@ -137,6 +137,15 @@ test("rows may each list candidates of their own, any number of them", async () 
   await expect(decisions(stray, columns)).rejects.toThrow(/model "z" is not among the candidates a, b/);
 });
 
+test("a row without a choice stops the reading, however the candidates are known", async () => {
+  const columns: ColumnMap = { action: "model", reward: "score" };
+  const file = jsonl({ model: "", score: 1, among: ["a", "b"] }, { model: "0", score: 1 });
+  const EMPTY = /log\.jsonl:1: model is empty\. Fill it in, or remove the row/;
+  await expect(decisions(file, columns)).rejects.toThrow(EMPTY);
+  await expect(decisions(file, columns, MODELS)).rejects.toThrow(EMPTY);
+  await expect(decisions(file, { ...columns, candidates: "among" })).rejects.toThrow(EMPTY);
+});
+
 test("a reward made of terms is unlabelled where one of them is missing", async () => {
   const columns: ColumnMap = {
     action: "model",

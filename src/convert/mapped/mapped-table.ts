@@ -162,6 +162,7 @@ function choiceOf(
 ): Pick<ForeignDecision, "action" | "actions"> {
   const { columns, names, numbers, place } = options;
   const text = textOf(cell);
+  if (text === "") throw badRow(place, `${columns.action} is empty`, "Fill it in, or remove the row");
   if (names !== undefined) {
     const action = names.indexOf(text);
     if (action >= 0) return { action, actions: names.length };

@@ -21,7 +21,7 @@ export const trlGrpo: TrainerFormat<TrlGrpoRow> = {
   together: "task",
   carried: CARRIED,
   async *rows(rollouts, { batch, losses }) {
-    for await (const { rollout, isFirst } of byTask(rollouts)) {
+    for await (const { rollout, taskId, isFirst } of byTask(rollouts)) {
       losses.addParts(rollout, CARRIED);
       if (!isFirst) continue;
       const { task, conversations } = rollout;
@@ -30,13 +30,13 @@ export const trlGrpo: TrainerFormat<TrlGrpoRow> = {
       if (prompt === undefined)
         throw new RollbookError(
           "no-prompt",
-          { task: task.id },
-          `task ${task.id} has no prompt that a chat template can render. Launch it from a row with a prompt, or cut a batch without its rollouts (\`rollbook batch assemble --exclude\`) and give --batch.`,
+          { task: taskId },
+          `task ${taskId} has no prompt that a chat template can render. Launch it from a row with a prompt, or cut a batch without its rollouts (\`rollbook batch assemble --exclude\`) and give --batch.`,
         );
       yield {
         prompt,
         ...trlTools(conversations[0]?.tools),
-        ...{ task_id: task.id, task: task.digest ?? null, batch: batch?.digest ?? null },
+        ...{ task_id: taskId, task: task.digest ?? null, batch: batch?.digest ?? null },
         label: task.label === undefined ? null : JSON.stringify(task.label),
         payload: task.payload === undefined ? null : JSON.stringify(task.payload),
       };

@@ -41,7 +41,7 @@ export const verlPrompts: TrainerFormat<VerlPrompt> = {
   ],
   async *rows(rollouts, { batch, losses }) {
     let index = 0n;
-    for await (const { rollout, isFirst } of byTask(rollouts)) {
+    for await (const { rollout, taskId, isFirst } of byTask(rollouts)) {
       losses.addParts(rollout, CARRIED);
       if (!isFirst) continue;
       const { task, record } = rollout;
@@ -49,8 +49,8 @@ export const verlPrompts: TrainerFormat<VerlPrompt> = {
       if (messages === undefined)
         throw new RollbookError(
           "no-prompt",
-          { task: task.id },
-          `task ${task.id} has no prompt: neither its record nor a call of its rollouts tells it. Launch it from a row with a prompt, or cut a batch without its rollouts (\`rollbook batch assemble --exclude\`) and give --batch.`,
+          { task: taskId },
+          `task ${taskId} has no prompt: neither its record nor a call of its rollouts tells it. Launch it from a row with a prompt, or cut a batch without its rollouts (\`rollbook batch assemble --exclude\`) and give --batch.`,
         );
       if (messages.some(({ tool_calls }) => tool_calls !== undefined)) losses.add("tool calls in the prompt");
       yield {
@@ -59,7 +59,7 @@ export const verlPrompts: TrainerFormat<VerlPrompt> = {
         ability: record.environment.split("@")[0]!,
         reward_model: { style: "rule", ground_truth: textOf(task.label) },
         extra_info: {
-          ...{ split: "train", index: index++, task_id: task.id },
+          ...{ split: "train", index: index++, task_id: taskId },
           ...{ task: task.digest ?? null, batch: batch?.digest ?? null },
           payload: task.payload === undefined ? null : JSON.stringify(task.payload),
         },

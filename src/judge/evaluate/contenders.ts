@@ -21,7 +21,7 @@ export interface Contender {
 export interface RouterSetup {
   readonly policy: DecisionPolicy | undefined;
   readonly table: StaticTable;
-  /** Null: no floor keeps what was promised, so the policy may not act. */
+  /** Null: no floor keeps what was promised, so the static table decides everything. */
   readonly floor: number | null;
   readonly exploration: number;
   readonly constraints?: Constraints | undefined;

@@ -7,7 +7,7 @@ import type { JudgedRow } from "./judged-row.ts";
 
 export interface Liveness {
   readonly rows: number;
-  /** Null: the policy may not act at all. */
+  /** Null: no floor keeps the promise, and the static table decides everything. */
   readonly floor: number | null;
   /** Share of rows where the policy decides: at or above the floor, with more than one candidate. */
   readonly live: number;
@@ -55,11 +55,13 @@ function warningOf(facts: {
   floor: number | null;
 }): string | undefined {
   const { live, departs, highest, floor } = facts;
-  if (floor === null) return "the policy may never act: no floor keeps the risk that was promised";
+  if (floor === null)
+    return "the policy never decides: no confidence floor keeps the promised risk, so the static table decides every row";
   if (highest < floor)
     return `the policy can never fire: its highest confidence is ${highest.toPrecision(3)}, the floor is ${floor}. Lower the floor, or calibrate the policy`;
   if (live === 0) return "the policy never decides: no row leaves it a choice";
-  if (departs === 0) return "the policy changes nothing: wherever it decides, it prefers what the table does";
+  if (departs === 0)
+    return "the policy changes nothing: wherever it decides, it prefers what the static table does. Where none is given, the table is fitted from the same training rows, so it may have learned the same";
   return undefined;
 }
 

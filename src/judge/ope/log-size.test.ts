@@ -26,7 +26,7 @@ test("a log whose floor is calibrated needs twice as many tasks: a fifth of it j
 
 test("a log that nothing is trained from needs as many tasks as judge", () => {
   expect(smallLogRemedy({ judgeShare: 1 })).toBe(
-    "Log about 200 different tasks; rows of one task count once",
+    "Log about 200 different tasks; rows of one task count once, unless the policy is trained with --unit decision",
   );
   expect(smallLogRemedy({ judging: 2610, judgeShare: 1 })).toMatch(/^Log about 2700 different tasks; /);
 });

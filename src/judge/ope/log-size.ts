@@ -49,7 +49,7 @@ export function smallLogRemedy({ judging = null, judgeShare = JUDGE_SHARE, unit 
 
 /** What counts, and what counts once. The unit of decisions is the rollout that they belong to. */
 const UNITS: Readonly<Record<SplitUnit, readonly [string, string]>> = {
-  task: ["different tasks", "rows of one task count once"],
+  task: ["different tasks", "rows of one task count once, unless the policy is trained with --unit decision"],
   session: ["different sessions", "rows of one session count once"],
   decision: ["decisions", "those of one rollout count once"],
 };

@@ -93,6 +93,21 @@ export function explainFaults(faults: readonly SupportFault[], about: FaultConte
   return told.map((fault) => explainFault(fault, about));
 }
 
+/** A reason with the effective sample size of the policies that it refuses, where it is that of a small log. The size is no
+ *  part of the reason itself: it differs by policy, and a cause that policies share is said once. */
+export function withEffectiveSize(reason: string, sizes: readonly number[]): string {
+  const texts = [Math.min(...sizes), Math.max(...sizes)].map(below);
+  return reason.replace(
+    /^(the candidate: )?the log is too small: \d+ units? left to judge by/,
+    (said) => `${said}, effective sample size ${[...new Set(texts)].join(" to ")}`,
+  );
+}
+
+/** Rounded down: 49.97 is not the 50 that an estimate needs. */
+function below(size: number): string {
+  return (Math.floor(size * 10) / 10).toFixed(1);
+}
+
 interface FaultContext {
   /** Of the candidates, where they have any. */
   readonly names?: readonly string[];
@@ -111,7 +126,7 @@ function explainFault(fault: SupportFault, { names, judgeShare, unit }: FaultCon
     case "dominant-weight":
       return `one unit holds ${percent(fault.share)} of all weight (the largest weight of a row is ${fault.largestWeight.toPrecision(4)}), at most ${percent(fault.allowed)} allowed: the estimate would be that unit's reward. Raise the propensity floor of the logging policy.`;
     case "unsupported-actions":
-      return `the target puts ${percent(fault.mass)} of its probability on actions the log cannot speak about (candidates ${list(fault.actions, names)}), at most ${percent(fault.allowed)} allowed. Explore them first, or mask them.`;
+      return `the target puts ${percent(fault.mass)} of its probability on actions the log cannot speak about (candidates ${list(fault.actions, names)}), at most ${percent(fault.allowed)} allowed. Explore them first: record choices of them, with their probability.`;
     case "mean-weight":
       return `weights average ${fault.meanWeight.toFixed(4)} instead of 1 (z = ${fault.z.toFixed(1)}, at most ${fault.allowed}): the propensities are wrong or support is missing. Check that the logged probability is that of the final choice.`;
     case "constant-reward":

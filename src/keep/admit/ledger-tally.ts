@@ -33,12 +33,12 @@ export class LedgerTally {
   excludeArtifact(
     digest: Digest,
     content: RolloutContent,
-    why: { reason: ExclusionReason; detail?: string; budget?: DriftBudgets },
+    why: { reason: ExclusionReason; lostAs?: ExclusionReason; detail?: string; budget?: DriftBudgets },
   ): void {
-    const { reason, detail } = why;
+    const { reason, detail, lostAs = reason } = why;
     this.#freshness ??= why.budget;
     const size = sizeOf(content.streams);
-    this.#loseRollout(reason);
+    this.#loseRollout(lostAs);
     this.#exclude(
       reason,
       { artifacts: 1, streams: content.streams.length, ...size },

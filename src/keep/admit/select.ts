@@ -88,7 +88,13 @@ interface ArtifactAt extends StreamAt {
 
 type ArtifactGate =
   | { open: true; weightBps: number }
-  | { open: false; reason: ExclusionReason; detail?: string; budget?: DriftBudgets };
+  | {
+      open: false;
+      reason: ExclusionReason;
+      lostAs?: ExclusionReason;
+      detail?: string;
+      budget?: DriftBudgets;
+    };
 
 function gateOf({ request, inputs, gates, names, digest, content }: ArtifactAt): ArtifactGate {
   const reason = gates.receiptGate(digest, content) ?? gates.endingGate(content);
@@ -97,7 +103,11 @@ function gateOf({ request, inputs, gates, names, digest, content }: ArtifactAt):
   if (!gate.open) return gate;
   // A rollout is known by its id: of two contents the one with the smaller digest stands.
   if (request.options.distinct !== undefined && names.has(content.rolloutId))
-    return { open: false, reason: "duplicate-rollout" };
+    return {
+      ...{ open: false, reason: "duplicate-rollout" },
+      // Sealed ledgers name the duplicate. But a content of another family takes nothing away from this one.
+      ...(content.streams.some((each) => each.family === inputs.family) ? {} : { lostAs: "other-family" }),
+    };
   const { freshness: budgets } = request.options;
   if (budgets === undefined || gates.isReleased(digest)) return gate;
   const { outcome, message } = measureDrift({

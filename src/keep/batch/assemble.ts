@@ -7,7 +7,6 @@ import {
   type BatchOptions,
   BatchProofs,
   BatchShard,
-  type Level,
   Manifest,
   PolicyRevision,
   PolicyRevisionLineage,
@@ -23,6 +22,7 @@ import { readRecord } from "../../store/index.ts";
 import { type AdmitRequest, type Admitted, readSealed, selectAdmitted, streamKey } from "../admit/index.ts";
 import { advantageOf, baselineOf, type GroupBaseline } from "./advantage.ts";
 import { groupTable, Sums } from "./aggregates.ts";
+import { reasonsOf, remedyOf } from "./exclusion-remedy.ts";
 import { stepRow, tokenRow } from "./rows.ts";
 import { ShardWriter, type StepRowColumns, type TokenRowColumns, type WriteBlob } from "./shard-writer.ts";
 
@@ -65,8 +65,11 @@ export async function assembleBatch(request: AssembleRequest): Promise<Sealed<Tr
   if (admitted.rows.length === 0) {
     throw refuse(
       "empty-batch",
-      { manifest: request.manifest, considered: manifest.artifacts.length },
-      `none of the ${manifest.artifacts.length} artifacts has a usable ${request.selection.level} stream of ${family}. ${ledger.summary()}${remedyOf(ledger, request.selection.level)}`,
+      {
+        ...{ manifest: request.manifest, considered: manifest.artifacts.length, family },
+        reasons: reasonsOf(ledger),
+      },
+      `none of the ${manifest.artifacts.length} artifacts has a usable ${request.selection.level} stream of ${family}. ${ledger.summary()}${remedyOf(ledger, { level: request.selection.level, target: target.record.id, propensity: options.propensity })}`,
     );
   }
   const rows = admitted.rows as BatchableRow[];
@@ -108,27 +111,6 @@ export async function assembleBatch(request: AssembleRequest): Promise<Sealed<Tr
   });
   write(batch);
   return batch;
-}
-
-/** What lets in the streams that were left out, by the reason of most of them. */
-function remedyOf(ledger: Admitted["ledger"], level: Level): string {
-  const reasons = [...ledger.reasons()].sort((a, b) => b.streams - a.streams).map(({ reason }) => reason);
-  if (reasons.includes("no-group"))
-    return " Advantages are measured against a group: name one when a rollout is opened, or use --advantage none.";
-  switch (reasons[0]) {
-    case "other-level":
-      return ` They are of the other level: use --level ${level === "step" ? "token" : "step"}.`;
-    case "other-family":
-      return " They are of another policy family: name a --target of that family.";
-    case "unlabelled":
-      return " They have no reward: name late feedback with --feedback, or record rewards.";
-    case "no-propensity":
-      return " Their decisions log no probability of the choice: import it with --map propensity=COLUMN, or record calls through the gateway, which logs it.";
-    case "stale":
-      return " They are too far behind the target: raise --drift, or use --freshness none.";
-    default:
-      return " Change the options that exclude them, or record more rollouts.";
-  }
 }
 
 async function rowsOf(

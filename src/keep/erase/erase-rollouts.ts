@@ -33,6 +33,8 @@ export interface EraseOptions {
 
 export interface EraseReport extends Remains {
   readonly dryRun: boolean;
+  /** Of a dry run: why the erasure would be refused. */
+  readonly refusals: readonly RollbookError[];
   readonly rollouts: readonly string[];
   /** Undefined in a dry run. An earlier one where it names everything already. */
   readonly tombstone?: Digest;
@@ -49,12 +51,16 @@ export async function eraseRollouts(root: string, options: EraseOptions): Promis
   const { clock, trusted, subjects, withBatches = false, dryRun = false } = options;
   const reading = { clock, mode: "read" } as const;
   const found = await useStore(root, reading, (book) => findErasable(book, subjects));
-  if (found.batches.length > 0 && !withBatches) throw inBatches(found);
   const gone = [...found.records, ...found.shards];
   const tasks = { unlessNeeded: found.tasks, despite: found.assignments };
   const planned = await planErasure(root, { clock, trusted, records: digestsOf(gone), ...tasks });
+  const refusals = [
+    ...(found.batches.length > 0 && !withBatches ? [inBatches(found)] : []),
+    ...(planned.refusal === undefined ? [] : [planned.refusal]),
+  ];
+  if (!dryRun && refusals[0] !== undefined) throw refusals[0];
   const report = {
-    dryRun,
+    ...{ dryRun, refusals },
     rollouts: found.subjects.map(({ rollout }) => rollout),
     ...split(planned.blobs, new Set(digestsOf(gone))),
     batches: found.batches,
@@ -180,6 +186,6 @@ function inBatches({ batches, subjects }: ErasableRecords): RollbookError {
   return new RollbookError(
     "in-batches",
     { rollouts: subjects.map(({ rollout }) => rollout), batches },
-    `batches hold rows of what is to be erased: ${names.join(", ")}${more}. Nothing was erased. Add --with-batches to erase the shards with these rows too; the batches can then no longer be trained from or cut again.`,
+    `batches hold rows of what is to be erased: ${names.join(", ")}${more}. Add --with-batches to erase the shards with these rows too; the batches can then no longer be trained from or cut again.`,
   );
 }

@@ -52,6 +52,8 @@ export interface VerifyReport {
   erased: ErasedReport;
   /** References that may live outside the book and do: named, not checked. */
   external: number;
+  /** Each of them: the record that names it, in which field. */
+  outside: { record: string; field: string; digest: Digest }[];
   /** Rollout ids under which the book holds several contents: two writers sealed one id, each its own. */
   sameId: { rollout: string; contents: Digest[] }[];
   /** Revisions that samples name without a record of theirs in the book. */

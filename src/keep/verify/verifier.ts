@@ -88,7 +88,7 @@ export class Verifier {
   #latest: VerifyReport["heads"]["latest"];
   #heads = 0;
   #bytes = 0;
-  #external = 0;
+  readonly #outside: VerifyReport["outside"] = [];
 
   /** `whole`: every blob of the book will be seen, so a blob that an attestation names and the book does not hold is missing. */
   constructor(options: { trustedKeys: Iterable<string>; whole: boolean }) {
@@ -159,7 +159,8 @@ export class Verifier {
       blobs: this.#facts.size,
       bytes: this.#bytes,
       erased: this.#erasures.report(this.#trust, { whole: this.#whole }),
-      external: this.#external,
+      external: this.#outside.length,
+      outside: this.#outside,
       sameId: [...this.#sameId].map(([rollout, contents]) => ({ rollout, contents: contents.sort() })),
       unrecordedRevisions,
       trust: this.#trust.report(),
@@ -268,7 +269,12 @@ export class Verifier {
       if (!final) this.#waiting.push({ reference, from });
       else if (!this.#whole && from.kind === Attestation.kind) return;
       else if (this.#erasures.meets(reference) || this.#isFoldedFor(reference, from)) return;
-      else if (reference.external === true && !this.#wasHeld(reference.digest)) this.#external++;
+      else if (reference.external === true && !this.#wasHeld(reference.digest))
+        this.#outside.push({
+          record: from.name ?? from.digest,
+          field: reference.field,
+          digest: reference.digest,
+        });
       else {
         const what = reference.kind === "" ? "a record" : reference.kind;
         const message = `${reference.field} refers to ${what} ${reference.digest}, which is missing`;

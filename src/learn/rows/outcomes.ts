@@ -135,6 +135,6 @@ function noCost(id: string): RollbookError {
   return new RollbookError(
     "no-cost",
     { id },
-    `decision ${id} has no cost: neither a reward term called cost, nor features.price of every candidate, nor a recorded cost of its call, nor callPrice of the choice. Set price: of every model in the gateway's file before you record, or train without a cost weight or budget.`,
+    `decision ${id} has no cost: neither a reward term called cost, nor features.price of every candidate, nor a recorded cost of its call, nor callPrice of the choice. Of an imported log, map the column that holds it (\`data import --map cost=COLUMN\`). Of calls through a gateway, set price: of every model in its file before you record. Or train without a cost weight or budget.`,
   );
 }

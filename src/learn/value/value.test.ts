@@ -142,7 +142,7 @@ describe("a value policy", () => {
       })),
     }));
     expect(() => trainValue({ rows: priceless, digest }, { kind: "ridge", seed: 1n, costWeight: 1 })).toThrow(
-      "has no cost",
+      /has no cost.*data import --map cost=COLUMN.*price: of every model/,
     );
   });
 

@@ -1,0 +1,92 @@
+/** What lets in the streams that a ledger lists as left out. In: the ledger, what the batch asked for. Out: one sentence. */
+import type { Id } from "../../base/index.ts";
+import type { BatchOptions, ExclusionReason, Level } from "../../contract/index.ts";
+import type { Admitted } from "../admit/index.ts";
+
+/** Without a full stop: some messages go on. */
+export const RECORD_TOKENS =
+  "A gateway records tokens if `capture` and `logprobKind` of a model in gateway.yaml ask for them (docs/gateway.md, Tokens)";
+
+export const NO_PROPENSITY_REMEDY =
+  "Their decisions log no probability of the choice: import it with --map propensity=COLUMN, or record calls through the gateway, which logs it.";
+
+export const UNLABELLED_REMEDY =
+  "They have no reward: name late feedback with --feedback, or record rewards.";
+
+interface RemedyFacts {
+  readonly level: Level;
+  readonly target: Id;
+  readonly propensity: BatchOptions["propensity"];
+}
+
+/** The reason of most streams first. */
+export function reasonsOf(ledger: Admitted["ledger"]): ExclusionReason[] {
+  return [...ledger.reasons()].sort((a, b) => b.streams - a.streams).map(({ reason }) => reason);
+}
+
+/** What lets in the streams that were left out, by the reason of most of them that something lets in. */
+export function remedyOf(ledger: Admitted["ledger"], facts: RemedyFacts): string {
+  const reasons = reasonsOf(ledger);
+  if (reasons.length === 0) return " Record rollouts, or change the options that select them.";
+  if (reasons.includes("no-group")) return ` ${remedyFor("no-group", { ...facts, budgeted: false })}`;
+  const budgeted = ledger.freshness !== undefined;
+  for (const reason of reasons) {
+    const remedy = remedyFor(reason, { ...facts, budgeted });
+    if (remedy !== undefined) return ` ${remedy}`;
+  }
+  return " No option lets them in. Correct the cause, and record more rollouts.";
+}
+
+/** `budgeted`: a limit of this batch excluded them, not a verdict of the book. Undefined: no option lets such streams in. */
+function remedyFor(
+  reason: ExclusionReason,
+  { level, target, propensity, budgeted }: RemedyFacts & { readonly budgeted: boolean },
+): string | undefined {
+  switch (reason) {
+    case "no-group":
+      return "Advantages are measured against a group: name one when a rollout is opened, or use --advantage none.";
+    case "other-level":
+      return level === "step"
+        ? "They hold tokens: use --level token."
+        : `They hold decisions and no tokens: use --level step. ${RECORD_TOKENS}.`;
+    case "other-family":
+      return "They are of another policy family: name a --target of that family.";
+    case "other-logprob-kind":
+      return "Their log-probabilities are of the other kind: name it with --logprob-kind.";
+    case "other-tokenizer":
+      return "They are of another tokenizer: name it with --tokenizer, or leave the option out.";
+    case "unlabelled":
+      return UNLABELLED_REMEDY;
+    case "no-propensity":
+      return propensity === "choice"
+        ? NO_PROPENSITY_REMEDY
+        : "Their decisions do not log the probabilities of all candidates: use --propensity choice if they log that of the choice.";
+    case "too-long":
+      return "They are too long: raise --max-length.";
+    case "no-verdict":
+      return "No validator has accepted them: judge them with `rollbook artifact admit`, or leave --require-verdict out.";
+    case "stale":
+    case "quarantined":
+      return budgeted
+        ? "They are too far behind the target: raise --drift, or use --freshness none."
+        : `Verdicts of the book exclude them, and no option of a batch changes that. ${reason === "stale" ? `Judge them again against this target: \`rollbook artifact admit --target ${target}\`, with --exp or the names of rollouts.` : "`rollbook artifact show ROLLOUT` lists the verdicts, `rollbook artifact release` overrides them."}`;
+    case "unobserved":
+      return "A check found nothing to judge in them: judge them again with `rollbook artifact admit` and a --target of their family.";
+    case "failed-task":
+    case "failed-provider":
+    case "failed-sandbox":
+    case "failed-infrastructure":
+    case "cancelled":
+    case "task-quarantined":
+    case "not-accepted":
+    case "replay-required":
+    case "rejected":
+    case "zero-weight":
+    case "held-out":
+    case "already-batched":
+    case "duplicate-rollout":
+      return undefined;
+    default:
+      return reason satisfies never;
+  }
+}
