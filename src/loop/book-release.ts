@@ -30,7 +30,7 @@ async function otherRelease(
   if (revision === undefined) {
     if (own.kind === "revision" && config.gate.baseline === "released")
       log(
-        `warning: ${own.revision.id} was rolled back, or no trusted key signed its release, and this book serves no release. ${config.run} compares with ${own.revision.id} nevertheless.`,
+        `warning: ${own.revision.id} was rolled back, or no trusted key signed its release, and this book serves no release. The run ${config.run} compares with ${own.revision.id} nevertheless.`,
       );
     return undefined;
   }
@@ -78,11 +78,11 @@ async function planBaseline(
   if (served === undefined) return undefined;
   const { id } = served.revision;
   const first = state.windows.length === 0;
-  const replaces = `A policy that ${config.run} releases replaces ${id} in gateways on this book.`;
+  const replaces = `A policy that the run ${config.run} releases replaces ${id} in gateways on this book.`;
   if (config.gate.baseline !== "released") {
     if (first)
       log(
-        `warning: this book serves ${id}, and ${config.run} does not compare with it (gate.baseline: ${config.gate.baseline}). ${replaces} Remove gate.baseline to compare, or name another book under book: or with --book.`,
+        `warning: this book serves ${id}, and the run ${config.run} does not compare with it (gate.baseline: ${config.gate.baseline}). ${replaces} Remove gate.baseline to compare, or name another book under book: or with --book.`,
       );
     return undefined;
   }
@@ -91,12 +91,14 @@ async function planBaseline(
     checkpoint === undefined ? "its checkpoint is not in the book" : problemOf(checkpoint.model, context);
   if (problem === undefined) {
     if (first)
-      log(`this book serves ${id}. ${config.run} releases a policy only if it is not worse than ${id}.`);
+      log(
+        `this book serves ${id}. The run ${config.run} releases a policy only if it is not worse than ${id}.`,
+      );
     return served;
   }
   if (first) throw notComparable(id, { problem, replaces, models: world.models });
   log(
-    `warning: this book serves ${id} now, and ${config.run} cannot compare with it: ${problem}. ${replaces}`,
+    `warning: this book serves ${id} now, and the run ${config.run} cannot compare with it: ${problem}. ${replaces}`,
   );
   return undefined;
 }

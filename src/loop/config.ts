@@ -105,7 +105,7 @@ export const configSchema = z.strictObject({
     ),
   gatewayTokenEnv: z
     .optional(z.string().regex(/^[A-Za-z_][A-Za-z0-9_]*$/, "is not the name of an environment variable"))
-    .describe("The environment variable with the token of those gateways."),
+    .describe("The environment variable with the access token of those gateways."),
   learner: z
     .optional(z.discriminatedUnion("kind", [...learnerSchema.options, tokenLearner]))
     .describe("The learner. The other keys of this section depend on `kind`."),

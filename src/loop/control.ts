@@ -59,7 +59,7 @@ function refuseSecond(root: string, run: string): Lock {
   throw new RollbookError(
     "run-busy",
     { root, run, pid },
-    `${run} is run by another process${pid === undefined ? "" : ` (${pid})`}. Wait for it, or ask it to stop with \`rollbook run stop\`.`,
+    `the run ${run} is already active in another process${pid === undefined ? "" : ` (${pid})`}. Wait for it, or ask it to stop with \`rollbook run stop\`.`,
   );
 }
 
@@ -104,6 +104,6 @@ export async function stopRun(
   throw new RollbookError(
     "run-busy",
     { root, run, timeoutMs },
-    `${run} has not stopped within ${timeoutMs / 1000} s. It stops when its stage is done; ask again, or raise --timeout.`,
+    `the run ${run} has not stopped within ${timeoutMs / 1000} s. It stops when its stage is done; ask again, or raise --timeout.`,
   );
 }

@@ -30,7 +30,9 @@ export const learnerSchema = z.discriminatedUnion("kind", [
   z.strictObject({
     kind: z
       .enum(["auto", "ridge", "logistic", "knn"])
-      .describe("A model of each candidate's reward; `auto` chooses one by cross-validation."),
+      .describe(
+        "A model of each candidate's reward; `auto` adds up several, with shares by cross-validation.",
+      ),
     features,
   }),
   z.strictObject({

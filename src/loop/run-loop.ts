@@ -1,7 +1,7 @@
 /** Runs a training loop to its end, from wherever its sealed transitions say it stands.
  *  In: a book, a configuration. Out: the state of the run. Killed at any moment it continues from the same records.
  *  Synchronous windows follow one another; asynchronous ones collect while the window before them learns. */
-import { type Digest, isRollbookError, parseId, RollbookError, short } from "../base/index.ts";
+import { type Digest, isRollbookError, parseId, plural, RollbookError, short } from "../base/index.ts";
 import { hiddenFrom, type Identity, identityOf } from "../book/collect/index.ts";
 import { readTransitions, type SealedTransition, sealTransition } from "../book/loop/index.ts";
 import { type BookOnDisk, isBook, openBook, useBook } from "../book/open/index.ts";
@@ -67,12 +67,14 @@ async function runWindows(request: RunRequest): Promise<RanLoop> {
   const { log = () => {} } = request;
   const { run } = request.config;
   const identity = request.identity?.() ?? identityOf();
+  const isNew = !isBook(request.book);
   const book = await openBook(request.book, {
     ...{ create: request.how !== "resume", signer: () => identity.signer },
     ...(request.clock === undefined ? {} : { clock: request.clock }),
   });
   try {
     const { root } = book;
+    if (isNew) log(`made a new book at ${root}`);
     // Before the folder of the run is made: a wrong name leaves nothing behind.
     if (request.how === "resume" && !isRunning(root, run))
       requireBegun(await readRun(book, run), request.book);
@@ -144,7 +146,7 @@ function requireBegun({ run, windows }: RunState, book: string): void {
   throw new RollbookError(
     "run-not-begun",
     { run, book },
-    `${run} has not begun in ${book}. Begin it with \`rollbook run start\`, or correct run: and book: in the configuration.`,
+    `the run ${run} has not begun in ${book}. Begin it with \`rollbook run start\`, or correct run: and book: in the configuration.`,
   );
 }
 
@@ -153,18 +155,22 @@ function checkBegun(state: RunState, { how, config, book }: RunRequest): Digest 
   const { run, windows } = state;
   const [first] = windows;
   if (how === "resume") requireBegun(state, book);
-  if (how === "start" && first !== undefined)
+  const began = first?.at("planned")?.step.config ?? config.digest;
+  if (how === "start" && first !== undefined && config.isDigest(began)) {
+    const hasEnded = windows.length === config.windows && windows.every(({ final }) => final !== undefined);
     throw new RollbookError(
       "run-exists",
       { run, windows: windows.length },
-      `${run} has begun in ${book} (window ${windows.length} is ${windows.at(-1)!.state}). Continue it with \`rollbook run resume\`, or give the new run another name under run:.`,
+      hasEnded
+        ? `the run ${run} has ended in ${book}, after ${plural(windows.length, "window")}. See it with \`rollbook run status\`, or give a new run another name under run:.`
+        : `the run ${run} has begun in ${book} (window ${windows.length} is ${windows.at(-1)!.state}). Continue it with \`rollbook run resume\`, or give the new run another name under run:.`,
     );
-  const began = first?.at("planned")?.step.config ?? config.digest;
+  }
   if (!config.isDigest(began))
     throw new RollbookError(
       "loop-changed",
       { run, expected: began, actual: config.digest },
-      `the configuration of ${run} has changed since it began. Restore the file, or start another run under another name.`,
+      `the configuration of the run ${run} has changed since it began in ${book}. Restore the file, or give the new run another name under run:.`,
     );
   return began;
 }
@@ -181,7 +187,7 @@ function tellChangedWorld({ run, windows }: RunState, world: Digest, log: (line:
   const began = last?.at("planned")?.step.world;
   if (last === undefined || began === undefined || began === world) return;
   log(
-    `the agent, the tasks or the models of ${run} have changed since window ${last.number} began (${short(began)}, now ${short(world)}). The run goes on with the new ones, and compares rollouts of both. Restore the files to undo this, or start another run under another name.`,
+    `the agent, the tasks or the models of the run ${run} have changed since window ${last.number} began (${short(began)}, now ${short(world)}). The run goes on with the new ones, and compares rollouts of both. Restore the files to undo this, or start another run under another name.`,
   );
 }
 

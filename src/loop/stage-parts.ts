@@ -120,10 +120,15 @@ function assignWindow(config: LoopConfig, world: AssignedWorld, window: LoopWind
 
 /** The end of collecting: every rollout is sealed, or the window is not. */
 export function sealMembers(
-  { config }: RunContext,
+  { config, log }: RunContext,
   { window, results, progress }: { window: number; results: readonly RolloutResult[]; progress: Progress },
 ): StageEnd {
   requireComplete(window, { results, progress, expected: config.rollouts });
+  const failed = Object.entries(progress.failed).filter(([owner]) => owner !== "agent");
+  if (failed.length > 0)
+    log(
+      `window ${window}: of ${plural(config.rollouts, "rollout")}, ${failed.map(([owner, count]) => `${count} failed by the ${owner}`).join(", ")}. They stay in the book; no batch takes them, and \`rollbook run resume\` does not run them again.`,
+    );
   const members = seal(LoopMembers, {
     ...{ run: parseId(config.run), window },
     rollouts: membersOf(results),

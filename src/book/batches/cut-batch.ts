@@ -1,6 +1,6 @@
 /** Cuts a trainer batch from what a book holds: collects the manifest, assembles, writes, signs.
  *  In: an open book, a target, filters. Out: the sealed batch. A refused batch leaves no record behind. */
-import { type Digest, given, isRollbookError, parseId } from "../../base/index.ts";
+import { type Digest, given, type Id, isRollbookError, parseId, RollbookError } from "../../base/index.ts";
 import {
   type AdvantageMethod,
   type BatchOptions,
@@ -14,13 +14,20 @@ import {
 import type { FreshnessBudgets } from "../../keep/admit/index.ts";
 import { assembleBatch } from "../../keep/batch/index.ts";
 import { signedAmong } from "../../store/index.ts";
-import { type BookIndex, type IndexedArtifact, type OpenBook, resolveRevision } from "../open/index.ts";
+import {
+  type BookIndex,
+  type IndexedArtifact,
+  type OpenBook,
+  resolveRevision,
+  revisionsIn,
+} from "../open/index.ts";
 import {
   admitRollouts,
   chooseArtifacts,
   collectManifest,
   defaultFreshness,
   type FreshnessChoice,
+  familiesAt,
   type RolloutFilter,
   requireFeedback,
   requireTrustedManifest,
@@ -40,6 +47,9 @@ export interface CutRequest extends RolloutFilter {
   readonly logprobKind?: LogprobKind | undefined;
   /** Token streams of this tokenizer alone, by the digest of its file (default: any). */
   readonly tokenizer?: Digest | undefined;
+  /** Steps that log the probabilities of all candidates, or also those that log that of the choice alone (default: the former;
+   *  the latter if there is none). */
+  readonly propensity?: "distribution" | "choice" | undefined;
   /** Default: a drift of 3 accepted and 5 quarantined for tokens, none for steps. */
   readonly freshness?: FreshnessChoice | undefined;
   /** Budgets to judge the artifacts by first, ages included: the verdicts are sealed, and the batch obeys them. */
@@ -58,7 +68,7 @@ export async function cutBatch(book: OpenBook, request: CutRequest): Promise<Sea
     cutFrom(book, {
       index,
       artifacts: chooseArtifacts(index, request),
-      target: resolveRevision(index, target, family).digest,
+      target: resolveRevision(index, target, family, ", or give its family with --family").digest,
       selection: {
         level,
         family: family === undefined ? undefined : parseId(family, "--family"),
@@ -75,13 +85,53 @@ export async function cutBatch(book: OpenBook, request: CutRequest): Promise<Sea
       onProgress: request.onProgress,
     });
   try {
-    return await cut({});
+    return await cut(request.propensity === "choice" ? { propensity: "choice" } : {}).catch((error) => {
+      // A trainer divides by the probability of the choice alone, and foreign logs seldom have the rest. A batch that has rows with
+      // all probabilities keeps to them: the same command gives the same batch as before.
+      if (level !== "step" || request.propensity !== undefined || !isRollbookError(error, "empty-batch"))
+        throw error;
+      return cut({ propensity: "choice" });
+    });
   } catch (error) {
-    // A trainer divides by the probability of the choice alone, and foreign logs seldom have the rest. A batch that has rows with
-    // all probabilities keeps to them: the same command gives the same batch as before.
-    if (level !== "step" || !isRollbookError(error, "empty-batch")) throw error;
-    return cut({ propensity: "choice" });
+    throw await withTargets(book, { index, error, level });
   }
+}
+
+/** A refusal because of another policy family also names the targets that the book has of it. */
+async function withTargets(
+  book: OpenBook,
+  { index, error, level }: { index: BookIndex; error: unknown; level: Level },
+): Promise<unknown> {
+  const isMixed = isRollbookError(error, "policy-family-mismatch") && error.fields.rollout !== undefined;
+  const isEmpty =
+    isRollbookError(error, "empty-batch") && (error.fields.reasons as string[])[0] === "other-family";
+  if (!isMixed && !isEmpty) return error;
+  const own = (isMixed ? error.fields.expected : error.fields.family) as Id;
+  const recorded = await familiesAt(book, index, level);
+  const others = recorded.filter((family) => family !== own);
+  const targets = others.map((family) => `${targetsOf(index, family)} (family ${family})`);
+  const rest = recorded.includes(own)
+    ? `To leave ${level}s of other families out instead, add --family ${own}.`
+    : `No rollout of the book has ${level}s of ${own}.`;
+  const what = isMixed
+    ? `rollout ${error.fields.rollout} has ${level}s of family ${error.fields.actual}, the target is a revision of family ${own}.`
+    : error.message;
+  return new RollbookError(
+    error.code,
+    error.fields,
+    `${what} The book has these targets: ${targets.join("; ")}. ${rest}`,
+    { cause: error },
+  );
+}
+
+/** Revisions that a message lists. */
+const MOST_TARGETS = 5;
+
+function targetsOf(index: BookIndex, family: Id): string {
+  const ids = [...new Set(revisionsIn(index).flatMap((each) => (each.family === family ? [each.id!] : [])))];
+  if (ids.length === 0) return `none (\`train --policy ${family}\` makes one)`;
+  const shown = ids.slice(-MOST_TARGETS).join(", ");
+  return ids.length > MOST_TARGETS ? `${shown} and ${ids.length - MOST_TARGETS} more` : shown;
 }
 
 interface CutFrom {

@@ -17,6 +17,7 @@ import {
 } from "../../collect/rollout/index.ts";
 import type { FailureOwner } from "../../contract/index.ts";
 import { type OpenBook, revisionsIn } from "../open/index.ts";
+import { requireExperiment } from "../rollouts/index.ts";
 import { agentOf, hiddenFrom } from "./agent.ts";
 import { experimentOutcomes, failedSamples, rerunsOf } from "./launch-outcomes.ts";
 import { openPlace, recorderAt } from "./place.ts";
@@ -125,6 +126,7 @@ async function openLaunch(
   };
   try {
     const settings = settingsOf(request);
+    if (request.retry !== undefined) requireExperiment(await book.index(), settings.exp);
     const retries =
       request.retry === undefined
         ? undefined

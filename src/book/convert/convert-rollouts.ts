@@ -9,6 +9,7 @@ import {
   writeHandover,
 } from "../../convert/formats/index.ts";
 import type { HandoverOptions } from "../../convert/handover/index.ts";
+import { RECORD_TOKENS } from "../../keep/batch/index.ts";
 import { readBatch } from "../batches/index.ts";
 import type { DecisionRequest } from "../decisions/index.ts";
 import type { OpenBook } from "../open/index.ts";
@@ -100,7 +101,7 @@ function needsBatch(format: string): RollbookError {
   return new RollbookError(
     "wrong-usage",
     { format },
-    `the format ${format} needs a sealed batch of tokens. Assemble one with \`rollbook batch assemble --target REVISION --level token\` and name it with --batch.`,
+    `the format ${format} needs a sealed batch of tokens. Assemble one with \`rollbook batch assemble --target REVISION --level token\` and name it with --batch. ${RECORD_TOKENS}.`,
   );
 }
 
@@ -108,6 +109,6 @@ function noTokens(format: string, batch: Digest): RollbookError {
   return new RollbookError(
     "no-logprobs",
     { format, batch },
-    `batch ${short(batch)} holds steps, and ${format} needs tokens with log-probabilities. Cut a batch with --level token, or choose a format of conversations such as trl-sft.`,
+    `batch ${short(batch)} holds steps, and ${format} needs tokens with log-probabilities. If the book holds tokens, cut a batch with --level token. ${RECORD_TOKENS}. Or choose a format of conversations such as trl-sft.`,
   );
 }

@@ -54,10 +54,14 @@ function noMatch(request: DecisionRequest, what: string, families: readonly stri
   const filters = filterWords(request);
   const there =
     request.family === undefined ? "" : ` The families there: ${[...families].sort().join(", ")}.`;
+  const timeless =
+    request.sinceMs === undefined
+      ? ""
+      : " Rows that were imported without a time (`--map time=…`) match no --since.";
   return new RollbookError(
     "empty-split",
     { filters, families },
-    `${what} ${filters.join(" ")}.${there} Correct ${filters.length === 1 ? "the filter" : "the filters"}, or leave ${filters.length === 1 ? "it" : "them"} out.`,
+    `${what} ${filters.join(" ")}.${there}${timeless} Correct ${filters.length === 1 ? "the filter" : "the filters"}, or leave ${filters.length === 1 ? "it" : "them"} out.`,
   );
 }
 

@@ -1,4 +1,5 @@
 export { type DecisionRequest, decisionRows, everyDecision, rowsOfBatch } from "./decision-rows.ts";
+export { requireSelected } from "./filters.ts";
 export { noteImport, requireFirstImport } from "./import-log.ts";
 export { logWarnings } from "./log-warnings.ts";
 export { type LogPreview, previewLog } from "./preview-log.ts";
@@ -12,6 +13,7 @@ export {
   loadDecisions,
   loadPart,
   requireDecisions,
+  requireSome,
   usableChains,
   viewDecisions,
   withStore,

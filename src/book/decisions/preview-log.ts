@@ -14,6 +14,8 @@ interface MissingPart {
   readonly rows: number;
   /** What cannot be done without it, and how to give it. */
   readonly effect: string;
+  /** The column of this name that the map does not name. */
+  readonly column?: string;
 }
 
 export interface LogPreview extends Pick<RoutingMeta, "rows" | "units" | "labelled" | "with_propensity"> {
@@ -46,16 +48,27 @@ export async function previewLog(file: string, options: LogOptions): Promise<Log
   const warnings = logWarnings({
     ...{ units, candidates, leastPropensity: least_propensity, purpose: "dataset" },
   });
-  const missing = PARTS.flatMap(([what, { effect }]) =>
-    without.has(what) ? [{ what, rows: without.get(what)!, effect }] : [],
-  );
+  const unread = await unreadColumns(file, options);
+  const missing = PARTS.flatMap(([what, { effect, map }]) => {
+    const lacking = without.get(what);
+    if (lacking === undefined) return [];
+    if (map === undefined || lacking < rows) return [{ what, rows: lacking, effect }];
+    const isColumn = unread.includes(what);
+    const hint = isColumn ? `the log has a column of this name: map it with ${what}=${what}` : map;
+    return [{ what, rows: lacking, effect: `${effect}; ${hint}`, ...(isColumn ? { column: what } : {}) }];
+  });
   return {
     ...{ file, format: options.format, rows, units, labelled, with_propensity },
-    ...{ first, chosen, missing, warnings, unread: await unreadColumns(file, options) },
+    ...{ first, chosen, missing, warnings, unread },
   };
 }
 
-type PartRule = { readonly lacks: (row: LoggedRow) => boolean; readonly effect: string };
+/** `map`: how to name it, if it is a key of the map. */
+type PartRule = {
+  readonly lacks: (row: LoggedRow) => boolean;
+  readonly effect: string;
+  readonly map?: string;
+};
 
 const PARTS: readonly (readonly [string, PartRule])[] = [
   [
@@ -63,6 +76,7 @@ const PARTS: readonly (readonly [string, PartRule])[] = [
     {
       lacks: ({ reward }) => reward === null,
       effect: "these rows are unlabelled: they teach and judge nothing until feedback arrives",
+      map: "map it with reward=…",
     },
   ],
   [
@@ -73,13 +87,15 @@ const PARTS: readonly (readonly [string, PartRule])[] = [
         propensity === null && candidates.some(({ outcome }) => outcome === undefined),
       effect:
         "`evaluate` and `gate` need the probability of every choice; `train auto`, ridge and knn do not",
+      map: "map it with propensity=…",
     },
   ],
   [
     "prompt",
     {
       lacks: ({ context }) => context.prompt === "",
-      effect: "a policy reads no words here; map the question with prompt=… or messages=…",
+      effect: "a policy reads no words here",
+      map: "map the question with prompt=… or messages=…",
     },
   ],
   [
@@ -91,15 +107,16 @@ const PARTS: readonly (readonly [string, PartRule])[] = [
         candidates.some(
           ({ features, outcome }) => features.price === undefined && outcome?.terms.cost === undefined,
         ),
-      effect: "cost is not judged; map it with cost=…",
+      effect: "cost is not judged",
+      map: "map it with cost=…",
     },
   ],
   [
     "time",
     {
       lacks: ({ atMs }) => atMs === 0,
-      effect:
-        "--since and --until find none of these rows, and a book does not keep their order; map it with time=…",
+      effect: "--since and --until find none of these rows, and a book does not keep their order",
+      map: "map it with time=…",
     },
   ],
   [

@@ -80,10 +80,20 @@ export async function* readLog(file: string, flags: LogOptions): AsyncGenerator<
     );
 }
 
-/** The rows of a routing dataset. Where the file is a table of another kind, the error says how it becomes one. */
+/** The rows of a routing dataset, at least one. Where the file is a table of another kind, the error says how it becomes one. */
 export async function* readDataset(file: string): AsyncGenerator<LoggedRow> {
   try {
-    yield* readDecisions(file);
+    let empty = true;
+    for await (const row of readDecisions(file)) {
+      empty = false;
+      yield row;
+    }
+    if (empty)
+      throw new RollbookError(
+        "empty-log",
+        { file },
+        `${file} is empty: it holds no decision. Write it again.`,
+      );
   } catch (error) {
     if (!isRollbookError(error, "bad-json") && !isRollbookError(error, "bad-row")) throw error;
     if (tableFormOf(file) === "jsonl") throw error;

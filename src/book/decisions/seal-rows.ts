@@ -1,10 +1,11 @@
 /** Seals the rows of a decision log into a book, one rollout each, signed and durable, in bounded memory.
- *  In: rows, one at a time. Out: how many were new and how many the book had, and warnings. A row that was erased is refused. What a crash leaves is whole rollouts; the same import finishes the rest. */
+ *  In: rows, one at a time. Out: how many were new and how many the book had, and warnings. A
+ *  damaged copy is written again. A row that was erased is refused. What a crash leaves is whole rollouts; the same import finishes the rest. */
 import type { SealedRollout } from "../../contract/index.ts";
 import { MetaTally, type RoutingMeta, sealDecision } from "../../convert/index.ts";
 import type { LoggedRow } from "../../learn/index.ts";
 import { makeSealer } from "../../store/index.ts";
-import { IdConflicts, type ImportWarning } from "../import/index.ts";
+import { IdConflicts, type ImportWarning, isWhole } from "../import/index.ts";
 import {
   type BookIndex,
   type OpenBookOptions,
@@ -24,6 +25,8 @@ interface SealedDecisions extends Omit<RoutingMeta, "filters" | "recommended" | 
   readonly sealed: number;
   /** Of the rows, those that the book had. */
   readonly known: number;
+  /** Of those, the rows of which the book had a damaged copy: written again. `gc` then removes the damaged copies. */
+  readonly repaired: number;
   /** What entered the book and may surprise later. */
   readonly warnings: readonly ImportWarning[];
 }
@@ -59,6 +62,7 @@ async function sealAll(
   const costs = new CostWatch();
   const groups = inGroups(rows, ROWS_PER_COMMIT);
   let known = 0;
+  let repaired = 0;
   let left = true;
   let isWritten = false;
   while (left) {
@@ -74,11 +78,17 @@ async function sealAll(
         conflicts.see(sealed.map(({ content }) => content));
         const lacking = sealed.filter((each) => !isThere(index, each));
         known += sealed.length - lacking.length;
+        const damaged: SealedRollout[] = [];
+        for (const each of sealed)
+          if (isThere(index, each) && !(await isWhole(store, each.blobs))) damaged.push(each);
+        repaired += damaged.length;
         // What the book has without a signature gets one.
         const unsigned = signer === undefined ? lacking : sealed.filter((each) => !isSigned(index, each));
         if (!isWritten) onWrite?.();
         isWritten = true;
-        await Promise.all([...new Set([...lacking, ...unsigned])].map((each) => sealer.add(each)));
+        await Promise.all(
+          [...new Set([...lacking, ...damaged, ...unsigned])].map((each) => sealer.add(each)),
+        );
         for (const row of group.value) {
           tally.add(row);
           costs.see(row);
@@ -88,7 +98,7 @@ async function sealAll(
   }
   const { filters: _, recommended: __, schema: ___, ...counts } = tally.meta({});
   const warnings = [...conflicts.warnings(), ...costs.warnings()];
-  return { ...counts, sealed: counts.rows - known, known, warnings };
+  return { ...counts, sealed: counts.rows - known, known, repaired, warnings };
 }
 
 function isThere(index: BookIndex, { content, envelope }: SealedRollout): boolean {

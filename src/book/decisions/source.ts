@@ -172,14 +172,19 @@ export async function viewDecisions(source: DecisionSource, request: DecisionReq
   if ("data" in source) return rowsOfFile(source.data, wide, () => true);
   if ("replay" in source) return [...(await loadReplay(source.replay, wide, () => true)).rows];
   const { admitted, rows: each } = await everyDecision(source, wide);
-  if (admitted.length === 0) throw nothingAt("step");
-  requireSelected(
-    admitted.reduce((sum, { ledger }) => sum + ledger.considered.artifacts, 0),
-    wide,
-  );
+  requireSome(admitted, wide);
   const rows: LoggedRow[] = [];
   for await (const row of each()) rows.push(row);
   return rows;
+}
+
+/** Of every family of a book: refuses a selection that leaves no rollout to consider. */
+export function requireSome(admitted: readonly AdmittedRollouts[], request: DecisionRequest): void {
+  if (admitted.length === 0) throw nothingAt("step");
+  requireSelected(
+    admitted.reduce((sum, { ledger }) => sum + ledger.considered.artifacts, 0),
+    request,
+  );
 }
 
 /** A dataset in a lineage: a file by the SHA-256 of its bytes, as `sha256sum` prints it; a replay store by its manifest. */

@@ -2,6 +2,7 @@
  *  In: texts. Out: one vector each, all of one length. Tries again where the endpoint is busy or away. Caches nothing. */
 import { setTimeout as sleep } from "node:timers/promises";
 import { isRollbookError, RollbookError, reasonOf } from "../../base/index.ts";
+import { isProviderFault } from "../../collect/index.ts";
 
 interface EmbeddingEndpoint {
   /** With or without the `/embeddings` at its end. */
@@ -45,7 +46,7 @@ export async function askEmbeddings(
 /** Whether the endpoint itself is in trouble, and not this one text. */
 export function isEndpointAway(error: unknown): boolean {
   if (isRollbookError(error, "embeddings-away")) return true;
-  return isRollbookError(error, "embeddings-refused") && isBusy(Number(error.fields.status));
+  return isRollbookError(error, "embeddings-refused") && isProviderFault(Number(error.fields.status));
 }
 
 function embeddingsUrl(url: string): string {
@@ -73,7 +74,7 @@ async function post(
       signal === undefined ? late : AbortSignal.any([late, signal]),
     ).catch((cause: unknown) => cause as Error);
     if (!(answer instanceof Error) && answer.status < 300) return parsed(answer.text);
-    const mayHelp = answer instanceof Error || isBusy(answer.status);
+    const mayHelp = answer instanceof Error || isProviderFault(answer.status);
     if (!mayHelp || tried === tries) throw refusalOf(endpoint, answer);
     const asked = answer instanceof Error ? 0 : answer.retryAfterMs;
     await sleep(Math.min(MOST_WAIT_MS, Math.max(asked, FIRST_WAIT_MS * 2 ** (tried - 1))));
@@ -96,10 +97,6 @@ async function postOnce(
   });
   const retryAfterMs = 1000 * Number(answer.headers.get("retry-after")) || 0;
   return { status: answer.status, text: await answer.text(), retryAfterMs };
-}
-
-function isBusy(status: number): boolean {
-  return status === 429 || status >= 500;
 }
 
 function parsed(text: string): unknown {

@@ -1,12 +1,13 @@
-/** Notices rollouts that enter a book under an id that another content has already, and rollouts that were erased from it.
+/** Notices rollouts that enter a book under an id that another content of the same policy family has already, and rollouts
+ *  that were erased from it. Contents of different families do not compete: each use of a book selects one family.
  *  In: contents, a group at a time: one look into the index for each. Out: one warning with their number, or a refusal.
  *  The index is that of the start of the import: ids that come twice in one file are the reader's to refuse. */
 import { type Digest, plural, RollbookError, short } from "../../base/index.ts";
 import { RolloutContent, Tombstone } from "../../contract/index.ts";
 import type { BookIndex } from "../open/index.ts";
-import type { ImportWarning } from "./import-watch.ts";
+import { type ImportWarning, sharesFamily } from "./import-watch.ts";
 
-type Content = { readonly digest: Digest; readonly record: Pick<RolloutContent, "rolloutId"> };
+type Content = { readonly digest: Digest; readonly record: Pick<RolloutContent, "rolloutId" | "streams"> };
 
 /** Ids that the warning lists. */
 const LISTED = 20;
@@ -29,9 +30,9 @@ export class IdConflicts {
     const known = new Map<string, Digest[]>();
     for (const { id, digest } of this.#index.digestsOf(RolloutContent.kind, ids))
       known.set(id, [...(known.get(id) ?? []), digest]);
-    for (const { digest, record } of contents)
-      if (known.get(record.rolloutId)?.some((other) => other !== digest) === true)
-        this.#add(record.rolloutId);
+    for (const content of contents)
+      if (known.get(content.record.rolloutId)?.some((other) => this.#compete(content, other)) === true)
+        this.#add(content.record.rolloutId);
   }
 
   warnings(): ImportWarning[] {
@@ -41,9 +42,13 @@ export class IdConflicts {
       {
         code: "two-contents",
         fields: { count: this.#count, rollouts: this.#listed },
-        message: `${plural(this.#count, "rollout")} (first ${first}) came under an id that another content of the book has. Both are kept, but batches, training and judging use only one of them. Give each run an id of its own; \`rollbook artifact ls\` lists both.`,
+        message: `${plural(this.#count, "rollout")} (first ${first}) came under an id that another content of the same policy family has. Both are kept, but batches, training and judging use only one of them. Give each run an id of its own; \`rollbook artifact ls\` lists both.`,
       },
     ];
+  }
+
+  #compete({ digest, record }: Content, other: Digest): boolean {
+    return other !== digest && sharesFamily(record, this.#index.record(other));
   }
 
   #add(rolloutId: string): void {

@@ -87,7 +87,7 @@ async function readAll(
       }
       for (const prepared of ready) {
         const there = await options.book.has(prepared.root);
-        if (there && (await isWhole(options.book, prepared))) {
+        if (there && (await isWhole(options.book, prepared.blobs))) {
           summary.already++;
           if (await to.sign(prepared)) summary.signed++;
         } else {
@@ -101,7 +101,10 @@ async function readAll(
 }
 
 /** Reads every part back: an envelope that stands does not prove that its content does. */
-async function isWhole(book: Pick<BlobStore, "get">, { blobs }: Prepared): Promise<boolean> {
+export async function isWhole(
+  book: Pick<BlobStore, "get">,
+  blobs: readonly { readonly digest: Digest }[],
+): Promise<boolean> {
   for (const { digest } of blobs) {
     try {
       if ((await book.get(digest)) === undefined) return false;

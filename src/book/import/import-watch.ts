@@ -2,7 +2,7 @@
  *  with two contents. In: records as they enter. Out: warnings, once all are seen. Refuses nothing. */
 import { type Digest, plural } from "../../base/index.ts";
 import { PolicyRevision, RolloutContent, type Sealed } from "../../contract/index.ts";
-import type { BookIndex } from "../open/index.ts";
+import type { BookIndex, IndexedRecord } from "../open/index.ts";
 import type { Prepared } from "./prepare.ts";
 
 export interface ImportWarning {
@@ -16,6 +16,7 @@ export class ImportWatch {
   readonly #recorded = new Set<string>();
   /** Revisions that samples name, and the rollouts that do. */
   readonly #named = new Map<string, { family: string; id: string; rollouts: Set<string> }>();
+  /** The content of each rollout id in each family. */
   readonly #contents = new Map<string, Digest>();
   readonly #twins: ImportWarning[] = [];
 
@@ -52,23 +53,41 @@ export class ImportWatch {
     }
   }
 
-  #seeTwin({ digest, record: { rolloutId } }: Sealed<RolloutContent>): void {
-    const known = this.#contents.get(rolloutId) ?? this.#otherInBook(rolloutId, digest);
-    this.#contents.set(rolloutId, digest);
-    if (known === undefined || known === digest) return;
+  #seeTwin({ digest, record }: Sealed<RolloutContent>): void {
+    const { rolloutId, streams } = record;
+    const keys = [...new Set(streams.map(({ family }) => `${family}/${rolloutId}`))];
+    const inFile = keys.flatMap((key) => this.#contents.get(key) ?? []);
+    const known = inFile.find((each) => each !== digest) ?? this.#otherInBook(record, digest);
+    for (const key of keys) this.#contents.set(key, digest);
+    if (known === undefined || inFile.includes(digest)) return;
     this.#twins.push({
       code: "two-contents",
       fields: { rolloutId, digests: [known, digest] },
-      message: `rollout ${rolloutId} has two contents, ${known} and ${digest}: both are in the book, and only the one with the smaller digest is used. Give each run an id of its own.`,
+      message: `rollout ${rolloutId} has two contents of one policy family, ${known} and ${digest}: both are in the book, and only the one with the smaller digest is used. Give each run an id of its own.`,
     });
   }
 
-  #otherInBook(rolloutId: string, digest: Digest): Digest | undefined {
+  #otherInBook(record: RolloutContent, digest: Digest): Digest | undefined {
+    const { rolloutId } = record;
     return this.#index
       .named(rolloutId)
-      .find((each) => each.kind === RolloutContent.kind && each.id === rolloutId && each.digest !== digest)
-      ?.digest;
+      .find(
+        (each) =>
+          each.kind === RolloutContent.kind &&
+          each.id === rolloutId &&
+          each.digest !== digest &&
+          sharesFamily(record, each),
+      )?.digest;
   }
+}
+
+/** Whether a selection by family could take both. */
+export function sharesFamily(
+  { streams }: Pick<RolloutContent, "streams">,
+  other: IndexedRecord | undefined,
+): boolean {
+  const families = (other?.fields.families ?? []) as string[];
+  return streams.some(({ family }) => families.includes(family));
 }
 
 function unrecordedRevision(named: { family: string; id: string; rollouts: Set<string> }): ImportWarning {

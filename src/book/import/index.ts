@@ -1,5 +1,5 @@
 export { IdConflicts } from "./id-conflicts.ts";
-export type { ImportSummary } from "./import-files.ts";
+export { type ImportSummary, isWhole } from "./import-files.ts";
 export {
   type ImportInput,
   type ImportReport,

@@ -1,32 +1,42 @@
 /** Counts the gates that have already looked at the rows of a verdict. In: a book, the verdict. Out: a number. Writes nothing. */
 import type { Digest } from "../../base/index.ts";
-import { GateVerdict, Manifest, type Sealed } from "../../contract/index.ts";
+import { GateVerdict, LoopEnvelope, Manifest, type Sealed } from "../../contract/index.ts";
 import { readRecord } from "../../store/index.ts";
 import type { OpenBook } from "../open/index.ts";
 
-/** Verdicts of the book by the same rows, or by a log that shares a rollout with this one: a log grows between two looks. */
+/** Verdicts of the book by the same rows, or by a log that shares a rollout with this one: a log grows between two looks.
+ *  The windows of a run judge rows of their own: their verdicts count only by the same rows. */
 export async function earlierGates(
   book: OpenBook,
   { digest: own, record: { data } }: Sealed<GateVerdict>,
+  /** Of the rows of the verdict, where they come from this book: a verdict that is not sealed has left none there. */
+  rows: Sealed<Manifest> | undefined,
 ): Promise<number> {
   const manifests = new Map<Digest, boolean>();
   let contents: ReadonlySet<Digest> | undefined;
   const artifactsOf = async (manifest: Digest) =>
     (await readRecord(book.store, Manifest, manifest)).artifacts.map(({ content }) => content);
   const isShared = async (manifest: Digest | undefined) => {
-    if (manifest === undefined || data.manifest === undefined) return false;
-    const known = manifests.get(manifest) ?? manifest === data.manifest;
+    if (manifest === undefined || rows === undefined) return false;
+    const known = manifests.get(manifest) ?? manifest === rows.digest;
     if (known || manifests.has(manifest)) return known;
-    contents ??= new Set(await artifactsOf(data.manifest));
+    contents ??= new Set(rows.record.artifacts.map(({ content }) => content));
     const shared = (await artifactsOf(manifest)).some((content) => contents!.has(content));
     manifests.set(manifest, shared);
     return shared;
   };
+  const index = await book.index();
+  const ofRuns = new Set<Digest>();
+  for (const { digest } of index.ofKind(LoopEnvelope.kind)) {
+    const { verdict } = await readRecord(book.store, LoopEnvelope, digest);
+    if (verdict !== undefined) ofRuns.add(verdict);
+  }
   let count = 0;
-  for (const { digest } of (await book.index()).ofKind(GateVerdict.kind)) {
+  for (const { digest } of index.ofKind(GateVerdict.kind)) {
     if (digest === own) continue;
     const earlier = (await readRecord(book.store, GateVerdict, digest)).data;
-    if (earlier.digest === data.digest || (await isShared(earlier.manifest))) count++;
+    if (earlier.digest === data.digest || (!ofRuns.has(digest) && (await isShared(earlier.manifest))))
+      count++;
   }
   return count;
 }

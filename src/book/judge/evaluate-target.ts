@@ -20,7 +20,7 @@ import {
   requireDecisions,
 } from "../decisions/index.ts";
 
-interface TargetRequest extends DecisionRequest {
+interface TargetRequest extends Omit<DecisionRequest, "target"> {
   /** A numeric field of the rows (π_e of the choice), a feature of the candidates (π_e of each), or a file. */
   readonly target: string;
   readonly unit?: SplitUnit | undefined;
@@ -31,14 +31,15 @@ interface TargetRequest extends DecisionRequest {
 /** `chained`: rollouts have several decisions, and each decision is judged by its own reward all the same. */
 export async function evaluateKnownTarget(
   source: DecisionSource,
-  request: TargetRequest,
+  { target: named, ...request }: TargetRequest,
 ): Promise<KnownTargetReport & { readonly unlabelled: number; readonly chained: boolean }> {
+  // To a book, `target` is a policy revision.
   const { rows } = await loadDecisions(source, { ...request, unlabelled: "keep" });
   const logged = requireDecisions(rows);
   const labelled = logged.filter(({ reward }) => reward !== null).sort((a, b) => a.atMs - b.atMs);
-  const target = existsSync(request.target)
-    ? fromFile(labelled, await readTarget(request.target), request.target)
-    : fromColumn(labelled, request.target);
+  const target = existsSync(named)
+    ? fromFile(labelled, await readTarget(named), named)
+    : fromColumn(labelled, named);
   const report = evaluateTarget(toJudgedRows(labelled, request.unit ?? "task").rows, {
     target,
     unit: request.unit,
@@ -73,12 +74,13 @@ function fromFile(
   file: string,
 ): TargetProbabilities {
   const each = rows.map(({ id, candidates }) => {
-    const target = found.get(id);
+    // A book names a decision by its rollout: the log that was imported knows the rollout's id alone.
+    const target = found.get(id) ?? found.get(id.replace(/\/0\/0$/, ""));
     if (target === undefined)
       throw new RollbookError(
         "bad-target",
         { decision: id, file },
-        `decision ${id}: ${file} has no target probability for it. Write one for every labelled decision.`,
+        `decision ${id}: ${file} has no target probability for it. Write one for every labelled decision, under its decision_id as \`rollbook data export\` writes it.`,
       );
     return typeof target === "number" ? target : candidates.map((one) => target[one.id] ?? 0);
   });

@@ -12,7 +12,7 @@ import {
   type JudgedRow,
   realisedRisk,
 } from "../../judge/index.ts";
-import type { Interval, Range } from "../../judge/ope/index.ts";
+import { type Interval, type Range, withEffectiveSize } from "../../judge/ope/index.ts";
 import type { AnyFeatureSpec, Constraints, StaticTable } from "../../policy/index.ts";
 import type { DecisionRequest, DecisionSource } from "../decisions/index.ts";
 import type { EmbeddingPlace } from "../embed/index.ts";
@@ -143,13 +143,15 @@ function keptRange({ rows }: JudgeRows, { measures }: Evaluation, range: Range):
   return inside ? range : undefined;
 }
 
-function refusalOf({ contenders }: Evaluation): RollbookError | undefined {
+function refusalOf({ contenders, measures }: Evaluation): RollbookError | undefined {
   const [learned] = contenders;
   if (learned!.basis !== "refused") return undefined;
+  const size = learned!.panels[measures[0]!]!.diagnostics.effectiveSize;
+  const reasons = learned!.reasons.map((reason) => withEffectiveSize(reason, [size]));
   return new RollbookError(
     "refused",
-    { reasons: learned!.reasons },
-    `the log cannot say how good the policy is: ${learned!.reasons.join(" ")}`,
+    { reasons },
+    `the log cannot say how good the policy is: ${reasons.join(" ")}`,
   );
 }
 

@@ -1,7 +1,8 @@
 /** Lets a policy pass only if rows it has not seen show that it is not worse, and seals why.
  *  In: a source of decisions, candidates, a baseline, a rule. Out: the verdict; from a book it is sealed there, with the
  *  manifest its rows were admitted from and the ledger of what was not. */
-import { type Clock, given, rngFrom, systemClock } from "../../base/index.ts";
+import { existsSync } from "node:fs";
+import { type Clock, given, nearestName, RollbookError, rngFrom, systemClock } from "../../base/index.ts";
 import type { GateVerdict, Sealed, SealedBlob } from "../../contract/index.ts";
 import {
   checkData,
@@ -50,12 +51,16 @@ export interface GateRequest extends JudgeRequest {
   readonly costRange?: Range | undefined;
   /** Where the verdict is sealed (default: the book the rows come from). */
   readonly keepIn?: OpenBook | undefined;
+  /** Judges only: no verdict is sealed, so nothing is released. */
+  readonly dryRun?: boolean | undefined;
   readonly clock?: Clock;
 }
 
 export interface GateResult {
   readonly verdict: Sealed<GateVerdict>;
   readonly sealed: boolean;
+  /** Whether routers of the book that keeps the verdict may serve what passed: it is sealed, and the book holds the checkpoint. */
+  readonly released: boolean;
   readonly judged: JudgeRows;
   /** Faults of the log; those of severity refuse are among the reasons too. */
   readonly findings: readonly DataFinding[];
@@ -94,7 +99,8 @@ export async function gateCheckpoints(source: DecisionSource, request: GateReque
   };
   const exact = discount === undefined && isFullyKnown(judged.rows);
   const gated = (exact ? gateExactly : gatePolicies)(judging, options);
-  const book = request.keepIn ?? ("store" in source ? source : undefined);
+  const keeper = request.keepIn ?? ("store" in source ? source : undefined);
+  const book = request.dryRun === true ? undefined : keeper;
   const beside: SealedBlob[] = [];
   const verdict = sealVerdict({
     ...{ candidates, setups, gated, rule, judged, baseline, seed },
@@ -111,7 +117,14 @@ export async function gateCheckpoints(source: DecisionSource, request: GateReque
     const names = fieldsNeverSent(model);
     return names.length === 0 ? [] : [neverSentWarning(revision.record.id, names)];
   });
-  return { verdict, sealed: book !== undefined, judged, findings, admitted, unrecorded, changed, neverSent };
+  const { passed } = verdict.record;
+  const released =
+    book !== undefined &&
+    passed !== undefined &&
+    unrecorded.every(({ id }) => id !== passed.id) &&
+    (await book.store.has(passed.digest));
+  const sealed = book !== undefined;
+  return { verdict, sealed, released, judged, findings, admitted, unrecorded, changed, neverSent };
 }
 
 async function unrecordedIn(
@@ -139,6 +152,14 @@ function baselineFrom(
   if (baseline === "behaviour") return { kind: "behaviour" };
   if (baseline === "static")
     return { kind: "static", setup: { ...setupOf(first, request), policy: undefined } };
+  if (!existsSync(baseline)) {
+    const meant = nearestName(baseline, ["behaviour", "static"]);
+    throw new RollbookError(
+      "no-checkpoint",
+      { baseline, ...given({ meant }) },
+      `--baseline ${baseline} is neither static (the table) nor behaviour (the log's policy) nor an existing folder of a checkpoint. ${meant === undefined ? "Name one of them." : `Did you mean ${meant}?`}`,
+    );
+  }
   const loaded = loadPolicy(baseline, request.spec);
   return { kind: "policy", loaded, setup: setupOf(loaded, request) };
 }

@@ -34,7 +34,7 @@ export async function cutWindow(book: OpenBook, request: CutWindowRequest): Prom
     ...{ contents, family, target, freshness, level: "step" },
     ...{ unlabelled: "exclude", propensity: "choice" },
   });
-  requireTraining(admitted, splitAdmitted(admitted, rule), rule);
+  requireTraining(admitted, splitAdmitted(admitted, rule), { rule, request: {} });
   const { ledger, sources } = admitted;
   const index = await book.index();
   const own = await readSealed((digest) => book.store.get(digest), PolicyRevision, target);

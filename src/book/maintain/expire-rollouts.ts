@@ -52,6 +52,7 @@ export async function expireRollouts(root: string, request: ExpireRequest): Prom
       reason: `retention: ended before ${new Date(beforeMs).toISOString()}`,
       subjects: going.slice(from, from + ROLLOUTS_PER_TOMBSTONE),
     });
+    if (erased.refusals[0] !== undefined) throw erased.refusals[0];
     bytes += erased.bytes;
     for (const path of erased.journal) journal.add(path);
     for (const task of erased.tasksKept) tasksKept.add(task);

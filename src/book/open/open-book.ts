@@ -1,6 +1,6 @@
 /** Opens a book for work: its bytes, its index, the clock and the key that sign for what is written.
  *  In: a directory. Out: an OpenBook, which every function of this folder takes. Never creates a book unless asked to. */
-import { accessSync, constants, existsSync } from "node:fs";
+import { accessSync, constants, existsSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { type Clock, RollbookError, systemClock } from "../../base/index.ts";
 import type { Signer, SignHead } from "../../contract/index.ts";
@@ -89,11 +89,14 @@ export function isBook(root: string): boolean {
 
 export function requireBook(root: string): void {
   if (isBook(root)) return;
-  throw new RollbookError(
-    "no-book",
-    { root },
-    `${root} is not a book. Create one with \`rollbook init --book ${root}\`, or name another with --book.`,
-  );
+  const within = [".rollbook", "book"].map((name) => join(root, name)).find(isBook);
+  const [what, next] =
+    within !== undefined
+      ? ["is not a book, but holds one", `Name it with --book ${within}`]
+      : statSync(root, { throwIfNoEntry: false })?.isFile()
+        ? ["is a file, and a book is a directory", "Name another with --book"]
+        : ["is not a book", `Create one with \`rollbook init --book ${root}\`, or name another with --book`];
+  throw new RollbookError("no-book", { root }, `${root} ${what}. ${next}.`);
 }
 
 /** Where work is written, files and locks alike: told before SQLite or a lock speaks of it in its own words. */

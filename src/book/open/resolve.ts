@@ -93,7 +93,7 @@ export function resolveArtifact(
         rolloutsStarting(index, name).map(({ digest }) => digest),
       ),
     );
-  return one(found, { what: "artifact", name, hint: seeArtifacts, show: ({ content }) => nameOf(content) });
+  return one(found, { what: "artifact", name, hint: seeArtifacts, key: ({ content }) => content });
 }
 
 /** Rollouts whose id begins so: what every lookup falls back to where nothing has the name itself. */
@@ -156,7 +156,13 @@ function requireNotErased(index: BookIndex, name: string): void {
 }
 
 /** Several records may describe one revision; one stands for all, as in a lineage. */
-export function resolveRevision(index: BookIndex, name: string, family?: string): IndexedRecord {
+export function resolveRevision(
+  index: BookIndex,
+  name: string,
+  family?: string,
+  /** Another way to tell several of one name apart, as the end of a sentence. */
+  also = "",
+): IndexedRecord {
   const unique = uniqueRevisions(
     index
       .named(name)
@@ -172,7 +178,9 @@ export function resolveRevision(index: BookIndex, name: string, family?: string)
       { name, what: "policy revision", family, families: elsewhere },
       `${name} is a revision of family ${elsewhere.join(", ")}, not of ${family}. Leave --family out, or name a target of ${family}. ${knownRevisions(index)}`,
     );
-  return one(unique, { what: "policy revision", name, hint: knownRevisions(index), show });
+  return one(unique, {
+    ...{ what: "policy revision", name, hint: knownRevisions(index), show, key: asItself, also },
+  });
 }
 
 /** The revisions of the book in one sentence, for who has named none of them. */
@@ -213,7 +221,7 @@ function familiesOf(index: BookIndex, revision: string): string[] {
 
 export function resolveBatch(index: BookIndex, name: string): IndexedRecord {
   const found = index.named(name).filter((record) => record.kind === TrainerBatch.kind);
-  return one(found, { what: "batch", name, hint: "`rollbook batch show` lists them.", show: nameOf });
+  return one(found, { what: "batch", name, hint: "`rollbook batch show` lists them.", key: asItself });
 }
 
 /** Any record. */
@@ -226,7 +234,7 @@ export function resolveRecord(index: BookIndex, name: string): IndexedRecord {
     ? [...named.filter((each) => !isRevision(each)), ...uniqueRevisions(named.filter(isRevision))]
     : named;
   if (meant.length === 0) meant.push(...rolloutsStarting(index, name));
-  return one(meant, { what: "record", name, hint: seeRecords, show: nameOf });
+  return one(meant, { what: "record", name, hint: seeRecords, key: asItself });
 }
 
 /** Any blob, by id of a record, digest, or the first digits of one. */
@@ -238,7 +246,8 @@ export function resolveBlob(index: BookIndex, name: string): Digest {
     const record = index.record(digest);
     return record?.id === undefined ? digest.slice(7, 39) : nameOf(record);
   };
-  return one(found, { what: "blob", name, hint: seeRecords, show });
+  const key = (digest: Digest) => index.record(digest) ?? { digest };
+  return one(found, { what: "blob", name, hint: seeRecords, show, key });
 }
 
 export function nameOf(record: IndexedRecord): string {
@@ -246,7 +255,8 @@ export function nameOf(record: IndexedRecord): string {
   return `${kind} ${record.id === undefined ? "" : `${record.id} `}${short(record.digest)}`;
 }
 
-const seeArtifacts = "`rollbook artifact ls` lists the rollouts.";
+const seeArtifacts =
+  "`rollbook artifact ls` lists the rollouts. If it is still open at a gateway, close it, or use `rollbook feedback --gateway URL`.";
 
 const seeRecords =
   "`rollbook artifact ls` lists rollouts, `rollbook artifact ls --revisions` policy revisions, and `rollbook batch show` batches.";
@@ -256,8 +266,14 @@ interface WantedRecord<T> {
   readonly name: string;
   /** Where to look for the right name. */
   readonly hint: string;
-  show(item: T): string;
+  /** (default: kind, id and digest) */
+  show?(item: T): string;
+  key(item: T): Pick<IndexedRecord, "digest"> & Partial<IndexedRecord>;
+  /** Another way to tell several apart. */
+  readonly also?: string;
 }
+
+const asItself = (record: IndexedRecord) => record;
 
 function one<T>(found: readonly T[], wanted: WantedRecord<T>): T {
   const { what, name } = wanted;
@@ -269,13 +285,15 @@ function one<T>(found: readonly T[], wanted: WantedRecord<T>): T {
       `no ${what} ${JSON.stringify(name)} in the book. Give its id or at least 4 digits of its digest. ${wanted.hint}`,
     );
   }
-  const candidates = found.map(wanted.show);
+  const { key, also = "", show = (item: T) => nameOf(key(item) as IndexedRecord) } = wanted;
+  const candidates = found.map(show);
   const shown =
     candidates.slice(0, 10).join(", ") +
     (candidates.length > 10 ? ` and ${candidates.length - 10} more` : "");
+  const isWholeName = found.some((item) => key(item).id === name);
   throw new RollbookError(
     "ambiguous-name",
     { name, what, candidates },
-    `${JSON.stringify(name)} may be ${shown}. Give more of it.`,
+    `${JSON.stringify(name)} may be ${shown}. ${isWholeName ? `Name one by its digest, for example ${short(key(found[0]!).digest)}${also}` : "Give more of it"}.`,
   );
 }

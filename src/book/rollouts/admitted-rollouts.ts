@@ -25,6 +25,7 @@ import {
   FRESHNESS_PROFILES,
   selectAdmitted,
 } from "../../keep/admit/index.ts";
+import { NO_PROPENSITY_REMEDY, UNLABELLED_REMEDY } from "../../keep/batch/index.ts";
 import { readRecord } from "../../store/index.ts";
 import {
   artifactsWith,
@@ -120,14 +121,24 @@ export async function admittedRollouts(book: OpenBook, request: AdmittedRequest)
   return { ...admitted, family, level, target, freshness, manifest, read };
 }
 
-/** Where nothing is admitted, the ledger says why. */
-export function requireAdmitted({ rows, ledger, family, level }: AdmittedRollouts): void {
+/** Where nothing is admitted, the ledger says why. `without`: what works with decisions that log no probability. */
+export function requireAdmitted(
+  { rows, ledger, family, level }: AdmittedRollouts,
+  { without }: { readonly without?: string } = {},
+): void {
   if (rows.length > 0) return;
   const { artifacts } = ledger.considered;
+  const reasons = new Set(ledger.reasons().map(({ reason }) => reason));
+  const remedies = [
+    ...(reasons.has("no-propensity")
+      ? [NO_PROPENSITY_REMEDY, ...(without === undefined ? [] : [without])]
+      : []),
+    ...(reasons.has("unlabelled") ? [UNLABELLED_REMEDY] : []),
+  ];
   throw new RollbookError(
     "empty-split",
     { considered: artifacts, family, reasons: ledger.reasons() },
-    `none of ${artifacts} rollouts has ${level === "step" ? "decisions" : "tokens"} that may be used. ${ledger.summary()}`,
+    `none of ${artifacts} rollouts has ${level === "step" ? "decisions" : "tokens"} that may be used. ${[ledger.summary(), ...remedies].join(" ")}`,
   );
 }
 

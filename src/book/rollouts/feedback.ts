@@ -2,7 +2,7 @@
  *  In: an open book, or the place of a running gateway, and the outcome. Out: whether it was new. The same key again changes
  *  nothing. Which feedback counts is decided where rollouts are admitted. */
 import { type Digest, parseId, RollbookError, reasonOf } from "../../base/index.ts";
-import type { GatewayPlace } from "../../collect/rollout/index.ts";
+import { type GatewayPlace, gatewayUrls } from "../../collect/rollout/index.ts";
 import { Feedback, RolloutContent, seal } from "../../contract/index.ts";
 import { makeSealer, readRecord } from "../../store/index.ts";
 import { callIn, type OpenBook, resolveCall } from "../open/index.ts";
@@ -57,7 +57,7 @@ export async function addFeedback(book: OpenBook, request: FeedbackRequest): Pro
     throw new RollbookError(
       "key-reused",
       { rollout: content.id, name, key, value: known.fields.value },
-      `under the key ${JSON.stringify(key)} the outcome ${name} of ${content.id} is ${known.fields.value} already. Give another --key to add one.`,
+      `under the key ${JSON.stringify(key)} the outcome ${name} of ${content.id} is ${known.fields.value} already, and this value counts. Give another --key to add one.`,
     );
   }
   const record = seal(Feedback, {
@@ -94,7 +94,7 @@ async function post(
   { rollout, call }: { rollout: string; call: number | undefined },
 ): Promise<GatewayAnswer> {
   const { name, value, key: idempotencyKey, source } = outcomeOf(request);
-  const url = `${place.url.replace(/\/+(v1\/?)?$/, "")}/v1/feedback`;
+  const url = `${gatewayUrls(place)[0]}/v1/feedback`;
   const subject = call === undefined ? { rollout } : { call: `${encodeURIComponent(rollout)}.${call}` };
   const response = await fetch(url, {
     method: "POST",

@@ -1,6 +1,7 @@
 /** The errors of a book that holds nothing of what was asked for: each names what there is, or the commands that record some. */
 import { RollbookError } from "../../base/index.ts";
 import { type Level, RolloutContent, RolloutEnvelope } from "../../contract/index.ts";
+import { RECORD_TOKENS } from "../../keep/batch/index.ts";
 import type { BookIndex } from "../open/index.ts";
 
 export const RECORD_ROLLOUTS =
@@ -8,9 +9,6 @@ export const RECORD_ROLLOUTS =
 
 const RECORD_DECISIONS =
   "Record some: `rollbook gateway` with a `router:` section logs each choice of a model, `rollbook data import LOG` reads a log of another program, `rollbook sim collect` simulates them";
-
-const RECORD_TOKENS =
-  "Record some: a gateway records them from an upstream that returns token ids and log-probabilities";
 
 /** Nothing that was recorded has a stream of this level. */
 export function nothingAt(level: Level): RollbookError {

@@ -3,5 +3,12 @@ export { embedderOf } from "./embedder-of.ts";
 export { type ExplainedCall, explainCall } from "./explain-call.ts";
 export { readRouterFile, routeCandidates, routerConfigOf, withAliases } from "./gateway-candidates.ts";
 export { openNamedRouter, sealNamedRouter } from "./named-router.ts";
-export { checkpointOf, isTakenBack, newestRelease, type Trusts, trustsOf } from "./policy-releases.ts";
+export {
+  checkpointOf,
+  isTakenBack,
+  newestRelease,
+  newestReleases,
+  type Trusts,
+  trustsOf,
+} from "./policy-releases.ts";
 export { type BookRouter, openServedRouter } from "./served-router.ts";

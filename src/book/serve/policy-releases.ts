@@ -78,6 +78,17 @@ export async function newestRelease(book: OpenBook, family: string): Promise<Rev
   return released.find(({ revision }) => known.has(revision.digest))?.revision;
 }
 
+/** The records of the newest released policy of each family. */
+export async function newestReleases(book: OpenBook): Promise<ReadonlySet<Digest>> {
+  const revisions = (await book.index()).ofKind(PolicyRevision.kind);
+  const records = new Map<string, Digest>();
+  for (const { revision } of releasedRevisionsOf(await policyReleasesOf(book).standing()))
+    for (const { digest, family, id, fields } of revisions)
+      if (id === revision.id && fields.digest === revision.digest && !records.has(family!))
+        records.set(family!, digest);
+  return new Set(records.values());
+}
+
 /** Whether a rollback withdrew a policy, and no verdict has passed it since. */
 export async function isTakenBack(book: OpenBook, policy: Digest): Promise<boolean> {
   return isPolicyTakenBack(policy, await policyReleasesOf(book).standing());

@@ -1,6 +1,7 @@
 /** Runs an agent on simulated tasks and seals what happened. In: tasks, an agent, who chooses the model, a book.
  *  Out: results, and what the agent would earn exactly where that is known. */
-import { given } from "../../base/index.ts";
+import { existsSync } from "node:fs";
+import { given, RollbookError } from "../../base/index.ts";
 import { type Agent, type Confinement, findBubblewrap, loadAgent } from "../../collect/rollout/index.ts";
 import {
   type KnownValues,
@@ -70,6 +71,12 @@ export async function simulate(request: SimulateRequest): Promise<Simulated> {
 /** An agent of the user's, without a way to the solutions: they lie beside the tasks. */
 async function examinee(path: string, request: SimulateRequest): Promise<Agent> {
   const { isolation = "auto", shared, tasks } = request;
+  if (!/^https?:/.test(path) && !existsSync(path))
+    throw new RollbookError(
+      "bad-agent",
+      { path },
+      `${path} is neither an agent of the simulator (chat, reference) nor a file. Correct --agent.`,
+    );
   if (isolation === "auto" && findBubblewrap() === undefined)
     request.log?.(
       `bubblewrap does not work here: the agent runs as this user and can read ${tasks}, solutions included. Install it to keep agents from reading them.`,

@@ -42,7 +42,7 @@ interface BanditRequest {
 export async function banditOfBook(book: OpenBook, options: BanditRequest): Promise<BanditOfBook> {
   const { request, admitted, rule, learner } = options;
   const split = splitAdmitted(admitted, rule);
-  requireTraining(admitted, split, rule);
+  requireTraining(admitted, split, { rule, request });
   const returnDiscount = split.train.some(({ samples }) => samples > 1)
     ? discountOf({ learner, discount: request.discount })
     : undefined;

@@ -129,6 +129,8 @@ export async function trainPolicy(source: DecisionSource, request: TrainRequest)
   // A bandit may find its own revision there.
   if (!isBandit(request.learner)) requireFreeFolder(request.out);
   const clock = request.clock ?? (isDataset(source) ? systemClock : source.clock);
+  // Before a batch is cut: a parent that is not there leaves nothing behind.
+  const parent = await parentFrom(source, request);
   const taught = isDataset(source)
     ? await learnFromDataset(source, request, rule)
     : await learnFromBook(source, request, rule);
@@ -141,7 +143,6 @@ export async function trainPolicy(source: DecisionSource, request: TrainRequest)
     units: { train: taught.units, calibration: calibration.map((row) => unitOf(row, rule.unit)) },
   });
   const { batches, datasets } = taught;
-  const parent = await parentFrom(source, request);
   const family = request.policy ?? parent?.family ?? "router";
   const bare = sealCheckpoint(model, {
     ...{ family, id, batches, datasets, seed, producedAtMs: clock.nowMs() },
@@ -219,7 +220,7 @@ async function learnFromBook(book: OpenBook, request: TrainRequest, rule: SplitR
     };
   }
   const split = splitAdmitted(admitted, rule);
-  requireTraining(admitted, split, rule);
+  requireTraining(admitted, split, { rule, request });
   const batch = await cutTrainingBatch(book, { request, admitted, rule, parent });
   const train = await readTraining(book, [batch.digest]);
   return learnFrom(train, request, {

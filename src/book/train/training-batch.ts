@@ -5,7 +5,7 @@ import type { PolicyRevision, Sealed, TrainerBatch } from "../../contract/index.
 import { type AdmittedStream, unitOfStream } from "../../keep/admit/index.ts";
 import { type LoggedRow, partOf, type SplitRule } from "../../learn/index.ts";
 import { cutFrom } from "../batches/index.ts";
-import { type DecisionRequest, emptyPart, rowsOfBatch } from "../decisions/index.ts";
+import { type DecisionRequest, emptyPart, requireSelected, rowsOfBatch } from "../decisions/index.ts";
 import type { OpenBook } from "../open/index.ts";
 import { type AdmittedRollouts, chooseArtifacts, readRevision, requireAdmitted } from "../rollouts/index.ts";
 
@@ -31,10 +31,18 @@ export function countParts(
   return { train: parts.train.size, calibration: parts.calibration.size, judge: parts.judge.size };
 }
 
+const WITHOUT_PROPENSITY =
+  "auto, ridge and knn also train without it, from a file: `rollbook data export --out FILE`, then `rollbook train auto --data FILE`.";
+
 /** A training set must not be empty, and its error says what was left out. */
-export function requireTraining(admitted: AdmittedRollouts, { train }: TrainingSplit, rule: SplitRule): void {
-  const { rows } = admitted;
-  requireAdmitted(admitted);
+export function requireTraining(
+  admitted: AdmittedRollouts,
+  { train }: TrainingSplit,
+  { rule, request }: { readonly rule: SplitRule; readonly request: DecisionRequest },
+): void {
+  const { rows, ledger } = admitted;
+  requireSelected(ledger.considered.artifacts, request);
+  requireAdmitted(admitted, { without: WITHOUT_PROPENSITY });
   if (train.length > 0) return;
   const units = new Set(rows.map((row) => unitOfStream(row, row.stream, rule.unit))).size;
   throw emptyPart("train", { rows: rows.length, units, unit: rule.unit });

@@ -75,7 +75,7 @@ async function bringTasks({ tasks }: Suite, { folder, workers = 2, log }: RunSui
     ...{ out, count, seed: BigInt(seed), families, engine, workers, prove: true },
     difficulties: difficulties as readonly Difficulty[],
   });
-  log?.(`${count} tasks drawn and proved`);
+  log?.(`${count} tasks drawn and checked: the reference solution passes, wrong ones fail`);
 }
 
 /** The decisions that the arms of a repetition learn from. A shorter log of the same suite begins with the same rows. */

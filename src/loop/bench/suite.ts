@@ -59,7 +59,7 @@ const suiteSchema = z.strictObject({
   repetitions: z
     .number()
     .int()
-    .min(2, "is below 2. Intervals need at least two repetitions")
+    .min(2, "must be at least 2, because intervals need two repetitions")
     .max(1000)
     .default(5),
   seed: z.number().int().min(0).default(0),

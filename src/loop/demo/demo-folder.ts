@@ -14,7 +14,7 @@ export function newDemoFolder(out: string | undefined): string {
       throw new RollbookError(
         "exists",
         { out },
-        `${out} already exists. ${hasDemo(out) ? "Continue its demo with --resume, or choose" : "Choose"} another folder.`,
+        `${out} already exists. ${hasDemo(out) ? `${isFinished(out) ? "Print its demo again" : "Continue its demo"} with ${resume(out)}, or choose` : "Choose"} another folder.`,
       );
     return out;
   }
@@ -27,17 +27,28 @@ export function begunDemoFolder(out: string | undefined): string {
     throw noDemo(out);
   }
   let found: string | undefined;
+  let finished: string | undefined;
   for (let i = 1; existsSync(numbered(i)); i++) {
     const folder = numbered(i);
-    if (hasDemo(folder) && !existsSync(join(folder, PACK_FOLDER))) found = folder;
+    if (!hasDemo(folder)) continue;
+    if (isFinished(folder)) finished = folder;
+    else found = folder;
   }
   if (found === undefined)
     throw new RollbookError(
       "no-demo",
       { folder: NAME },
-      "this folder has no unfinished demo. Start one with `rollbook demo`, or name a finished one with --out to print it again.",
+      `this folder has no unfinished demo. Start one with \`rollbook demo\`${finished === undefined ? "" : `, or print the finished one again with ${resume(finished)}`}.`,
     );
   return found;
+}
+
+function isFinished(folder: string): boolean {
+  return existsSync(join(folder, PACK_FOLDER));
+}
+
+function resume(folder: string): string {
+  return `\`rollbook demo --resume --out ${folder}\``;
 }
 
 function numbered(i: number): string {

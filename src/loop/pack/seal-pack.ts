@@ -66,7 +66,7 @@ export async function sealLoopPack(
     throw new RollbookError(
       "run-not-ended",
       { run: config.run, ended: status.ended, windows: config.windows },
-      `${config.run} has ended ${status.ended} of ${config.windows} windows. Finish it with \`rollbook run resume --config ${file}\`.`,
+      `the run ${config.run} has ended ${status.ended} of ${config.windows} windows. Finish it with \`rollbook run resume --config ${file}\`.`,
     );
   const state = await useBook(book, { mode: "read" }, (open) => readRun(open, config.run));
   if (existsSync(out))

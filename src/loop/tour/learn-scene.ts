@@ -39,7 +39,7 @@ export const learnScene: TourScene = {
           `${plural(rows.length, "routing decision")} with their probabilities; always one model: ${ranking.map(({ arm, value }) => `${arm} ${figure(value)}`).join(", ")}`,
           `trained on the train split: ${nameOf(clone)} clones the log, ${nameOf(bandit)} is LinUCB, both from batch ${short(bandit.batches[0]!)}`,
           floor === null
-            ? `the clone may not act: by ${plural(units, "calibration row")} no confidence floor keeps the loss of its departures at ${RISK}`
+            ? `the clone decides no request, and the static table decides all: ${plural(units, "calibration row")} show no confidence floor that keeps its loss within ${RISK}`
             : `the clone acts above a confidence of ${figure(floor)}, on ${figure(100 * coverage)} %: by ${plural(units, "calibration row")} its departures lose at most ${RISK} in expectation`,
         ],
         proved:

@@ -47,7 +47,7 @@ export const simScene: TourScene = {
       const holds = count === TASKS * SAMPLES && foretold === count;
       return {
         lines: [
-          `${plural(TASKS, "task")} generated and proved twice; ${plural(count, "rollout")}, each routed evenly over ${DEFAULT_MODELS.length} models`,
+          `${plural(TASKS, "task")} generated, each checked twice with its right and its wrong solutions; ${plural(count, "rollout")}, each routed evenly over ${DEFAULT_MODELS.length} models`,
           `observed ${sayObserved(observed)}, exactly ${behaviour.toFixed(4)}; best single model ${bestSingle.value.toFixed(3)} (${bestSingle.model}), best policy ${best.toFixed(3)}`,
         ],
         proved: holds
