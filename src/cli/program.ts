@@ -56,6 +56,9 @@ const WORDS = {
   exploration: "the share of choices that a router makes at random among all candidates",
   unobserved:
     "a reason in verdicts and ledgers: the rollout has no choice by this policy family, so it is left out",
+  "not-accepted": "a reason: no receipt of the book accepts the rollout",
+  "no-group": "a reason: an advantage over a group was asked for, and the rollout belongs to none",
+  "accepted-exact": "an outcome of freshness: the policy of the rollout is the target itself",
   pack: "one storage file of the book",
   "run pack": "a folder or tar file with a result and all of its inputs, as `pack seal` writes it",
   split: "`train` divides the rows of a log: some train, some set the floor (calibration), some judge",

@@ -11,9 +11,9 @@ function told(log: readonly string[]): string[] {
   return lines;
 }
 
-it("attempts that fail for one reason are printed once and then counted, whatever their number and wait", () => {
+it("attempts that fail for one reason are printed once and then counted, whatever their number, run and wait", () => {
   const paused = (wait: number) => `failed by provider: refused at http://127.0.0.1:1, paused for ${wait} s`;
-  const closed = (id: string) => `${id}: attempt 1 failed by infrastructure: ${id} is closed`;
+  const closed = (id: string, run = "") => `${id}: attempt 1 failed by infrastructure: ${id}${run} is closed`;
   const log = ["r-1: attempt 1 failed by agent: no", `r-1: attempt 2 ${paused(15)}`];
   const lines = told([
     ...log,
@@ -21,12 +21,13 @@ it("attempts that fail for one reason are printed once and then counted, whateve
     `r-2: attempt 2 ${paused(2)}`,
     closed("r-3"),
     closed("r-4"),
+    closed("r-4", ".run-2"),
   ]);
   expect(lines).toEqual([
     ...log,
     closed("r-3"),
     `2 more like that of r-1: attempt 2 ${paused(15)}`,
-    "1 more like that of r-3: attempt 1 failed by infrastructure: r-3 is closed",
+    "2 more like that of r-3: attempt 1 failed by infrastructure: r-3 is closed",
   ]);
 });
 

@@ -10,8 +10,8 @@ interface FailureLog {
 const BEGIN = "Traceback (most recent call last):";
 /** As `run-claim.ts` logs it. */
 const ATTEMPT = /^attempt \d+ (failed by .*)$/s;
-/** Seconds to wait: they differ where the failure is the same. */
-const WAIT = /\b\d+ m?s\b/g;
+/** Seconds to wait, and the run of a rollout: they differ where the failure is the same. */
+const VARYING = /\b\d+ m?s\b|\.run-\d+\b/g;
 /** Different failures that are remembered. */
 const MOST_KINDS = 1_000;
 
@@ -37,7 +37,7 @@ export function tellFailuresOnce(print: (line: string) => void): FailureLog {
       const [, rollout = "", text = line] = /^(\S+): (.*)$/s.exec(line) ?? [];
       const [, failure] = ATTEMPT.exec(text) ?? [];
       if (failure !== undefined) {
-        tell(rollout, [text], failure.replaceAll(rollout, "").replace(WAIT, ""));
+        tell(rollout, [text], failure.replaceAll(rollout, "").replace(VARYING, ""));
         return;
       }
       const lines = begun.get(rollout);

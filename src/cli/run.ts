@@ -75,8 +75,16 @@ function unknownOption(
     option,
     command.options.flatMap(({ long }) => long ?? []),
   );
-  const group = command.parent;
   const name = pathOf(command);
+  const below = command.commands.find((each) => isOptionOf(each, option));
+  if (below !== undefined)
+    return new RollbookError(
+      "wrong-usage",
+      { problem: "commander.unknownOption", option },
+      `\`${name}\` needs a subcommand before ${option}. Name one, for example \`${pathOf(below)} ${option} …\`. See --help.`,
+      { cause: message },
+    );
+  const group = command.parent;
   const others = group.commands.filter((each) => isOptionOf(each, option)).map(pathOf);
   const remedy =
     nearest !== undefined

@@ -22,6 +22,26 @@ export function renderBatch({ digest, batch, lineage, ledger }: BatchDetails): s
   return `${page(lines)}${indent(sourceTable(batch, lineage), 4)}${ledgerText(ledger)}`;
 }
 
+/** What a trainer would miss in a new batch, and the option that helps. */
+export function batchWarnings(
+  { batch, ledger }: Pick<BatchDetails, "batch" | "ledger">,
+  { propensity }: { readonly propensity?: "distribution" | "choice" },
+): string[] {
+  const { options, totals } = batch;
+  const warnings: string[] = [];
+  const left = ledger.reasons.find(({ reason }) => reason === "no-propensity");
+  if (left !== undefined && propensity === undefined && options.propensity === undefined)
+    warnings.push(
+      `${plural(left.streams, "stream")} left out (no-propensity): the decisions do not log the probabilities of all candidates. With --propensity choice, the probability of the choice alone is enough.`,
+    );
+  const isGrouped = options.advantage === "mean-std" || options.advantage === "leave-one-out";
+  if (isGrouped && batch.groupCount === totals.rows)
+    warnings.push(
+      `every group has one row, so every advantage is 0 and a trainer learns nothing from it. Run each task several times in one group, or use --advantage none and train from the rewards.`,
+    );
+  return warnings;
+}
+
 export function renderDifferences(differences: readonly BatchDifference[]): string {
   if (differences.length === 0) return "the two are one batch\n";
   const part = (role: BatchDifference["role"], title: string) => {
@@ -41,6 +61,10 @@ function sourceTable(batch: TrainerBatch, lineage: PolicyRevisionLineage): strin
   const shared = batch.bySource.reduce((sum, each) => sum + each.rows, 0) - batch.totals.rows;
   // A policy that was replaced amid a rollout: its row counts for both.
   const note = shared > 0 ? `${plural(shared, "row")} with samples of more than one source\n` : "";
+  const isUnknown = batch.bySource.some(({ revision }) => typeof drift.get(revision.id) !== "bigint");
+  const legend = isUnknown
+    ? "DRIFT counts the revisions from source to target; ? where one of the two has no number, or the source is the newer one\n"
+    : "";
   const rows = table(batch.bySource, [
     { title: "SOURCE", cell: (each) => each.revision.id },
     { title: "DRIFT", align: "right", cell: (each) => String(drift.get(each.revision.id) ?? "?") },
@@ -49,7 +73,7 @@ function sourceTable(batch: TrainerBatch, lineage: PolicyRevisionLineage): strin
     { title: "REWARD", align: "right", cell: (each) => figure(each.rewardSum) },
     { title: "ADVANTAGE", align: "right", cell: (each) => figure(each.advantageSum) },
   ]);
-  return rows + note;
+  return rows + legend + note;
 }
 
 function ledgerText(ledger: LossLedger): string {

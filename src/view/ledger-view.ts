@@ -1,17 +1,28 @@
 /** What was admitted from a book and what was not, in one line. */
 import type { AdmittedRollouts } from "../book/rollouts/index.ts";
 
+/** A line for each family and level. Where there are several, a rollout of another one is not lost: it counts in its own line. */
+export function renderEveryAdmitted(admitted: readonly AdmittedRollouts[]): string {
+  return admitted.map((each) => renderAdmitted(each, { ownOnly: admitted.length > 1 })).join("");
+}
+
 /** Every rollout counts once: those that are admitted and those that are excluded add up to all. */
-export function renderAdmitted({ ledger, rows, freshness, family, level }: AdmittedRollouts): string {
-  const lost = ledger.lostRollouts();
+export function renderAdmitted(
+  { ledger, rows, freshness, family, level }: AdmittedRollouts,
+  { ownOnly }: { readonly ownOnly: boolean } = { ownOnly: false },
+): string {
+  const lost = ledger
+    .lostRollouts()
+    .filter(({ reason }) => !ownOnly || (reason !== "other-family" && reason !== "other-level"));
   const excluded = lost.reduce((sum, { rollouts }) => sum + rollouts, 0);
+  const admitted = admittedCount(rows);
   const limit =
     freshness === "none"
       ? ""
       : `, freshness ${freshness.drift?.accept ?? "-"}/${freshness.drift?.quarantine ?? "-"}`;
   const reasons = lost.map(({ reason, rollouts }) => `${reason} ${rollouts}`).join(", ");
   const left = excluded === 0 ? "" : `; ${excluded} excluded: ${reasons}`;
-  return `${family} (${level}s): ${admittedCount(rows)} of ${ledger.considered.artifacts} rollouts admitted${limit}${left}\n`;
+  return `${family} (${level}s): ${admitted} of ${admitted + excluded} rollouts admitted${limit}${left}\n`;
 }
 
 export function admittedJson({ ledger, rows, freshness, manifest, family, level }: AdmittedRollouts): object {

@@ -63,7 +63,8 @@ function madeText({ kind, arms }: TrainedPolicy["model"]): string {
     : `${kind}, chooses among ${arms.join(", ")}`;
 }
 
-const rereadText = (difference: number) => `checkpoint re-read: largest difference ${figure(difference)}`;
+const rereadText = (difference: number) =>
+  `checkpoint read back: its predictions differ by at most ${figure(difference)} from those in memory`;
 
 /** Which learners it is made of, and what rows that they had not seen say of it. */
 function valueText(facts: TrainedFacts): string {

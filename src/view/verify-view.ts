@@ -8,6 +8,7 @@ import type { Problem, VerifyReport } from "../keep/verify/index.ts";
 import { page, plural, short, thousands } from "./format.ts";
 
 const MOST_PROBLEMS = 50;
+const MOST_OUTSIDE = 5;
 
 export function renderVerifyReport(
   {
@@ -39,9 +40,7 @@ export function renderVerifyReport(
     ...sameIdLines(report),
     headLine(report.heads, { whole: reached === undefined }),
     ...erasedLines(report),
-    ...(report.external === 0
-      ? []
-      : [`outside the book: ${plural(report.external, "reference")}, named and not checked`]),
+    ...outsideLines(report),
     ...(catalog === undefined ? [] : catalogLines(catalog)),
     ...(catalogMade === undefined ? [] : [madeLine(catalogMade)]),
     ...(report.unrecordedRevisions.length === 0
@@ -49,6 +48,18 @@ export function renderVerifyReport(
       : [`revisions without a record: ${report.unrecordedRevisions.slice(0, 20).join(", ")}`]),
   ];
   return page(lines);
+}
+
+function outsideLines({ outside }: VerifyReport): string[] {
+  if (outside.length === 0) return [];
+  const left = outside.length - MOST_OUTSIDE;
+  return [
+    `outside the book: ${plural(outside.length, "reference")}, named and not checked`,
+    ...outside
+      .slice(0, MOST_OUTSIDE)
+      .map(({ record, field, digest }) => `  ${record}: ${field} refers to ${short(digest)}`),
+    ...(left > 0 ? [`  … and ${thousands(left)} more (--json lists all)`] : []),
+  ];
 }
 
 function sameIdLines({ sameId }: VerifyReport): string[] {
@@ -64,8 +75,11 @@ function headLine({ count, latest }: VerifyReport["heads"], { whole }: { whole: 
   if (!whole) return "heads: not checked for one record. `rollbook verify` checks them for the whole book";
   if (latest === undefined)
     return "heads: none, so a missing pack would not be noticed. `rollbook head` writes one";
-  const shared = count > latest.sequence ? " (processes that write at the same time share a sequence)" : "";
-  return `heads: ${thousands(count)} checked against the storage files (packs)${shared}; the newest has sequence ${latest.sequence}, digest ${latest.digest}, and was signed at ${new Date(latest.atMs).toISOString()}`;
+  const shared =
+    count > latest.sequence
+      ? " (some share a number, which is normal: processes wrote them at the same time)"
+      : "";
+  return `heads: ${thousands(count)} checked against the storage files (packs)${shared}; the newest is number ${latest.sequence}, digest ${latest.digest}, and was signed at ${new Date(latest.atMs).toISOString()}`;
 }
 
 /** Everything else that has to be signed; kinds that are not whole are named. */
@@ -121,7 +135,7 @@ function catalogLines(differences: readonly CatalogDifference[]): string[] {
 }
 
 const MADE_BECAUSE = {
-  absent: "when the book had no catalog",
+  absent: "because there was none",
   damaged: "because the old one was damaged",
   "other-version": "because the old one was of another version",
   rebuilt: "by `catalog rebuild`",

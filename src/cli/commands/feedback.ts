@@ -23,7 +23,7 @@ export function addFeedbackCommand(program: Command, io: Io): void {
     summary: "add an outcome to a rollout or to one of its calls",
     description: `Add an outcome to a rollout or to one of its calls, at any time. The outcome is a separate record;
 the artifact does not change. \`batch assemble --feedback NAME\` uses it as a reward. Sending the same key again
-changes nothing. With --gateway the rollout may still be open.`,
+changes nothing; with another value it is refused, and the first value counts. With --gateway the rollout may still be open.`,
     examples: [
       "rollbook feedback r-0001 --name solved --value 1",
       "rollbook feedback r-0001.0 --name helpful --value 0.5 --key ticket-17",
@@ -31,7 +31,7 @@ changes nothing. With --gateway the rollout may still be open.`,
   })
     .argument(
       "<rollout>",
-      "rollout id, or <rollout>.<number> for a call; in a book also a digest, or the first digits of one",
+      "rollout id, or <rollout>.<number> for a call; in a book also a digest, or the first digits of one; with --gateway the whole id",
     )
     .requiredOption("--name <name>", "name of the outcome, such as solved")
     .requiredOption("--value <number>", "value of the outcome", finite)

@@ -10,6 +10,7 @@ import { readAnySpec } from "../../book/train/index.ts";
 import type { GateVerdict } from "../../contract/index.ts";
 import type { GateMethod } from "../../judge/index.ts";
 import type { Range } from "../../judge/ope/index.ts";
+import { notHeldText } from "../../serve/index.ts";
 import { writeAtomically } from "../../store/index.ts";
 import { jsonLine } from "../../view/format.ts";
 import { refusalText, renderVerdict } from "../../view/judge/gate-view.ts";
@@ -22,13 +23,14 @@ import {
   JUDGE_DISCOUNT,
   type JudgeFlags,
   judgedRouter,
+  type PromiseFlags,
   toRange,
 } from "../options/judge-options.ts";
 import { nonNegative, share, wholeNumber } from "../options/numbers.ts";
 import { addRowOptions, datasetFrom, requestOf } from "../options/row-options.ts";
 import { bookRoot, withBook } from "../with-book.ts";
 
-interface GateFlags extends JudgeFlags {
+interface GateFlags extends JudgeFlags, PromiseFlags {
   checkpoint?: string[];
   /** An alias. */
   candidate?: string[];
@@ -43,6 +45,7 @@ interface GateFlags extends JudgeFlags {
   method: GateMethod;
   costRange?: Range;
   discount?: number;
+  dryRun?: true;
   out?: string;
 }
 
@@ -57,11 +60,15 @@ export function addGate(program: Command, io: Io): void {
 bound decides: the lower bound of the difference in total reward must be at least -epsilon-quality. Alpha is shared
 among all policies tried (Bonferroni). In a book, the verdict is sealed with everything needed to repeat it.
 
+In a book, a PASS is the release: gateways with \`checkpoint: released\` on this book serve the policy from then on, if it was
+trained from the book (without --data). With --dry-run nothing is sealed and nothing is released.
+
 Use --method confidence-sequence if you run the gate repeatedly on a growing log. The other methods allow one look.`,
     examples: [
       "rollbook gate --data decisions.jsonl --checkpoint policies/learned --epsilon-quality 0.1",
       "rollbook gate --data decisions.jsonl --checkpoint policies/learned --baseline behaviour --epsilon-cost 0.2",
       "rollbook gate --data decisions.jsonl --checkpoint policies/learned --total-reward --cost-weight 0.5",
+      "rollbook gate --data decisions.jsonl --checkpoint policies/learned --epsilon-quality 0.1 --dry-run",
     ],
   })
     .option("--checkpoint <dir...>", "required: the policies to judge, as `train` wrote them")
@@ -117,9 +124,12 @@ Use --method confidence-sequence if you run the gate repeatedly on a growing log
     )
     .option("--cost-range <low..high>", "range of cost, for the bounds that need it", toRange)
     .option("--discount <g>", JUDGE_DISCOUNT, share)
+    .option("--dry-run", "judge only: seal no verdict, and so release nothing")
     .option("--require-trusted", "refuse unless a trusted key signed every record that is used")
     .option("--out <file>", "also write the verdict here; never overwritten");
-  addRowOptions(addJudgeOptions(command), { data: true }).action((flags: GateFlags) => run(io, flags));
+  addRowOptions(addJudgeOptions(command, "all bounds other than student-t rely on it"), {
+    data: true,
+  }).action((flags: GateFlags) => run(io, flags));
 }
 
 async function run(io: Io, flags: GateFlags): Promise<void> {
@@ -137,20 +147,33 @@ async function run(io: Io, flags: GateFlags): Promise<void> {
     );
   const found = await withKeeper(io, flags, async (keepIn) => {
     const result = await gateCheckpoints(datasetFrom(flags) ?? keepIn!, requestFrom(io, flags, keepIn));
-    return { ...result, earlier: keepIn === undefined ? 0 : await earlierGates(keepIn, result.verdict) };
+    const { verdict, admitted } = result;
+    const earlier = keepIn === undefined ? 0 : await earlierGates(keepIn, verdict, admitted?.manifest);
+    return { ...result, earlier };
   });
   const { verdict, sealed, judged, findings, admitted, unrecorded, changed, earlier, neverSent } = found;
   if (admitted !== undefined && !flags.json) io.err(renderAdmitted(admitted));
   for (const { severity, message } of findings) if (severity === "warn") io.err(`warning: ${message}\n`);
   for (const warning of neverSent) io.err(`warning: ${warning}\n`);
-  for (const { id, folder } of unrecorded)
+  const { passed } = verdict.record;
+  const isNotHeld = sealed && passed !== undefined && !found.released;
+  if (isNotHeld) io.err(`warning: ${notHeldText({ verdict: verdict.digest, id: passed.id })}\n`);
+  for (const { id, folder } of unrecorded.filter((each) => !isNotHeld || each.id !== passed.id))
     io.err(
       `warning: the book has no record of ${id}, so \`verify\` cannot follow the verdict to its training. Add it with \`rollbook artifact import ${join(folder, "revision.json")}\`\n`,
     );
   if (flags.out !== undefined) writeAtomically(flags.out, verdict.bytes, `${flags.out}.part`);
-  if (!sealed && flags.out === undefined)
+  if (flags.dryRun === true)
+    io.err(
+      "note: --dry-run seals no verdict: nothing is released, and later gates on these rows do not count this one\n",
+    );
+  else if (!sealed && flags.out === undefined)
     io.err(
       "note: there is no book, so the verdict is only printed. To keep it, add --book DIR or --out FILE\n",
+    );
+  if (found.released)
+    io.err(
+      `note: gateways with \`checkpoint: released\` on this book now serve ${verdict.record.passed!.id}. To judge without a release, use --dry-run\n`,
     );
   if (flags.router === undefined && (sealed || flags.out !== undefined))
     for (const line of servedAsJudged(verdict.record, flags)) io.err(`note: ${line}\n`);
@@ -172,7 +195,7 @@ function servedAsJudged({ candidates, passed }: GateVerdict, { table }: GateFlag
   if (judged === undefined) return [];
   const { floor, exploration } = judged.router;
   return [
-    `this PASS holds only for a router with exploration ${exploration}, floor ${floor}, ${table === undefined ? "the table of the training" : `the table ${table}`} and no constraints. A router that is configured otherwise does not use ${judged.revision.id}. To judge it for your router, add --router FILE`,
+    `this PASS holds only for a router with exploration ${exploration}, floor ${floor}, ${table === undefined ? "the table of the training" : `the table ${table}`} and no constraints. A router that is configured otherwise does not use ${judged.revision.id}. A gateway whose configuration sets no exploration and no floor takes those of this verdict. To judge it for your router, add --router FILE`,
   ];
 }
 
@@ -183,7 +206,7 @@ async function withKeeper<T>(
   work: (book: OpenBook | undefined) => Promise<T>,
 ): Promise<T> {
   if (datasetFrom(flags) !== undefined && !isBook(bookRoot(io, flags))) return work(undefined);
-  return withBook(io, { ...flags, mode: "write" }, work);
+  return withBook(io, { ...flags, mode: flags.dryRun === true ? "read" : "write" }, work);
 }
 
 function requestFrom(io: Io, flags: GateFlags, keepIn: OpenBook | undefined) {
@@ -194,7 +217,7 @@ function requestFrom(io: Io, flags: GateFlags, keepIn: OpenBook | undefined) {
     ...{ baseline, epsilonQuality, alpha, method, propensityFloor, qualityRange, costRange, discount },
     ...judgedRouter(io, flags),
     embeddings: embeddingPlace(io, flags),
-    ...{ seed: flags.seed, keepIn, clock: io.clock },
+    ...{ seed: flags.seed, keepIn, dryRun: flags.dryRun, clock: io.clock },
     candidates: candidatesOf(flags),
     epsilonCost: flags.qualityOnly === true ? null : flags.epsilonCost,
     total: flags.totalReward === true ? given({ costWeight: flags.costWeight }) : undefined,

@@ -27,7 +27,16 @@ export function addGateway(program: Command, io: Io): void {
     summary: "record every model call of an agent that changes only its base URL and key",
     description: `Record every model call of an agent that changes only its base URL and key. Speaks OpenAI chat
 completions, responses and completions, and Anthropic messages, and streams replies as the upstream does. A reply is
-on disk before the gateway sends its last byte. Runs until interrupted; open rollouts continue at the next start.`,
+on disk before the gateway sends its last byte. Runs until interrupted; open rollouts continue at the next start.
+
+Point the agent at http://127.0.0.1:8790/v1 (OPENAI_BASE_URL), the default address. Any key will do, unless tokensEnv in
+the configuration names variables that hold access tokens; --host 0.0.0.0 needs them. Each call is then a rollout of its
+own. To join calls, POST /v1/rollouts {"task":{"id":"t-1"}}, use its \`apiKey\` as the key of the agent, then
+POST /v1/rollouts/ID/close. \`rollbook feedback ID --gateway URL\` adds a reward.
+
+router.checkpoint in the configuration serves a trained router: a folder that a verdict of \`gate\` releases, or
+\`released\`. \`capture: { tokens: vllm }\` (or sglang) and \`logprobKind\` of a model record its tokens with their
+log-probabilities; see Tokens in docs/gateway.md. docs/gateway.md describes the file, docs/settings.md every key.`,
     examples: [
       "rollbook gateway --config gateway.yaml",
       "rollbook gateway --config gateway.yaml --record async --log json",

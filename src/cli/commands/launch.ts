@@ -13,8 +13,14 @@ import {
   reportLaunch,
 } from "../../book/collect/index.ts";
 import { requireExperiment } from "../../book/rollouts/index.ts";
-import type { Progress, ResultPolicy, RolloutResult, RowForm } from "../../collect/rollout/index.ts";
-import { type FailureOwner, failureOwner } from "../../contract/index.ts";
+import type {
+  Progress,
+  ResultPolicy,
+  RolloutResult,
+  RowForm,
+  SealedResult,
+} from "../../collect/rollout/index.ts";
+import { type FailureOwner, failureOwner, outsideBaseline } from "../../contract/index.ts";
 import { jsonLine, plural } from "../../view/format.ts";
 import { renderComparison, renderLaunchReport, renderSummary } from "../../view/runs/launch-view.ts";
 import { addCommand, seedOption } from "../command.ts";
@@ -161,10 +167,14 @@ async function runLaunch(io: Io, flags: LaunchFlags, command: Command): Promise<
     const launched = launch(tasks, { ...workRequest(io, flags), ...settingsOf(flags), signal, log });
     const outcomes: LaunchOutcome[] = [];
     const policies = new Map<string, ResultPolicy>();
+    const excluded: SealedResult[] = [];
     const onResult = (result: RolloutResult) => {
       outcomes.push(outcomeOf(result));
-      if (result.state === "sealed")
-        for (const each of result.policies) policies.set(`${each.level} ${each.family}`, each);
+      if (result.state === "sealed") {
+        if (isExcluded(result)) excluded.push(result);
+        else if (outsideBaseline(result.ending) === undefined)
+          for (const each of result.policies) policies.set(`${each.level} ${each.family}`, each);
+      }
       if (flags.json) io.out(jsonLine({ kind: "rollout", ...result }));
     };
     const progress = await followLaunch(launched, { ...followers, onResult }).finally(() => {
@@ -172,7 +182,8 @@ async function runLaunch(io: Io, flags: LaunchFlags, command: Command): Promise<
       end();
     });
     const report = reportLaunch(outcomes, { passReward: flags.pass });
-    finish(io, { progress, report, policies: [...policies.values()], flags, interrupted: signal.aborted });
+    const found = { progress, report, policies: [...policies.values()], excluded };
+    finish(io, { ...found, flags, interrupted: signal.aborted });
   });
 }
 
@@ -196,15 +207,18 @@ function settingsOf(flags: LaunchFlags) {
 interface Finished {
   readonly progress: Progress;
   readonly report: LaunchReport;
-  /** The last revision of each family that the rollouts hold choices of. */
+  /** The last revision of each family of which rollouts that may be used hold choices. */
   readonly policies: readonly ResultPolicy[];
+  /** What the freshness check against --target excludes. */
+  readonly excluded: readonly SealedResult[];
   readonly flags: LaunchFlags;
   readonly interrupted: boolean;
 }
 
-function finish(io: Io, { progress, report, policies, flags, interrupted }: Finished): void {
+function finish(io: Io, { progress, report, policies, excluded, flags, interrupted }: Finished): void {
   if (flags.json) io.out(jsonLine({ kind: "summary", ...progress, report }));
   else io.out(renderSummary(progress) + renderLaunchReport(report));
+  if (excluded.length > 0) io.err(`warning: ${excludedText(excluded, progress, flags)}\n`);
   for (const each of policies) io.err(`${batchHint(each, flags)}\n`);
   const { total, done, dead } = progress;
   const left = total - done;
@@ -226,9 +240,32 @@ function finish(io: Io, { progress, report, policies, flags, interrupted }: Fini
   );
 }
 
+/** By the verdict that was sealed with it. Those of an earlier run may have been judged again since. */
+function isExcluded({ earlier, receipt: { outcome } }: SealedResult): boolean {
+  return !earlier && (outcome === "discarded" || outcome === "quarantined");
+}
+
+function excludedText(
+  excluded: readonly SealedResult[],
+  { done }: Progress,
+  { book, exp, target }: LaunchFlags,
+): string {
+  const discarded = excluded.filter(({ receipt }) => receipt.outcome === "discarded").length;
+  const counts = Object.entries({ discarded, quarantined: excluded.length - discarded })
+    .filter(([, count]) => count > 0)
+    .map(([name, count]) => `${count} ${name}`);
+  const revisions = excluded.flatMap(({ policies }) => policies.map(({ revision }) => revision));
+  const newest = revisions.at(-1) ?? "REVISION";
+  return `${excluded.length} of ${plural(done, "rollout")} may not be used for training: ${counts.join(", ")} as too old or newer than the target ${target}. Judge them again against the newest revision: rollbook artifact admit${bookFlag(book)} --target ${newest} --exp ${exp}`;
+}
+
+function bookFlag(book: string | undefined): string {
+  return book === undefined ? "" : ` --book ${book}`;
+}
+
 /** What `batch assemble` is told. */
 function batchHint({ level, revision }: ResultPolicy, { book, exp }: LaunchFlags): string {
-  const at = book === undefined ? "" : ` --book ${book}`;
+  const at = bookFlag(book);
   return `a batch of these rollouts: rollbook batch assemble${at} --level ${level} --target ${revision} --exp ${exp}`;
 }
 

@@ -11,7 +11,7 @@ import {
 } from "../../book/replay/index.ts";
 import type { Layout, ReplayWriter, ReturnSemantics } from "../../keep/replay/index.ts";
 import { jsonLine, plural } from "../../view/format.ts";
-import { admittedJson, renderAdmitted } from "../../view/ledger-view.ts";
+import { admittedJson, renderEveryAdmitted } from "../../view/ledger-view.ts";
 import { renderErrors, renderInfo, renderWritten } from "../../view/replay-view.ts";
 import { addCommand, addGroup } from "../command.ts";
 import type { Io } from "../io.ts";
@@ -123,7 +123,7 @@ async function write(
       ? jsonLine({ store: root, ...result, admitted: admitted.map(admittedJson) })
       : renderWritten(root, result),
   );
-  if (!flags.json) for (const each of admitted) io.err(renderAdmitted(each));
+  if (!flags.json) io.err(renderEveryAdmitted(admitted));
 }
 
 function addInfo(replay: Command, io: Io): void {

@@ -28,7 +28,7 @@ interface AskFlags extends BookFlags {
 
 export function addRoute(program: Command, io: Io): void {
   const route = addGroup(program, "route", {
-    summary: "ask a router for a decision, or explain a recorded one",
+    summary: "ask a router for a decision, or explain a recorded one; `gateway` serves it",
     examples: [
       "rollbook route ask --config router.yaml --prompt 'Prove it.'",
       "rollbook route explain r-0001.0",
@@ -97,6 +97,11 @@ async function askedOf(io: Io, words: string | undefined, flags: AskFlags): Prom
     const read = request === "-" ? await textOf(io.stdin) : readText(request, "a request");
     return requestFrom(parseJson(read.replace(/^\uFEFF/, ""), where), where);
   }
+  const last = flags.candidate?.at(-1);
+  if (text === undefined && last !== undefined)
+    throw wrongUsage(
+      `there is no prompt: ${last} was read as a candidate. Put the prompt before --candidate, or after \`--\``,
+    );
   if (text === undefined)
     throw wrongUsage(
       "there is no prompt. Give the user's last message, in quotes, or a request with --request",

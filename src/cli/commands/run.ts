@@ -58,7 +58,7 @@ export function addRun(program: Command, io: Io): void {
 policy, cuts a sealed batch, trains a policy on it, and judges the policy on rows it has not seen. If the gate passes,
 the window releases the new policy; else it keeps the old one. Every step is a sealed record of the book. After a kill
 at any moment, \`rollbook run resume\` continues the run. A synchronous run then ends with the same digests as one
-that was never killed.`,
+that was never killed. If there is no book yet, the command makes one and says so.`,
     examples: ["rollbook run start --config loop.yaml", "rollbook run start --config loop.yaml --resume"],
   })
     .requiredOption("--config <file>", CONFIG_HELP)
@@ -70,7 +70,8 @@ that was never killed.`,
     summary: "continue a run that was stopped, killed or failed",
     description: `Continue a run from its last sealed record. A run without a record has not begun: it is refused, and
 \`rollbook run start\` begins it. The configuration must be the one that the run began with; only the directory of the
-book may differ.`,
+book may differ. Rollouts without a result run, those whose attempts were cut off among them. A rollout that is sealed as
+failed, by the provider for example, keeps this result: no batch takes it, and it does not run again.`,
     examples: ["rollbook run resume --config loop.yaml"],
   })
     .requiredOption("--config <file>", CONFIG_HELP)
@@ -79,8 +80,9 @@ book may differ.`,
     .action((flags: LoopFlags) => work(io, flags, "resume"));
   addCommand(group, "status", {
     summary: "print the state of a run",
-    description: `Print the state of a run, from its records and from the process that runs it. VALUE and OPTIMUM are
-exact expected rewards, which are known only for simulated tasks. The estimate of a new policy is off-policy, with its
+    description: `Print the state of a run, from its records and from the process that runs it. VALUE BEFORE is the exact
+expected reward of the policy that collected the window, VALUE AFTER that of the policy that serves after it. They and
+OPTIMUM are known only for simulated tasks. The estimate of a new policy is off-policy, with its
 95 % interval.`,
     examples: ["rollbook run status --config loop.yaml", "rollbook run status --config loop.yaml --json"],
   })
@@ -130,13 +132,16 @@ async function work(io: Io, flags: LoopFlags, how: RunHow): Promise<void> {
     }),
   );
   const { state, done } = await ran.finally(end).catch((error: unknown) => {
-    if (!isRollbookError(error) || !REFUSALS.includes(error.code))
-      io.err(
-        begun
-          ? `${clear}the run is kept as it stands. Continue it with \`rollbook run resume --config ${flags.config}\` once the cause is gone\n`
-          : `${clear}no step was recorded. Repeat the command once the cause is gone\n`,
-      );
-    throw error;
+    if (isRollbookError(error) && REFUSALS.includes(error.code)) throw error;
+    const next = begun
+      ? `The run is kept as it stands. Continue it with \`rollbook run resume --config ${flags.config}\` once the cause is gone.`
+      : "No step was recorded. Repeat the command once the cause is gone.";
+    if (!isRollbookError(error)) {
+      io.err(`${clear}${next}\n`);
+      throw error;
+    }
+    const { code, fields, message, cause } = error;
+    throw new RollbookError(code, fields, `${message} ${next}`, { cause });
   });
   const facts = statusOf(state, { book, config });
   io.out(flags.json ? jsonLine(facts) : renderLoop(facts));
@@ -145,7 +150,7 @@ async function work(io: Io, flags: LoopFlags, how: RunHow): Promise<void> {
   throw new RollbookError(
     "run-stopped",
     { run: config.run, ended: facts.ended, windows: config.windows },
-    `${config.run} was stopped after ${facts.ended} of ${config.windows} windows. Continue it with \`rollbook run ${again} --config ${flags.config}\`.`,
+    `the run ${config.run} was stopped after ${facts.ended} of ${config.windows} windows. Continue it with \`rollbook run ${again} --config ${flags.config}\`.`,
   );
 }
 

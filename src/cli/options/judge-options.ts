@@ -11,13 +11,16 @@ import type { RowFlags } from "./row-options.ts";
 export const JUDGE_DISCOUNT =
   "for rollouts with several decisions: weight of a reward that comes one decision later, 0 … 1. A rollout is judged by the weighted sum of its rewards; with 0 each decision is judged by its own reward (default: as in training, else 1)";
 
-export interface PromiseFlags {
+interface RangeFlags {
   table?: string;
-  propensityFloor: number;
   qualityRange?: Range;
 }
 
-export interface JudgeFlags extends RowFlags, PromiseFlags {
+export interface PromiseFlags extends RangeFlags {
+  propensityFloor: number;
+}
+
+export interface JudgeFlags extends RowFlags, RangeFlags {
   floor?: number;
   exploration: number;
   features?: string;
@@ -26,29 +29,29 @@ export interface JudgeFlags extends RowFlags, PromiseFlags {
   seed: bigint;
 }
 
-/** What is promised before the data, for the bounds that need it. */
-export function addPromiseOptions(command: Command, reliedOnBy: string): Command {
-  return command
-    .option(
-      "--table <file>",
-      "the static table (fixed rules, in YAML) that decides below the confidence floor (default: the one fitted in training)",
-    )
-    .option(
+/** What is promised before the data. `reliedOnBy` names the bounds that need the least propensity, where there are any. */
+export function addPromiseOptions(command: Command, reliedOnBy?: string): Command {
+  command.option(
+    "--table <file>",
+    "the static table (fixed rules, in YAML) that decides below the confidence floor (default: the one fitted in training)",
+  );
+  if (reliedOnBy !== undefined)
+    command.option(
       "--propensity-floor <p>",
       `lowest probability with which the log chose any candidate; ${reliedOnBy}`,
       share,
       0.05,
-    )
-    .addOption(
-      new Option(
-        "--quality-range <low..high>",
-        "lowest and highest possible quality, which is the reward without its cost and latency terms (default: 0..1 where a bound needs a range, else the observed one)",
-      ).argParser(toRange),
     );
+  return command.addOption(
+    new Option(
+      "--quality-range <low..high>",
+      "lowest and highest possible quality, which is the reward without its cost and latency terms (default: 0..1 where a bound needs a range, else the observed one)",
+    ).argParser(toRange),
+  );
 }
 
-export function addJudgeOptions(command: Command): Command {
-  return addPromiseOptions(command, "all bounds other than student-t rely on it")
+export function addJudgeOptions(command: Command, reliedOnBy?: string): Command {
+  return addPromiseOptions(command, reliedOnBy)
     .option(
       "--floor <c>",
       "confidence of the policy (how sure it is of its best candidate, 0 … 1) below which the static table decides (default: the checkpoint's, else 0)",

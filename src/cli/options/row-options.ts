@@ -31,7 +31,7 @@ export function addRowOptions(
     command
       .option(
         "--data <file>",
-        "a routing dataset, as `data export` or `data import --out` wrote it (default: the decisions of the book, without failed, rejected and quarantined rollouts)",
+        "a routing dataset, as `data export` or `data import --out` wrote it (default: the decisions of the book, without rejected, quarantined and cancelled rollouts, and without failures that are not the agent's)",
       )
       .option(
         "--replay <store>",

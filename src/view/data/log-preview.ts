@@ -14,7 +14,9 @@ export function renderPreview(preview: LogPreview): string {
     ...preview.first.flatMap((row, i) => rowLines(row, i)),
     "",
     `${file} as ${format}: ${plural(rows, "row")} of ${plural(units, "task")}; chosen: ${cut(counts.join(", "))}`,
-    ...(missing.length === 0 ? ["nothing is missing"] : missing.map((each) => missingLine(each, rows))),
+    ...(missing.length === 0
+      ? ["the log has everything that training and judging can use"]
+      : missing.map((each) => missingLine(each, rows))),
     ...warnings.map((each) => `warning: ${each}`),
     ...(unread.length === 0 ? [] : [`columns that the map does not name: ${cut(unread.join(", "))}`]),
     "dry run: nothing was written",
@@ -48,8 +50,8 @@ function rowLines(row: PreviewRow, index: number): string[] {
   ];
 }
 
-function missingLine({ what, rows, effect }: LogPreview["missing"][number], all: number): string {
-  return `missing: ${what}${rows === all ? "" : ` in ${plural(rows, "row")}`}: ${effect}`;
+function missingLine({ what, rows, effect, column }: LogPreview["missing"][number], all: number): string {
+  return `${column === undefined ? "not in the log" : "not mapped"}: ${what}${rows === all ? "" : ` in ${plural(rows, "row")}`}: ${effect}`;
 }
 
 function listed(texts: readonly string[]): string | undefined {

@@ -212,6 +212,7 @@ function frontierText({ frontier, level }: Evaluation, range: Range | undefined)
   const { weak, strong, apgr, cpt50, cpt80, hull } = frontier;
   const lines = [
     `frontier from ${weak} to ${strong}: APGR ${banded(apgr)}, CPT(50 %) ${banded(cpt50)}, CPT(80 %) ${banded(cpt80)} (${percent(level)} percentile intervals over units)`,
+    "  APGR: mean share of the quality gap between the two that routing closes; CPT(x): share of calls to the stronger that closes x of it",
     ...(hull === undefined
       ? []
       : [

@@ -1,7 +1,7 @@
 /** How a gate's verdict looks on a terminal. */
 import type { PolicyEvaluation } from "../../book/judge/index.ts";
 import type { GateVerdict, Sealed } from "../../contract/index.ts";
-import { judgeShareOf, smallLogRemedy } from "../../judge/ope/index.ts";
+import { judgeShareOf, smallLogRemedy, withEffectiveSize } from "../../judge/ope/index.ts";
 import { measureName, WHOLE_REWARD } from "../data/verdict-sentence.ts";
 import { plural, short, table, thousands } from "../format.ts";
 
@@ -42,7 +42,7 @@ export function renderVerdict(
     outcome === "pass"
       ? `PASS: ${passed!.id}, which ${changeText(changed[passedAt]!)} of ${against}`
       : "REFUSE",
-    `verdict ${short(digest)}${sealed ? ", sealed in the book" : ""}`,
+    `verdict ${short(digest)}, ${sealed ? "sealed in the book" : "not sealed"}`,
     "",
   ].join("\n");
 }
@@ -109,11 +109,17 @@ export function costLine({
 
 /** Why no candidate passes. A reason that several share is said once. */
 export function refusalText({ candidates, data, split, rule }: GateVerdict): string {
-  const sharedBy = new Map<string, string[]>();
-  for (const { revision, reasons } of candidates)
-    for (const reason of reasons.map((each) => (rule.total === undefined ? reasonText(each) : each)))
-      sharedBy.set(reason, [...(sharedBy.get(reason) ?? []), revision.id]);
-  const told = [...sharedBy].map(([reason, ids]) => `${ids.join(", ")}: ${reason.replace(/\.$/, "")}`);
+  const sharedBy = new Map<string, GateVerdict["candidates"]>();
+  for (const candidate of candidates)
+    for (const reason of candidate.reasons.map((each) =>
+      rule.total === undefined ? reasonText(each) : each,
+    ))
+      sharedBy.set(reason, [...(sharedBy.get(reason) ?? []), candidate]);
+  const told = [...sharedBy].map(([reason, alike]) => {
+    const ids = alike.map(({ revision }) => revision.id).join(", ");
+    const sizes = alike.map(({ support }) => support.effectiveSize);
+    return `${ids}: ${withEffectiveSize(reason, sizes).replace(/\.$/, "")}`;
+  });
   const units = Math.min(...candidates.map(({ checks }) => unitsToProve(checks, data.units)));
   const share = judgeShareOf(split.shares, { isCalibrated: data.leftOut.calibration > 0 });
   const unproven = `The estimated difference is inside the margin, but its bound over ${plural(data.units, split.unit)} is not. To prove this difference at this margin: ${lowerFirst(smallLogRemedy({ judging: units, judgeShare: share, unit: split.unit }))}. Or allow a larger margin.`;

@@ -1,5 +1,6 @@
 /** How artifacts look on a terminal. In: records. Out: text. */
 
+import type { Digest } from "../../base/index.ts";
 import type { IndexedRecord } from "../../book/open/index.ts";
 import type { ListedRollout, RolloutDetails } from "../../book/rollouts/index.ts";
 import {
@@ -47,16 +48,24 @@ function brief(text: string): string {
 }
 
 /** One row of `artifact ls --revisions`, as JSON. */
-export function revisionRow({ digest, family, id, fields }: IndexedRecord): Record<string, unknown> {
-  return { family, id, digest: fields.digest, record: digest, number: fields.number };
+/** `released`: the records of the newest release of each family. */
+export function revisionRow(
+  { digest, family, id, fields }: IndexedRecord,
+  released: ReadonlySet<Digest>,
+): Record<string, unknown> {
+  return {
+    ...{ family, id, digest: fields.digest, record: digest, number: fields.number },
+    released: released.has(digest),
+  };
 }
 
-export function renderRevisions(revisions: readonly IndexedRecord[]): string {
+export function renderRevisions(revisions: readonly IndexedRecord[], released: ReadonlySet<Digest>): string {
   return table(revisions, [
     { title: "REVISION", cell: (each) => each.id! },
     { title: "FAMILY", cell: (each) => each.family! },
     { title: "WEIGHTS", cell: (each) => short(each.fields.digest as string) },
     { title: "RECORD", cell: (each) => short(each.digest) },
+    { title: "RELEASED", cell: (each) => (released.has(each.digest) ? "newest" : "") },
   ]);
 }
 

@@ -27,12 +27,16 @@ test("a report of many tasks shows ten and counts the others, without a claim ab
 test("a summary states what runs that are no results have spent, apart from the results", () => {
   const progress = {
     ...{ total: 2, done: 2, earlier: 0, dead: 0, failed: {}, blamed: 0, commonFailure: null, truncated: 0 },
-    ...{ tokens: 28, costUsd: 0.5, meanReward: 1, perSecond: 1, etaMs: 0 },
+    ...{ tokens: 28, costUsd: 0.5, unpriced: 0, meanReward: 1, perSecond: 1, etaMs: 0 },
   };
-  const none = { runs: 0, tokens: 0, costUsd: 0 };
+  const none = { runs: 0, tokens: 0, costUsd: 0, unpriced: 0 };
   const first = "2 of 2 rollouts sealed, mean reward 1, 28 tokens, $0.5\n";
   expect(renderSummary({ ...progress, givenUp: none })).toBe(first);
-  expect(renderSummary({ ...progress, givenUp: { runs: 3, tokens: 14, costUsd: 0.25 } })).toBe(
-    `${first}3 runs of these rollouts given up or killed: 14 tokens, $0.25 more\n`,
+  expect(renderSummary({ ...progress, givenUp: { ...none, runs: 3, tokens: 14, costUsd: 0.25 } })).toBe(
+    `${first}3 earlier attempts of these rollouts failed or ended early; not counted above: 14 tokens, $0.25\n`,
+  );
+  const unknown = { ...progress, unpriced: 2, givenUp: { ...none, runs: 1, unpriced: 1 } };
+  expect(renderSummary(unknown)).toBe(
+    `${first.replace("$0.5", "at least $0.5 (2 calls without a price)")}1 earlier attempt of these rollouts failed or ended early; not counted above: cost unknown (1 call without a price)\n`,
   );
 });

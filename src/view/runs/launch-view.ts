@@ -10,20 +10,20 @@ import { figure, page, plural, table, thousands } from "../format.ts";
 
 /** `done 12/64  failed 2 (agent 1, provider 1)  1 234 tokens  $0.01  3.2/s  16 s left` */
 export function renderProgress(progress: Progress): string {
-  const { done, total, tokens, costUsd, perSecond, etaMs, dead } = progress;
+  const { done, total, tokens, perSecond, etaMs, dead } = progress;
   return [
     `done ${done}/${total}`,
     ...failedText(progress),
     ...(dead > 0 ? [`${dead} set aside`] : []),
     ...(tokens > 0 ? [`${thousands(tokens)} tokens`] : []),
-    ...(costUsd > 0 ? [`$${figure(costUsd)}`] : []),
+    ...costText(progress),
     `${perSecond.toFixed(1)}/s`,
     etaMs === null ? "…" : `${duration(etaMs)} left`,
   ].join("  ");
 }
 
 export function renderSummary(progress: Progress): string {
-  const { done, total, earlier, tokens, costUsd, meanReward, truncated, dead } = progress;
+  const { done, total, earlier, tokens, meanReward, truncated, dead } = progress;
   const parts = [
     `${thousands(done)} of ${plural(total, "rollout")} sealed`,
     ...(earlier > 0 ? [`${thousands(earlier)} of them earlier`] : []),
@@ -32,20 +32,25 @@ export function renderSummary(progress: Progress): string {
     ...(dead > 0 ? [`${dead} set aside`] : []),
     ...(meanReward === null ? ["no rewards"] : [`mean reward ${figure(meanReward)}`]),
     ...(tokens > 0 ? [`${thousands(tokens)} tokens`] : []),
-    ...(costUsd > 0 ? [`$${figure(costUsd)}`] : []),
+    ...costText(progress),
   ];
   return `${parts.join(", ")}\n${givenUpText(progress)}`;
 }
 
+/** A cost that is not known is no cost of 0. */
+function costText({ costUsd, unpriced }: Pick<Progress, "costUsd" | "unpriced">): string[] {
+  if (unpriced === 0) return costUsd > 0 ? [`$${figure(costUsd)}`] : [];
+  const without = `${plural(unpriced, "call")} without a price`;
+  return [costUsd > 0 ? `at least $${figure(costUsd)} (${without})` : `cost unknown (${without})`];
+}
+
 /** What the figures above leave out. */
-function givenUpText({ givenUp: { runs, tokens, costUsd } }: Progress): string {
+function givenUpText({ givenUp }: Progress): string {
+  const { runs, tokens } = givenUp;
   if (runs === 0) return "";
-  const spent = [
-    ...(tokens > 0 ? [`${thousands(tokens)} tokens`] : []),
-    ...(costUsd > 0 ? [`$${figure(costUsd)}`] : []),
-  ];
-  const more = spent.length === 0 ? "" : `: ${spent.join(", ")} more`;
-  return `${plural(runs, "run")} of these rollouts given up or killed${more}\n`;
+  const spent = [...(tokens > 0 ? [`${thousands(tokens)} tokens`] : []), ...costText(givenUp)];
+  const more = spent.length === 0 ? "" : `; not counted above: ${spent.join(", ")}`;
+  return `${plural(runs, "earlier attempt")} of these rollouts failed or ended early${more}\n`;
 }
 
 /** Tasks shown in a table; the rest is in --json. */
@@ -166,7 +171,7 @@ function failedText({ failed, blamed }: Progress): string[] {
   const owners = Object.entries(failed);
   if (owners.length === 0) return [];
   const sum = owners.reduce((total, [, count]) => total + count, 0);
-  const word = blamed > 0 ? `; ${blamed} by the agent's word` : "";
+  const word = blamed > 0 ? `; ${blamed} blamed on another by the agent alone` : "";
   return [`failed ${sum} (${owners.map(([owner, count]) => `${owner} ${count}`).join(", ")}${word})`];
 }
 

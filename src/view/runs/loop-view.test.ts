@@ -4,7 +4,7 @@ import { renderLoop, renderLoopProgress, transitionFacts } from "./loop-view.ts"
 test("observed rewards are a mean over rollouts, and so are estimates of whole rollouts", () => {
   const window = { window: 1, rollouts: 40, collectedBy: "behaviour" };
   const scored = { ...window, state: "scored", rows: 40, rewardMean: 0.7845 };
-  expect(transitionFacts(scored)).toBe("40 rows to train from, observed reward 0.7845 a rollout");
+  expect(transitionFacts(scored)).toBe("40 rows to train from, mean reward of these rows 0.7845");
   const estimate = { value: 0.4736, low: 0.4, high: 0.5 };
   const judged = { ...window, state: "judged", outcome: "pass", estimate } as const;
   expect(transitionFacts(judged)).toBe("pass, estimate 0.4736 [0.4000, 0.5000]");

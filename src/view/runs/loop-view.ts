@@ -71,11 +71,11 @@ export function renderLoop(status: LoopStatus): string {
           { title: "STATE", cell: ({ state }) => state },
           { title: "ROLLOUTS", align: "right", cell: ({ rollouts }) => String(rollouts) },
           { title: "COLLECTED BY", cell: ({ collectedBy }) => collectedBy },
-          { title: "VALUE", align: "right", cell: ({ behaviourValue }) => number(behaviourValue) },
+          { title: "VALUE BEFORE", align: "right", cell: ({ behaviourValue }) => number(behaviourValue) },
           { title: "NEW POLICY, ESTIMATE", cell: ({ estimate }) => interval(estimate) },
           { title: "GATE", cell: ({ outcome }) => outcome ?? "—" },
           { title: "SERVES", cell: ({ serves }) => serves ?? "—" },
-          { title: "VALUE", align: "right", cell: ({ servedValue }) => number(servedValue) },
+          { title: "VALUE AFTER", align: "right", cell: ({ servedValue }) => number(servedValue) },
           { title: "OPTIMUM", align: "right", cell: ({ optimum }) => number(optimum) },
         ]);
   // A gate that does not let a policy through has done its work: nothing has failed.
@@ -135,7 +135,7 @@ export function transitionFacts(row: WindowStatus): string {
     planned: `${row.collectedBy} collects${worth(row.behaviourValue)}`,
     collecting: plural(row.rollouts, "rollout"),
     sealed: plural(row.rollouts, "rollout"),
-    scored: `${row.rows} rows to train from, observed reward ${number(row.rewardMean)} a rollout`,
+    scored: `${plural(row.rows ?? 0, "row")} to train from, mean reward of these rows ${number(row.rewardMean)}`,
     judged: `${row.outcome}, estimate ${interval(row.estimate)}${returnOf(row)}`,
     released: `${row.serves}${worth(row.servedValue)}`,
     kept: `${row.serves}${worth(row.servedValue)}`,

@@ -122,6 +122,9 @@ export function renderTasks(out: string, meta: TasksMeta): string {
     { title: "DRAWS", align: "right", cell: (each) => String(each.times) },
     { title: "BECAUSE", cell: (each) => each.reason },
   ]);
-  const proved = meta.engine === null ? "not proved" : `proved twice in ${meta.engine}`;
+  const proved =
+    meta.engine === null
+      ? "not checked in a sandbox"
+      : `each checked twice in ${meta.engine}: its reference solution passes, its wrong solutions fail`;
   return `${families}\n${reasons.length === 0 ? "" : `${why}\n`}${plural(meta.tasks, "task")} in ${out}, ${proved}\n`;
 }

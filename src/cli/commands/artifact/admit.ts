@@ -1,6 +1,7 @@
 /** `rollbook artifact admit` and `rollbook artifact release`: what may teach, and what is let in after all. */
 import type { Command } from "commander";
 import { RollbookError } from "../../../base/index.ts";
+import { wrongUsage } from "../../../book/decisions/index.ts";
 import {
   type AdmissionResult,
   admitRollouts,
@@ -14,6 +15,7 @@ import { addFreshnessOptions, budgetsOf, type FreshnessFlags } from "../../optio
 import { type BookFlags, withBook } from "../../with-book.ts";
 
 interface AdmitFlags extends BookFlags, FreshnessFlags {
+  exp?: string;
   target?: string;
   validate?: true;
   validator: string;
@@ -34,6 +36,7 @@ check found nothing to judge, for example no choice of the target's family; such
     ],
   })
     .argument("[artifact...]", "only these (default: all of the book)")
+    .option("--exp <id>", "with --target: only rollouts of this experiment, as `launch --exp` named it")
     .option("--target <revision>", "judge freshness against this policy revision");
   addFreshnessOptions(command)
     .option("--validate", "check proofs, times, token counts and copies")
@@ -42,7 +45,9 @@ check found nothing to judge, for example no choice of the target's family; such
 }
 
 async function runAdmit(io: Io, artifacts: readonly string[], flags: AdmitFlags): Promise<void> {
-  const { target, validator, validate } = flags;
+  const { target, validator, validate, exp: experiment } = flags;
+  if (experiment !== undefined && validate === true)
+    throw wrongUsage("--exp has no effect on --validate. Remove one of them");
   if (target === undefined && validate === undefined)
     throw new RollbookError(
       "nothing-to-judge",
@@ -51,7 +56,9 @@ async function runAdmit(io: Io, artifacts: readonly string[], flags: AdmitFlags)
     );
   const judged = await withBook(io, { ...flags, mode: "write" }, async (book) => {
     const fresh =
-      target === undefined ? [] : await admitRollouts(book, { artifacts, target, budgets: budgetsOf(flags) });
+      target === undefined
+        ? []
+        : await admitRollouts(book, { artifacts, experiment, target, budgets: budgetsOf(flags) });
     return validate ? [...fresh, ...(await validateRollouts(book, { artifacts, validator }))] : fresh;
   });
   print(io, flags, judged);

@@ -21,8 +21,8 @@ export function addErase(artifact: Command, io: Io): void {
     summary: "erase rollouts permanently and leave a tombstone",
     description: `Erase rollouts permanently: content, envelopes, calls, messages, media, columns, events, feedback and
 tasks. Parts that other records of the book need stay. A sealed tombstone lists every erased digest with the reason,
-and \`verify\` then reports erased instead of missing. Without --yes the command only lists what it would erase. After
-a crash, run it again.`,
+and \`verify\` then reports erased instead of missing. Without --yes the command only lists what it would erase, and
+why it would be refused if so. After a crash, run it again.`,
     examples: ['rollbook artifact erase r-0012 --reason "privacy request 17" --yes'],
   })
     .argument("<rollout...>", "rollout ids, digests, or the first digits of them")
@@ -45,7 +45,9 @@ async function runErase(io: Io, names: readonly string[], flags: EraseFlags): Pr
     throw new RollbookError(
       "not-confirmed",
       { rollouts: report.rollouts },
-      "nothing was erased. To erase, run the command again with --yes. This cannot be undone.",
+      report.refusals.length === 0
+        ? "nothing was erased. To erase, run the command again with --yes. This cannot be undone."
+        : `nothing was erased, and with --yes it would be refused: ${report.refusals.map(({ code, message }) => `${message} [${code}]`).join(" ")}`,
     );
   if (report.journal.length > 0)
     throw new RollbookError(

@@ -8,9 +8,10 @@ import {
   refusedError,
 } from "../../../book/import/index.ts";
 import type { LogprobKind } from "../../../contract/index.ts";
-import { jsonLine, plural, printable, renderError } from "../../../view/format.ts";
+import { jsonLine, plural, printable } from "../../../view/format.ts";
 import { addCommand } from "../../command.ts";
 import type { Io } from "../../io.ts";
+import { tellRefusalsOnce } from "../../repeated-refusals.ts";
 import { type BookFlags, withBook } from "../../with-book.ts";
 
 interface ImportFlags extends BookFlags {
@@ -20,7 +21,7 @@ interface ImportFlags extends BookFlags {
   dataSource?: "real" | "synthetic";
 }
 
-/** Errors past this many are counted, not printed. */
+/** Errors and warnings past this many are counted, not printed. */
 const MOST_ERRORS = 100;
 
 export function addArtifactImport(artifact: Command, io: Io): void {
@@ -30,7 +31,7 @@ export function addArtifactImport(artifact: Command, io: Io): void {
 tasks, assignments, verdicts, releases, feedback and other records by their schema, artifacts of the trainer Psionic (psionic-v1), and chat
 logs of OpenAI and Anthropic: each line with the bodies "request" and "response" becomes a rollout of one call.
 Records that the book already holds are recognised by digest, and signed if your key has not signed them yet. A bad
-line is skipped and reported with its file and line number.`,
+line is skipped and reported with its file and line number; lines with the same fault are reported together.`,
     examples: [
       "rollbook artifact import rollouts.jsonl",
       "rollbook artifact show r-0001 --json | rollbook artifact import -",
@@ -57,22 +58,19 @@ line is skipped and reported with its file and line number.`,
 async function runImport(io: Io, files: readonly string[], flags: ImportFlags): Promise<void> {
   const { logprobKind, dataSource, strict = false } = flags;
   const errors: RollbookError[] = [];
-  let more = 0;
+  const { tell, end } = tellRefusalsOnce((text) => io.err(text));
   const inputs = files.map((file) => (file === "-" ? { name: "<stdin>", stream: io.stdin } : file));
   const { signedBy, warnings, ...summary } = await withBook(io, { ...flags, mode: "write" }, (book) =>
     importRollouts(book, inputs, {
       ...{ logprobKind, dataSource, strict },
       onRefusal(error) {
-        if (errors.length >= MOST_ERRORS) more++;
-        else {
-          errors.push(error);
-          if (!flags.json) io.err(renderError(error, { json: false, debug: false }));
-        }
+        if (errors.length < MOST_ERRORS) errors.push(error);
+        if (!flags.json) tell(error);
       },
       onProgress: progressOn(io),
     }),
   );
-  if (more > 0 && !flags.json) io.err(`… and ${plural(more, "error")} more\n`);
+  end();
   if (flags.json)
     io.out(jsonLine({ ...summary, signedBy, warnings, errors: errors.map((each) => each.toJSON()) }));
   else {

@@ -12,6 +12,7 @@ import {
   transcriptOf,
   withFeedback,
 } from "../../../book/rollouts/index.ts";
+import { newestReleases } from "../../../book/serve/index.ts";
 import { jsonLine, prettyJson } from "../../../view/format.ts";
 import {
   renderArtifacts,
@@ -48,7 +49,10 @@ export function addList(artifact: Command, io: Io): void {
     ],
   });
   addRolloutFilters(command)
-    .option("--revisions", "list the policy revisions of the book instead")
+    .option(
+      "--revisions",
+      "list the policy revisions of the book instead; RELEASED marks the newest release of each family, which `router.checkpoint: released` serves if it fits the router (`route ask --config` tells)",
+    )
     .action(async (flags: ListFlags) => {
       if (flags.revisions) return printRevisions(io, flags);
       const query = rolloutQuery(flags, io.clock);
@@ -75,9 +79,12 @@ async function printRevisions(io: Io, flags: ListFlags): Promise<void> {
       { option: idle },
       `--${idle} has no effect with --revisions. See --help.`,
     );
-  const found = await withBook(io, flags, (book) => listRevisions(book, flags));
-  if (flags.json) for (const each of found) io.out(jsonLine(revisionRow(each)));
-  else if (found.length > 0) io.out(renderRevisions(found));
+  const { found, released } = await withBook(io, flags, async (book) => ({
+    found: await listRevisions(book, flags),
+    released: await newestReleases(book),
+  }));
+  if (flags.json) for (const each of found) io.out(jsonLine(revisionRow(each, released)));
+  else if (found.length > 0) io.out(renderRevisions(found, released));
   else io.err("the book holds no such policy revision\n");
 }
 

@@ -17,7 +17,7 @@ import {
   PolicyRevisionLineage,
   TrainerBatch,
 } from "../../../contract/index.ts";
-import { renderBatch, renderBatches, renderDifferences } from "../../../view/batch-view.ts";
+import { batchWarnings, renderBatch, renderBatches, renderDifferences } from "../../../view/batch-view.ts";
 import { jsonLine } from "../../../view/format.ts";
 import { addCommand, addGroup, seedOption } from "../../command.ts";
 import type { Io } from "../../io.ts";
@@ -48,6 +48,7 @@ interface AssembleFlags extends BookFlags, FreshnessFlags {
   feedback?: string;
   logprobKind?: LogprobKind;
   tokenizer?: Digest;
+  propensity?: "distribution" | "choice";
   requireVerdict?: true;
   maxLength?: number;
   exp?: string;
@@ -73,7 +74,7 @@ target.`,
   })
     .option(
       "--target <revision>",
-      "required: the policy revision to improve: id, digest, or first digits; `artifact ls --revisions` lists them",
+      "required: the policy revision to improve: id, digest, or first digits; `artifact ls --revisions` lists them; of an imported log: logged",
     )
     .addOption(
       new Option(
@@ -105,6 +106,12 @@ target.`,
       ).choices(["sampling", "model"]),
     )
     .option("--tokenizer <digest>", "only token streams of this tokenizer (default: any)", digestArgument)
+    .addOption(
+      new Option(
+        "--propensity <which>",
+        "steps: distribution (only decisions that log the probabilities of all candidates) or choice (also those that log the probability of the choice alone, as imported logs do) (default: distribution; choice if there is none)",
+      ).choices(["distribution", "choice"]),
+    )
     .option("--require-verdict", "leave out rollouts that no validator has accepted")
     .option("--require-trusted", "refuse unless a trusted key signed every record that is used")
     .option("--max-length <n>", "leave out streams of more tokens or steps than this", wholeNumber)
@@ -122,6 +129,12 @@ function digestArgument(text: string): Digest {
 async function runAssemble(io: Io, flags: AssembleFlags): Promise<void> {
   const { target, level, family, advantage, feedback, requireVerdict, maxLength, seed, exclude } = flags;
   if (target === undefined) throw await missingTarget(io, flags);
+  if (level === "token" && flags.propensity !== undefined)
+    throw new RollbookError(
+      "wrong-usage",
+      { option: "propensity" },
+      "--propensity has no effect with --level token. Remove it.",
+    );
   await withBook(io, { ...flags, mode: "write" }, async (book) => {
     const batch = await cutBatch(book, {
       ...{ target, level, family, advantage, feedback, requireVerdict, maxLength, seed, exclude },
@@ -129,13 +142,16 @@ async function runAssemble(io: Io, flags: AssembleFlags): Promise<void> {
       artifacts: flags.artifact,
       logprobKind: flags.logprobKind,
       tokenizer: flags.tokenizer,
+      propensity: flags.propensity,
       ...batchFreshness(flags),
       onProgress(done, total) {
         if (io.live && (done % 1000 === 0 || done === total)) io.err(`\rrow ${done} of ${total}`);
       },
     });
     if (io.live) io.err("\n");
-    printBatch(io, flags, await showBatch(book, batch.digest));
+    const details = await showBatch(book, batch.digest);
+    printBatch(io, flags, details);
+    for (const warning of batchWarnings(details, flags)) io.err(`warning: ${warning}\n`);
   });
 }
 

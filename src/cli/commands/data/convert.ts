@@ -14,7 +14,7 @@ import {
   type TrainerFormatName,
 } from "../../../convert/formats/index.ts";
 import { jsonLine, plural, printable, short } from "../../../view/format.ts";
-import { admittedJson, renderAdmitted } from "../../../view/ledger-view.ts";
+import { admittedJson, renderEveryAdmitted } from "../../../view/ledger-view.ts";
 import { addCommand } from "../../command.ts";
 import type { Io } from "../../io.ts";
 import { finite, nonNegative } from "../../options/numbers.ts";
@@ -125,5 +125,5 @@ function printConverted(
   io.out(`${out}: ${plural(rows, "row")} of ${to}${batch === null ? "" : `, batch ${short(batch)}`}\n`);
   if (losses.length > 0) io.err(`${to} cannot carry (number of rollouts that had it):\n`);
   for (const { field, count } of losses) io.err(`  ${field}: ${count}\n`);
-  for (const each of admitted) io.err(renderAdmitted(each));
+  io.err(renderEveryAdmitted(admitted));
 }

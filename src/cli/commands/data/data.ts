@@ -2,10 +2,10 @@
 import { type Command, Option } from "commander";
 import { RollbookError } from "../../../base/index.ts";
 import { exportConversations, exportTable } from "../../../book/convert/index.ts";
-import { everyDecision, writeDataset, wrongUsage } from "../../../book/decisions/index.ts";
+import { everyDecision, requireSome, writeDataset, wrongUsage } from "../../../book/decisions/index.ts";
 import { checkLog } from "../../../book/judge/index.ts";
 import type { OpenBook } from "../../../book/open/index.ts";
-import { requireRollouts } from "../../../book/rollouts/index.ts";
+import { requireAdmitted, requireRollouts } from "../../../book/rollouts/index.ts";
 import {
   BOOK_TABLES,
   type BookTableName,
@@ -15,7 +15,7 @@ import {
 import { SPLIT_UNITS, type SplitUnit } from "../../../learn/index.ts";
 import { jsonLine, plural } from "../../../view/format.ts";
 import { renderLogCheck } from "../../../view/judge/evaluation-view.ts";
-import { admittedJson, renderAdmitted } from "../../../view/ledger-view.ts";
+import { admittedJson, renderEveryAdmitted } from "../../../view/ledger-view.ts";
 import { addCommand, addGroup } from "../../command.ts";
 import type { Io } from "../../io.ts";
 import { finite, nonNegative } from "../../options/numbers.ts";
@@ -82,8 +82,8 @@ type ExportFlags = RowFlags & {
 function addExport(data: Command, io: Io): void {
   const command = addCommand(data, "export", {
     summary: "write decisions, conversations or tables of the book to one file",
-    description: `Write the admitted rollouts of the book as a dataset (JSON Lines). Failed, rejected and quarantined
-rollouts are excluded, as in a batch; the command prints how many.
+    description: `Write the admitted rollouts of the book as a dataset (JSON Lines). Rejected, quarantined and cancelled
+rollouts and failures that are not the agent's are excluded, as in a batch; the command prints how many.
 
 decisions: a routing dataset, with a sidecar <out>.meta.json that counts rows by source and records the filters.
 Decisions and outcomes are joined by id. A missing outcome or probability stays missing.
@@ -163,9 +163,12 @@ async function exportRows(
 async function exportDecisions(io: Io, book: OpenBook, flags: ExportFlags): Promise<void> {
   const request = { ...requestOf(flags), unlabelled: "keep", propensity: "any" } as const;
   const { admitted, rows } = await everyDecision(book, request);
+  requireSome(admitted, request);
+  // The ledger of the first says why none is admitted.
+  if (admitted.every((each) => each.rows.length === 0)) requireAdmitted(admitted[0]!);
   const meta = await writeDataset(rows(), { out: flags.out, filters: filtersOf(flags) });
   printDataset(io, flags, meta, { admitted: admitted.map(admittedJson) });
-  if (!flags.json) for (const each of admitted) io.err(renderAdmitted(each));
+  if (!flags.json) io.err(renderEveryAdmitted(admitted));
 }
 
 async function exportChat(
@@ -182,5 +185,5 @@ async function exportChat(
       ? jsonLine({ out, format, rows, admitted: admitted.map(admittedJson) })
       : `${plural(rows, noun)}: ${out}\n`,
   );
-  if (!json) for (const each of admitted) io.err(renderAdmitted(each));
+  if (!json) io.err(renderEveryAdmitted(admitted));
 }

@@ -92,7 +92,7 @@ the same; prompt, features, id, task.`,
     )
     .option(
       "--family <name>",
-      "policy family of the decisions; `router` is that of a gateway's router (default: of a routing dataset its agent_role, else imported)",
+      "policy family of the decisions; name `router` to use them together with the decisions of a gateway's router (default: of a routing dataset its agent_role, else imported)",
       toFamily,
     )
     .option(
@@ -144,10 +144,11 @@ async function sealLog(
 }
 
 function sealedText(counts: Awaited<ReturnType<typeof sealDecisions>>): string {
-  const { sealed, known, labelled, with_propensity } = counts;
+  const { sealed, known, repaired, labelled, with_propensity } = counts;
   return [
     `${plural(sealed, "decision")} sealed`,
     ...(known === 0 ? [] : [`${thousands(known)} already there`]),
+    ...(repaired === 0 ? [] : [`${thousands(repaired)} of them repaired`]),
     `${thousands(labelled)} with a reward`,
     `${thousands(with_propensity)} with a propensity`,
   ].join(", ");

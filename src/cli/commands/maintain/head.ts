@@ -1,7 +1,7 @@
 /** `rollbook head`: a signed head of the book, to be kept elsewhere. */
 import type { Command } from "commander";
 import { writeHead } from "../../../book/maintain/index.ts";
-import { writeAtomically } from "../../../store/index.ts";
+import { requireFree, writeNewFile } from "../../../convert/index.ts";
 import { jsonLine, plural } from "../../../view/format.ts";
 import { addCommand } from "../../command.ts";
 import type { Io } from "../../io.ts";
@@ -15,11 +15,12 @@ book: \`rollbook verify --expect\` then detects missing, truncated or rewritten 
 an earlier state.`,
     examples: ["rollbook head", "rollbook head --out head.json"],
   })
-    .option("--out <file>", "also write the head with its signature here")
+    .option("--out <file>", "also write the head with its signature here; never overwritten")
     .action(async (flags: BookFlags & { out?: string }) => {
+      if (flags.out !== undefined) requireFree(flags.out);
       const { head, record } = await withBook(io, { ...flags, mode: "write" }, writeHead);
       const text = jsonLine({ head, ...record });
-      if (flags.out !== undefined) writeAtomically(flags.out, Buffer.from(text), `${flags.out}.part`);
+      if (flags.out !== undefined) await writeNewFile(flags.out, (file) => file.append(Buffer.from(text)));
       io.out(flags.json ? text : `${head}\n`);
       if (!flags.json)
         io.err(

@@ -122,7 +122,8 @@ function judge(io: Io, flags: VerifyFlags, all: readonly Verified[]): void {
   if (all.length > 1 && !flags.json) io.out(`${totalLine(all)}\n`);
   const problems = all.reduce((sum, { report }) => sum + report.problems.length, 0);
   if (problems > 0) {
-    const remedy = "Restore the named files from a copy, or import the records again.";
+    const remedy =
+      "Restore the named files from a copy. Without one, import the records again and run `rollbook gc`, which removes the damaged copies. If gc refuses, import them into a new book.";
     throw new RollbookError("not-verified", { problems }, `${plural(problems, "problem")} found. ${remedy}`);
   }
   const differences = all.reduce((sum, { catalog }) => sum + (catalog?.length ?? 0), 0);

@@ -40,7 +40,9 @@ kill, the same command continues the training and ends with the same weights.`,
     examples: ["rollbook train ppo --env cart-pole --steps 20000 --out policies/ppo --id balance-1"],
   })
     .addOption(
-      new Option("--env <world>", "the world").choices(["cart-pole", "simulator"]).default("cart-pole"),
+      new Option("--env <world>", "the world: cart-pole is a test problem, simulator routes tasks")
+        .choices(["cart-pole", "simulator"])
+        .makeOptionMandatory(),
     )
     .option("--tasks <dir>", "of --env simulator: the folder of `sim generate`")
     .option("--models <file>", "of --env simulator: simulated models, in YAML (default: five built-in ones)")

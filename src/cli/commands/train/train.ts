@@ -232,9 +232,10 @@ function addTrainer(
     description: `${summary[0]!.toUpperCase()}${summary.slice(1)}. The same rows, options and seed
 give the same checkpoint. Training uses the train split and records it, so that evaluate and gate never judge the policy on rows
 that it was trained on. Without --data and --replay it trains on the
-decisions of the book, without failed, rejected and quarantined rollouts. They become a sealed batch that the
-revision names, and the checkpoint is sealed in the book too. The lineage names a dataset file by the SHA-256 of its bytes, and a
-replay store by the digest of its manifest.${note ?? ""}`,
+admitted decisions of the book: without rollouts that failed by task, provider, sandbox or infrastructure, and without cancelled,
+rejected and quarantined ones. A failure of the agent counts if it has a reward, for example from a scorer. The decisions become a
+sealed batch that the revision names, and the checkpoint is sealed in the book too. The lineage names a dataset file by the SHA-256 of
+its bytes, and a replay store by the digest of its manifest.${note ?? ""}`,
     examples: [
       `rollbook train ${name} --data routing.jsonl${example} --out policies/${name} --id router-${name}`,
     ],
