@@ -83,8 +83,8 @@ function report({ state, collectedBy, rewardMean, outcome }, losses) {
     ["artifacts, attempts that were given up included", artifacts],
     ["in the window and not in the book", missing.length],
     ["accepted twice", twice.length],
-    ["sealings of the window beside the first", sealings - 1],
-    ["replies that an agent heard and no record has", unrecorded.length],
+    ["times that the window was sealed again", sealings - 1],
+    ["replies that reached an agent and are not recorded", unrecorded.length],
     ["problems found by verify", problems.length],
   ];
   for (const [what, count] of lines) process.stdout.write(`${String(count).padStart(5)}  ${what}\n`);

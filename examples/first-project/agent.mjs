@@ -30,7 +30,11 @@ export default async function solve(task, { baseUrl, apiKey, rolloutConfig, sign
   }
   const { choices, usage } = await response.json();
   const right = Number(choices[0].message.content) === task.answer;
-  const costUsd = usage.total_tokens * (PRICES[response.headers.get("x-rollbook-model")] ?? 0);
+  // The gateway names the model that the router chose.
+  const model = response.headers.get("x-rollbook-model") ?? rolloutConfig.model_id;
+  if (PRICES[model] === undefined)
+    throw new Error(`no price is known of the model ${model}. Add it to PRICES in agent.mjs`);
+  const costUsd = usage.total_tokens * PRICES[model];
   // A right answer is worth 1; every thousandth of a dollar costs 0.5 of that.
   return { reward: { quality: right ? 1 : 0, cost: { value: costUsd, weight: -500 } } };
 }

@@ -6,15 +6,36 @@ import { createServer } from "node:http";
 const server = createServer(async (request, response) => {
   let body = "";
   for await (const chunk of request) body += chunk;
-  const { model, messages, stream, stream_options } = JSON.parse(body || "{}");
-  const whole = reply(model, String(solve(model, messages.at(-1).content)));
-  response.setHeader("content-type", stream ? "text/event-stream" : "application/json");
-  response.end(stream ? streamed(whole, stream_options) : JSON.stringify(whole));
+  if (request.method !== "POST" || !request.url.endsWith("/chat/completions"))
+    return refuse(
+      response,
+      404,
+      `${request.method} ${request.url} is not here, only POST /v1/chat/completions`,
+    );
+  try {
+    const { model, messages, stream, stream_options } = JSON.parse(body);
+    const whole = reply(model, String(solve(model, messages.at(-1).content)));
+    response.setHeader("content-type", stream ? "text/event-stream" : "application/json");
+    response.end(stream ? streamed(whole, stream_options) : JSON.stringify(whole));
+  } catch (error) {
+    refuse(response, 400, `not a chat request with a text as its last message: ${error.message}`);
+  }
 });
 
-server.listen(Number(process.argv[2] ?? 8791), "127.0.0.1", () => {
+const port = Number(process.argv[2] ?? 8791);
+server.on("error", ({ code, message }) => {
+  const used = `port ${port} is in use. Stop the program that uses it, or name another port here and in gateway.yaml`;
+  console.error(code === "EADDRINUSE" ? `error: ${used}: node model.mjs PORT` : `error: ${message}`);
+  process.exit(1);
+});
+server.listen(port, "127.0.0.1", () => {
   console.log(`simulated models at http://127.0.0.1:${server.address().port}/v1`);
 });
+
+function refuse(response, status, message) {
+  response.writeHead(status, { "content-type": "application/json" });
+  response.end(JSON.stringify({ error: { message, type: "invalid_request_error" } }));
+}
 
 function solve(model, question) {
   const numbers = (question.match(/\d+/g) ?? []).map(Number);

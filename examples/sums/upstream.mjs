@@ -12,6 +12,11 @@ export function startUpstream({ port = 0, host = "127.0.0.1", script = () => und
   const server = createServer(async (request, response) => {
     let text = "";
     for await (const chunk of request) text += chunk;
+    if (request.method !== "POST" || !request.url.endsWith("/chat/completions")) {
+      const message = `${request.method} ${request.url} is not here, only POST /v1/chat/completions`;
+      response.writeHead(404, { "content-type": "application/json" });
+      return response.end(JSON.stringify({ error: { message, type: "invalid_request_error" } }));
+    }
     const body = JSON.parse(text || "{}");
     const scripted = await script(body);
     const message =
