@@ -1,7 +1,7 @@
 /** What routing costs a gateway: each gateway is asked for a model by its name and for the routed alias, in turns of one
  *  process, so that the two differ in nothing else. A static table, a learned policy, and one with a shadow. Throughput and
  *  time of the serving thread per call at 32 connections, in pairs of short slices; latency at 300 requests/s, where every
- *  second request is routed, so that both meet the same writes of the disk. Intervals are of resampled rounds.
+ *  second request is routed and is compared with its neighbours, which met the same pause. Intervals are of resampled rounds.
  *  `--against` measures another build, too; `--folder /dev/shm` keeps books in memory, where a sync costs nothing. */
 import { execFileSync } from "node:child_process";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
@@ -14,6 +14,7 @@ import { MAIN, requireBuild } from "./support/build.ts";
 import { type AskedGateway, openGateways, type Prompts } from "./support/gateway/contenders.ts";
 import { type Load, percentile } from "./support/gateway/load.ts";
 import { measureParts } from "./support/gateway/measure-parts.ts";
+import { addedLatency, kindsOf, type LatencySlice } from "./support/gateway/paired-latency.ts";
 import { mainThreadUs } from "./support/gateway/thread-time.ts";
 import { median, printTable } from "./support/interleave.ts";
 import type { Bench } from "./support/programs.ts";
@@ -25,17 +26,17 @@ const P99_BAR_MS = 0.3;
 const MODELS = "models: { cheap: { upstream: up }, strong: { upstream: up } }";
 const [NAMED, ROUTED] = ["cheap", "auto"] as const;
 
-/** One figure, or one list of latencies, of every round. */
+/** One figure of every round. */
 interface Figures {
   readonly rate: number[];
   readonly threadUs: number[];
-  readonly latencyMs: number[][];
 }
 
 interface Measured {
   readonly label: string;
   readonly named: Figures;
   readonly routed: Figures;
+  readonly latencies: LatencySlice[];
 }
 
 export const bench: Bench = {
@@ -145,9 +146,10 @@ interface Turns {
 
 /** Each has its turn in every round; the first three rounds warm up and do not count. */
 async function measure(gateways: readonly AskedGateway[], turns: Turns): Promise<Measured[]> {
-  const empty = (): Figures => ({ rate: [], threadUs: [], latencyMs: [] });
+  const empty = (): Figures => ({ rate: [], threadUs: [] });
   const measured = gateways.map((gateway) => ({
     ...{ gateway, label: gateway.inTurn.name, named: empty(), routed: empty() },
+    latencies: [] as LatencySlice[],
   }));
   for (let round = 0; round < WARM_UP + turns.rounds; round++)
     for (const { gateway, ...into } of measured) {
@@ -160,7 +162,9 @@ async function measure(gateways: readonly AskedGateway[], turns: Turns): Promise
       if (turns.rates)
         for (const each of round % 2 === 0 ? pair : pair.reverse())
           await measureRate(gateway, { ...each, sliceMs: turns.sliceMs });
-      if (turns.latencies) await measureLatency(gateway, { named, routed, round, sliceMs: turns.sliceMs });
+      if (!turns.latencies) continue;
+      const slice = await measureLatency(gateway, { round, sliceMs: turns.sliceMs });
+      if (round >= WARM_UP) into.latencies.push(slice);
     }
   return measured;
 }
@@ -173,32 +177,37 @@ async function measureRate(
 ): Promise<void> {
   const contender = asked[model]!;
   await contender.with(CONNECTIONS, "whole", async (load: Load) => {
-    const before = mainThreadUs(contender.pid);
+    // Connections are new: accepting them is no part of a call.
+    await load.closedLoop(OPENING_MS);
+    const [beforeUs, startMs] = [mainThreadUs(contender.pid), performance.now()];
     const rate = await load.closedLoop(sliceMs);
+    // The last replies come after the slice, and their calls count.
+    const calls = (rate * (performance.now() - startMs)) / 1000;
     into.rate.push(rate);
-    into.threadUs.push((mainThreadUs(contender.pid) - before) / ((rate * sliceMs) / 1000));
+    into.threadUs.push((mainThreadUs(contender.pid) - beforeUs) / calls);
   });
 }
+
+const OPENING_MS = 5;
 
 /** An odd number of requests: slices begin by name and routed in turns. After a pause two requests leave together, and the
  *  second one waits for the first. */
 async function measureLatency(
   { inTurn }: AskedGateway,
-  { named, routed, round, sliceMs }: { named: Figures; routed: Figures; round: number; sliceMs: number },
-): Promise<void> {
+  { round, sliceMs }: { round: number; sliceMs: number },
+): Promise<LatencySlice> {
   const requests = 1 + 2 * Math.max(1, Math.round((PER_SECOND * sliceMs) / 2000));
   const ms = (1000 * requests) / PER_SECOND + 1e-6;
   const replies = await inTurn.with(64, "whole", (load: Load) => load.openLoop(PER_SECOND, ms));
-  const times = replies.map(({ totalMs }) => totalMs);
-  named.latencyMs.push(times.filter((_, i) => (i + round) % 2 === 0));
-  routed.latencyMs.push(times.filter((_, i) => (i + round) % 2 === 1));
+  return { times: replies.map(({ totalMs }) => totalMs), routed: round % 2 === 0 ? 1 : 0 };
 }
 
-function rowOf({ label, named, routed }: Measured): Record<string, string | number> {
+function rowOf({ label, named, routed, latencies }: Measured): Record<string, string | number> {
   const row: Record<string, string | number> = { gateway: label };
   if (routed.rate.length > 0) {
     const ratios = routed.rate.map((rate, i) => rate / named.rate[i]!);
     const addedUs = routed.threadUs.map((us, i) => us - named.threadUs[i]!);
+    const pairs = routed.threadUs.map((us, i) => ({ named: named.threadUs[i]!, routed: us }));
     Object.assign(row, {
       "calls/s by name": Math.round(median(named.rate)),
       "routed, ×": median(ratios).toFixed(3),
@@ -207,26 +216,40 @@ function rowOf({ label, named, routed }: Measured): Record<string, string | numb
       "added µs": median(addedUs).toFixed(1),
       "(95 %) ": textOf(interval(addedUs, median), 1),
       "added, %": ((100 * median(addedUs)) / median(named.threadUs)).toFixed(1),
+      "quiet µs/call": percentile(named.threadUs, QUIET).toFixed(1),
+      "added quiet µs": quietAdded(pairs).toFixed(1),
+      "(95 %)  ": textOf(interval(pairs, quietAdded), 1),
     });
   }
-  if (routed.latencyMs.length > 0)
+  if (latencies.length > 0)
     for (const [name, share] of [
       ["p50", 0.5],
       ["p99", 0.99],
     ] as const) {
-      const of = (rounds: readonly (readonly number[])[]) => percentile(rounds.flat(), share);
-      const rounds = routed.latencyMs.map((times, i) => ({ named: named.latencyMs[i]!, routed: times }));
-      const added = (some: readonly (typeof rounds)[number][]) =>
-        of(some.map((each) => each.routed)) - of(some.map((each) => each.named));
-      const within = interval(rounds, added);
+      const { named: by, routed: to } = kindsOf(latencies);
+      const added = (slices: readonly LatencySlice[]) => addedLatency(slices, share);
+      const within = interval(latencies, added);
       Object.assign(row, {
-        [`${name} ms`]: `${of(named.latencyMs).toFixed(2)} → ${of(routed.latencyMs).toFixed(2)}`,
-        [`added ${name} ms`]: added(rounds).toFixed(3),
+        [`${name} ms`]: `${percentile(by, share).toFixed(2)} → ${percentile(to, share).toFixed(2)}`,
+        [`added ${name} ms`]: added(latencies).toFixed(3),
         [`(95 %), ${name}`]: textOf(within, 3),
       });
-      if (name === "p99") row["rounds to decide"] = roundsToDecide(rounds.length, within);
+      if (name === "p99") row["rounds to decide"] = roundsToDecide(latencies.length, within);
     }
   return row;
+}
+
+/** Other processes only ever add to the time of a slice, by the caches that they fill: of the slices that a kind has, the
+ *  fastest tenth ends here. */
+const QUIET = 0.1;
+
+function quietAdded(pairs: readonly { readonly named: number; readonly routed: number }[]): number {
+  const of = (kind: "named" | "routed") =>
+    percentile(
+      pairs.map((pair) => pair[kind]),
+      QUIET,
+    );
+  return of("routed") - of("named");
 }
 
 const RESAMPLES = 400;

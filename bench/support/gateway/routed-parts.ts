@@ -31,7 +31,7 @@ router: { strategy: table }`,
 const routes = new Routes(config, router.choose);
 const deps = {
   routes,
-  upstreams: new Map([["up", { breaker: { isOpen: false } }]]),
+  isResting: () => false,
 } as unknown as CallContext;
 const bodies = { [NAMED]: bodiesOf(NAMED), [ROUTED]: bodiesOf(ROUTED) };
 const reply = [Buffer.alloc(1100, "a")];
@@ -65,11 +65,11 @@ function timeCall(model: typeof NAMED | typeof ROUTED, i: number): number {
     deps,
   );
   aimed.choose(request);
-  const { target, sent, decided, stepFamily } = aimed;
+  const { target, sent, decided } = aimed;
   const entry = encodeCall(
     {
       ...{ index: call, earlier: call, dialect: dialect.name, status: 200, outcome: "answered" },
-      ...{ decided, stepFamily, startedAtMs: 1, firstByteMs: 2, durationMs: 3, costUsd: undefined },
+      ...{ decided, startedAtMs: 1, firstByteMs: 2, durationMs: 3, costUsd: undefined },
       ...{ usage: { promptTokens: 120, completionTokens: 200 }, deliveries: [] },
       ...{ isRenamed: sent !== undefined, sentDigest: undefined },
     },
