@@ -8,6 +8,7 @@ import { fileURLToPath } from "node:url";
 import { systemClock } from "../../src/base/index.ts";
 import { run } from "../../src/cli/run.ts";
 import { writeTasks } from "../../src/collect/sim/prove/task-files.ts";
+import type { RoutingRow } from "../../src/convert/routing-jsonl.ts";
 import { readTar } from "../../src/keep/pack/index.ts";
 import { DEMO_OUTPUT } from "../../test/support/demo-output.ts";
 import { SMALL, writeLoop } from "../../test/support/loop-world.ts";
@@ -102,9 +103,11 @@ const STEPS: readonly Step[] = [
   trainer("thompson", " --form linear"),
   trainer("neural-bc", " --steps 20 --hidden 8"),
   trainer("cql", " --steps 20 --hidden 8"),
-  [[TRAIN], "train ppo --steps 512 --environments 2 --horizon 64 --out @ppo --id ppo"],
+  [[TRAIN], "train ppo --env cart-pole --steps 512 --environments 2 --horizon 64 --out @ppo --id ppo"],
   [["train weights"], "train weights @models.yaml --family weights --id weights-1"],
   [["evaluate"], "evaluate --data @rows.jsonl --checkpoint @ucb"],
+  [[], "train ucb --data @chains.jsonl --out @chains --id chains"],
+  [["evaluate"], "evaluate --data @chains.jsonl --checkpoint @chains"],
   [["gate"], "gate --data @rows.jsonl --checkpoint @ucb --epsilon-quality 0.5 --epsilon-cost 2"],
   [["route ask"], "route ask --checkpoint @ucb hello"],
   [["route explain"], "route explain r-0001.0"],
@@ -162,12 +165,20 @@ export async function commandOutputs(): Promise<CommandOutput[]> {
   }
 }
 
+/** Two decisions a rollout. */
+function inPairs(row: RoutingRow, i: number): RoutingRow {
+  const first = i - (i % 2);
+  const shared = { session_id: `s-${first}`, task_id: `t-${first}` };
+  return i === first ? { ...row, ...shared, terminal: false } : { ...row, ...shared, chain_id: `d-${first}` };
+}
+
 function writeInputs(folder: string): void {
   const lines = (rows: readonly object[]) => rows.map((row) => `${JSON.stringify(row)}\n`).join("");
   const tasks = [0, 1, 2].map((a) => ({ prompt: `task ${a}`, metadata: { a } }));
   writeFileSync(join(folder, "agent.mjs"), AGENT);
   writeFileSync(join(folder, "tasks.jsonl"), lines(tasks));
   writeFileSync(join(folder, "rows.jsonl"), lines(routingWorld(300, 3)));
+  writeFileSync(join(folder, "chains.jsonl"), lines(routingWorld(2000, 3).map(inPairs)));
   writeFileSync(join(folder, "scorer.mjs"), SCORER);
   writeFileSync(join(folder, "suite.yaml"), SUITE);
   writeFileSync(join(folder, "answers.csv"), RECORDED_CSV);

@@ -18,7 +18,7 @@ split: { unit: decision, shares: [0.5, 0, 0.5] }
 export const ROWS = [
   {
     name: "tasks-proved",
-    claim: "simulated tasks have known solutions, proved twice in a sandbox, and follow from a seed",
+    claim: "simulated tasks have known solutions, checked twice in a sandbox, and follow from a seed",
     command: "rollbook sim generate --count 40 --seed 7 --engine quickjs --out tasks",
     threshold: "40 tasks; a second folder of the seed has the same digests",
     evidence: "tasks/tasks.meta.json",
