@@ -122,6 +122,8 @@ describe("a small log", () => {
       expect(err).not.toMatch(/\d+ needed/);
     }
     expect(gated.err.match(/the log is too small/g)).toHaveLength(1);
+    for (const { err } of [evaluated, gated])
+      expect(err.match(/\d+ units left to judge by, effective sample size \d+\.\d\. Log/g)).toHaveLength(1);
     expect(gated.out).not.toContain("CANDIDATE");
   });
 });

@@ -9,7 +9,9 @@ import {
   writeFileSync,
 } from "node:fs";
 import { describe, expect, it } from "vitest";
+import { buildProgram } from "../src/cli/program.ts";
 import { Cli } from "./support/cli.ts";
+import { commandsOf, fullName } from "./support/command-tree.ts";
 import { exportLines } from "./support/public-api.ts";
 
 const FOLDER = ".cache/snippets";
@@ -26,6 +28,17 @@ function snippetsOf(page: string): { name: string; code: string }[] {
   return [...text.matchAll(/^```ts\n([\s\S]*?)^```$/gm)].map((match) => {
     const line = text.slice(0, match.index).split("\n").length;
     return { name: `${page.replaceAll(/[/.]/g, "-")}-line-${line}.ts`, code: match[1]! };
+  });
+}
+
+/** A row of the table names `GROUP`, `GROUP NAME`, or `GROUP OTHER` and then `NAME`. */
+function isListed(table: string, name: string): boolean {
+  const [group = "", own = group] = name.split(" ");
+  return table.split("\n").some((row) => {
+    const [, names = ""] = row.split("|");
+    const words = [...names.matchAll(/`([^`]+)`/g)].map(([, each]) => each!);
+    const isGroup = words.some((each) => each === group || each.startsWith(`${group} `));
+    return isGroup && words.some((each) => each === group || each === own || each.startsWith(name));
   });
 }
 
@@ -85,6 +98,18 @@ describe("the documents", () => {
     const functions = values.filter((name) => name !== "RollbookError");
     expect([...rows].map(([, name]) => name!).sort()).toEqual(functions.sort());
     expect(functions.length).toBeLessThanOrEqual(30);
+  });
+
+  it("list every command in docs/cli.md, and those with --json in its second table", async () => {
+    const [, commands = "", json = ""] = readFileSync("docs/cli.md", "utf8").split(/^\| command .*$/m);
+    const leaves = commandsOf(await buildProgram()).filter((each) => each.options.length > 0);
+    const absent = (table: string, of: typeof leaves) =>
+      of
+        .map((each) => fullName(each).replace(/^rollbook ?/, ""))
+        .filter((name) => name !== "" && !isListed(table.split(/\n\n/)[0]!, name));
+    expect(absent(commands, leaves)).toEqual([]);
+    const withJson = leaves.filter(({ options }) => options.some(({ long }) => long === "--json"));
+    expect(absent(json, withJson)).toEqual([]);
   });
 
   it("name the two commands of the README as .ci/run runs them", () => {

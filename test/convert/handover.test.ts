@@ -147,7 +147,7 @@ describe("formats of tokens", () => {
     for (const format of TOKEN_FORMATS) {
       expect(await refused(cli, `--to ${format}`, 2)).toContain("--batch");
       const err = await refused(cli, `--to ${format} --batch ${digest}`);
-      expect(err).toContain("Cut a batch with --level token");
+      expect(err).toContain("cut a batch with --level token");
       expect(err).toContain("[no-logprobs]");
     }
   });
@@ -215,7 +215,29 @@ describe("formats of conversations", () => {
     await cli.ok("artifact import -", lines(...revisionWires(), rollout));
     const { rows, report } = await convert(cli, "--to slime-prompts");
     expect(rows[0]).toMatchObject({ metadata: {}, prompt: [{ role: "system" }, { role: "user" }] });
-    expect(report.warnings[0]).toContain("Launch it with `rollbook launch`");
+    expect(report.warnings).toEqual([
+      "task unknown has no record in the book: metadata is empty. Launch tasks with `rollbook launch` to record their payloads.",
+    ]);
+  });
+
+  it("prompts of calls that were served by themselves are one row each, and what they lack is said once", async () => {
+    const cli = new Cli();
+    await cli.ok("init");
+    const single = (id: string, question: number) =>
+      handedWire(id, { question, over: { task: { id: "single-call" } } });
+    const asked = [single("r-1", 1), single("r-2", 2), single("r-3", 2)];
+    await cli.ok("artifact import -", lines(...revisionWires(), ...asked));
+    const ids = ["r-1", "r-2", "r-3"];
+    const slime = await convert(cli, "--to slime-prompts");
+    expect(slime.rows.map(({ rollbook }) => rollbook.task)).toEqual(ids);
+    expect(slime.report.warnings).toEqual([
+      expect.stringMatching(/^task r-1 and 2 more have no record in the book/),
+    ]);
+    const grpo = await convert(cli, "--to trl-grpo");
+    expect(grpo.rows.map(({ task_id }) => task_id)).toEqual(ids);
+    const out = join(cli.folder, "prompts.parquet");
+    const [verl] = await cli.json(`data convert --to verl --out ${out}`);
+    expect(verl).toMatchObject({ rows: 3 });
   });
 
   it("trl-sft, trl-dpo, trl-kto and trl-grpo have the columns their trainers read", async () => {

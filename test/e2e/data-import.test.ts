@@ -126,6 +126,46 @@ describe("an imported log", () => {
     await bare.ok(`data import ${logged} --map model=arm,reward=score --data-source real`);
     const refused = await bare.run("batch assemble --target logged --level step --advantage none");
     expect(refused.err).toMatch(/log no probability of the choice: import it with --map propensity=COLUMN/);
+    const strict = await cli.run(
+      "batch assemble --target logged --level step --advantage none --propensity distribution",
+    );
+    expect(strict.err).toMatch(/do not log the probabilities of all candidates: use --propensity choice/);
+    const untaught = await bare.run(`train auto --id p --out ${join(bare.folder, "p")}`);
+    expect(untaught.err).toMatch(
+      /no-propensity 2\. .*--map propensity=COLUMN.*data export.*train auto --data/,
+    );
+  });
+
+  it("is batched beside decisions with all probabilities if --propensity choice says so", async () => {
+    const cli = new Cli();
+    await cli.ok("init");
+    await cli.ok(`data import ${cli.file("whole.jsonl", lines(decisionLine("d1"), decisionLine("d2")))}`);
+    const [{ family }] = (await cli.json("artifact ls --revisions")) as [{ family: string }];
+    const log = cli.file("log.csv", "arm,score,p\na,1,0.5\nb,0,0.5\n");
+    await cli.ok(
+      `data import ${log} --map model=arm,reward=score,propensity=p --data-source real --family ${family}`,
+    );
+    const assemble = `batch assemble --target logged --level step --family ${family} --json`;
+    const whole = await cli.run(`${assemble} --advantage none`);
+    expect(JSON.parse(whole.out).batch.totals.rows).toBe(2);
+    expect(whole.err).toMatch(/2 streams left out \(no-propensity\): .*all candidates.*--propensity choice/);
+    const both = await cli.run(`${assemble} --advantage none --propensity choice`);
+    expect(JSON.parse(both.out).batch).toMatchObject({
+      ...{ totals: { rows: 4 }, options: { propensity: "choice" } },
+    });
+    expect(both.err).toBe("");
+    const token = await cli.run("batch assemble --target logged --level token --propensity choice");
+    expect(token).toMatchObject({ code: 2, err: expect.stringContaining("no effect with --level token") });
+  });
+
+  it("with one row in each group has no advantages, and the batch says so", async () => {
+    const cli = new Cli();
+    await cli.ok("init");
+    const log = cli.file("log.csv", "arm,score,p,s\na,1,0.5,x\nb,0,0.5,y\n");
+    await cli.ok(`data import ${log} --map model=arm,reward=score,propensity=p,session=s --data-source real`);
+    const alone = await cli.run("batch assemble --target logged --level step");
+    expect(alone.err).toMatch(/every group has one row, so every advantage is 0.*--advantage none/);
+    expect((await cli.run("batch assemble --target logged --level step --advantage none")).err).toBe("");
   });
 
   it("keeps the steps of an episode in one task, each with an id of its own", async () => {
@@ -183,11 +223,17 @@ describe("a dry run", () => {
     expect(text.match(/^row \d$/gm)).toEqual(["row 1", "row 2", "row 3"]);
     expect(text).toMatch(/prompt +"question 1"\n +model +medium of large, medium, small\n/);
     expect(text).toContain("calls.jsonl as jsonl: 4 rows of 4 tasks; chosen: large 1, medium 1, small 2\n");
-    expect(text).toMatch(/missing: reward in 1 row: .*\nmissing: propensity: `evaluate` and `gate` need/);
+    expect(text).toMatch(
+      /not in the log: reward in 1 row: .*\nnot in the log: propensity: `evaluate` and `gate` need/,
+    );
     expect(text).toContain("columns that the map does not name: extra\n");
     const [preview] = await cli.json(`data import ${log} ${MAP} --dry-run`);
     expect(preview).toMatchObject({ rows: 4, labelled: 3, unread: ["extra"], chosen: { small: 2 } });
     expect(readdirSync(cli.folder)).toEqual(["calls.jsonl"]);
+    const priced = cli.file("priced.csv", "arm,score,cost\na,1,2\nb,0,1\n");
+    expect(await cli.ok(`data import ${priced} --map model=arm,reward=score --dry-run`)).toContain(
+      "not mapped: cost: cost is not judged; the log has a column of this name: map it with cost=cost\n",
+    );
   });
 
   it("finds the bad row that the import would stop at", async () => {
@@ -269,6 +315,26 @@ describe("a decision log under ids that the book has", () => {
       warnings: [{ code: "two-contents", fields: { count: 2, rollouts: ["d2", "d3"] } }],
     });
     expect(err).toMatch(/warning: 2 rollouts \(first d2\) .*use only one of them.*\[two-contents\]\n/);
+  });
+
+  it("says nothing where the contents are of different families: each family uses its own", async () => {
+    const cli = new Cli();
+    await cli.ok("init");
+    const log = cli.file("log.csv", "id,arm,score,p\n1,a,1,0.5\n2,b,0,0.5\n");
+    const of = `data import ${log} --map id=id,model=arm,reward=score,propensity=p --data-source real`;
+    await cli.ok(of);
+    const { err } = await cli.run(`${of} --family router --again`);
+    expect(err).not.toContain("two-contents");
+    for (const family of ["router", "imported"]) {
+      const [{ batch }] = await cli.json(
+        `batch assemble --target logged --level step --advantage none --family ${family}`,
+      );
+      expect(batch.totals.rows).toBe(2);
+    }
+    const exported = await cli.run(`data export --out ${join(cli.folder, "all.jsonl")}`);
+    expect(exported.err).toContain(
+      "imported (steps): 2 of 2 rollouts admitted\nrouter (steps): 2 of 2 rollouts admitted\n",
+    );
   });
 
   it("refuses a decision that was erased from it", async () => {

@@ -42,7 +42,8 @@ describe("rollbook demo", () => {
       expect([known.has(from), known.has(to)]).toEqual([true, true]);
 
     const taken = await cli.run(`demo --out ${out}`);
-    expect(taken).toMatchObject({ code: 1, err: expect.stringContaining("--resume") });
+    const next = `Print its demo again with \`rollbook demo --resume --out ${out}\``;
+    expect(taken).toMatchObject({ code: 1, err: expect.stringContaining(next) });
     // A demo that has ended is shown again as it stands.
     rmSync(join(out, "report.html"));
     const report = join(cli.folder, "demo.html");

@@ -95,6 +95,7 @@ test("a router learns from embeddings what no word tells, asks for each prompt o
 test("a floor is set on embedded rows; a busy endpoint is asked again, a refusal is told", async () => {
   const data = cli.file("log.jsonl", log());
   endpoint.play(json({ error: { message: "slow down" } }, 429));
+  endpoint.play(json({ error: { message: "took too long" } }, 408));
   await train(data, "floored", " --floor-risk 0.4 --propensity-floor 0.5");
   endpoint.play(json({ error: { message: "no such model" } }, 404));
   const out = join(cli.folder, "refused");

@@ -234,6 +234,11 @@ describe("artifact erase", () => {
       err: expect.stringContaining("[erase-busy]"),
     });
     expect((await cli.json("verify"))[0].erased.tombstones).toEqual([]);
+    // Without --yes it lists all the same, and says what would refuse it.
+    expect(await erase(cli)).toMatchObject({
+      ...{ code: 1, out: expect.stringMatching(/^would erase b: \d+ records/) },
+      err: expect.stringMatching(/with --yes it would be refused: .*\[erase-busy\] \[not-confirmed\]/),
+    });
     await writer.close();
     expect((await erase(cli, "--yes")).code).toBe(0);
     expect(filesHolding(cli.book, SECRET)).toEqual([]);

@@ -72,7 +72,7 @@ describe("rollbook head and verify --expect", () => {
   it("verify says when the catalog was made anew", async () => {
     const { cli } = await bookWithHead();
     rmSync(join(cli.book, "catalog.db"));
-    expect(await cli.ok("verify")).toMatch(/built on \S+, when the book had no catalog/);
+    expect(await cli.ok("verify")).toMatch(/built on \S+, because there was none/);
     await cli.ok("catalog rebuild");
     expect(await cli.ok("verify")).toMatch(/by `catalog rebuild`/);
   });

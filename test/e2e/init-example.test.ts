@@ -70,6 +70,34 @@ describe("rollbook init", () => {
     });
   });
 
+  it("--example writes an agent that pays for a model by its name, and for none without a price", async () => {
+    const cli = new Cli();
+    await cli.ok(["init", "--example", cli.folder]);
+    const { default: solve } = await import(pathToFileURL(join(cli.folder, "agent.mjs")).href);
+    const reply = { choices: [{ message: { content: "2" } }], usage: { total_tokens: 45 } };
+    const server = createServer(async (request, response) => {
+      const { model } = JSON.parse(Buffer.concat(await request.toArray()).toString());
+      if (model === "auto") response.setHeader("x-rollbook-model", "small");
+      response.end(JSON.stringify(reply));
+    });
+    onTestFinished(() => void server.close());
+    await new Promise<void>((listening) => server.listen(0, "127.0.0.1", listening));
+    const { port } = server.address() as AddressInfo;
+    const costOf = async (model_id?: string) => {
+      const asked = {
+        ...{ baseUrl: `http://127.0.0.1:${port}/v1`, rolloutConfig: { model_id } },
+        signal: new AbortController().signal,
+      };
+      return (await solve({ question: "1 + 1", answer: 2 }, asked)).reward.cost.value;
+    };
+    expect([await costOf(), await costOf("small"), await costOf("large")]).toEqual([
+      45 * 0.2e-6,
+      45 * 0.2e-6,
+      45 * 5e-6,
+    ]);
+    await expect(costOf("huge")).rejects.toThrow("no price is known of the model huge");
+  });
+
   it("--upstream puts another URL into the gateway's file, and is refused if it is none", async () => {
     const cli = new Cli();
     const dir = join(cli.folder, "first");

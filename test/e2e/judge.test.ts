@@ -137,7 +137,89 @@ describe("evaluate and gate on the command line", () => {
     expect(second).toMatch(/WARNING: this is gate number 2 on these rows, and alpha is not corrected/);
     const sequence = "--method confidence-sequence --quality-only --propensity-floor 0.4";
     expect((await cli.run(`${words} ${sequence}`)).out).not.toContain("gate number");
+    // A look that is not sealed counts the others, and no other counts it.
+    const dry = await cli.run(`${words} --epsilon-cost 2 --dry-run --json`);
+    expect(dry.err).toContain("nothing is released, and later gates on these rows do not count this one");
+    expect(JSON.parse(dry.out)).toMatchObject({ outcome: "pass", sealed: false, earlier: 3 });
     expect((await cli.json(`${words} --epsilon-cost 2`))[0]).toMatchObject({ earlier: 3, changed: [0] });
+  });
+
+  it("say that a PASS in a book is the release, and release nothing with --dry-run", async () => {
+    const cli = new Cli();
+    await cli.ok("init");
+    await cli.ok(`data import ${cli.file("log.jsonl", lines(...routingWorld(500, 3)))}`);
+    const folder = join(cli.folder, "ucb");
+    await cli.ok(`train ucb --out ${folder} --id ucb`);
+    const router = "router: { checkpoint: released, candidates: { cheap: {}, strong: {} } }\n";
+    const ask = `route ask --config ${cli.file("router.yaml", router)} --prompt Prove`;
+    const words = `gate --checkpoint ${folder} --baseline ${folder} --epsilon-quality 0.05`;
+    const RELEASED = "note: gateways with `checkpoint: released` on this book now serve ucb.";
+    const dry = await cli.run(`${words} --dry-run`);
+    expect([dry.code, dry.err]).toEqual([0, expect.not.stringContaining(RELEASED)]);
+    expect(dry.out).toMatch(/^verdict \w+, not sealed$/m);
+    expect((await cli.run(`${ask} --json`)).out).not.toContain('"serving":"policy"');
+    expect((await cli.run(words)).err).toContain(RELEASED);
+    expect((await cli.json(ask))[0].status).toMatchObject({ serving: "policy", policy: { id: "ucb" } });
+    expect((await cli.run("gate --help")).out).toMatch(/a PASS is the release: gateways with\s`checkpoint:/);
+  });
+
+  it("name the baseline that a misspelt one may mean", async () => {
+    const { cli, data, bandit } = await trained();
+    const fault = (baseline: string) =>
+      faultOf(cli, `gate --data ${data} --checkpoint ${bandit} --baseline ${baseline}`);
+    expect((await fault("behavior")).message).toMatch(/--baseline behavior is neither .* mean behaviour\?$/);
+    expect((await fault("Static")).message).toMatch(/mean static\?$/);
+    for (const baseline of ["nowhere", "static-table"])
+      expect((await fault(baseline)).message).toMatch(
+        /is neither static .* nor behaviour .* nor an existing folder of a checkpoint\. Name one of them\.$/,
+      );
+  });
+
+  it("say that a policy which was trained outside of the book is not served, and how it can be", async () => {
+    const { cli, data, bandit } = await trained();
+    await cli.ok("init");
+    const { code, err } = await cli.run(
+      `gate --data ${data} --checkpoint ${bandit} --baseline ${bandit} --epsilon-quality 0.05`,
+    );
+    expect([code, err]).toEqual([
+      0,
+      expect.stringMatching(
+        /^warning: the gate verdict \w+ releases revision bandit, and the book holds no checkpoint of it\. Name its folder in router\.checkpoint, /m,
+      ),
+    ]);
+    expect(err).not.toMatch(/now serve|artifact import/);
+    expect(await cli.ok("verify")).toMatch(
+      /^outside the book: \d+ references?, .*\n {2}\S+: .* refers to \w{12}$/m,
+    );
+    const [{ external, outside }] = await cli.json("verify");
+    expect(outside).toHaveLength(external);
+  });
+
+  it("read the probabilities of a target from a file, for rows of a book as for those of a dataset", async () => {
+    const cli = new Cli();
+    await cli.ok("init");
+    const rows = routingWorld(500, 3);
+    const data = cli.file("log.jsonl", lines(...rows));
+    await cli.ok(`data import ${data}`);
+    const written = (idOf: (id: string) => string) =>
+      ["decision_id,cheap,strong", ...rows.map((row) => `${idOf(row.decision_id)},0.5,0.5`), ""].join("\n");
+    const target = cli.file(
+      "target.csv",
+      written((id) => id),
+    );
+    const [ofData] = await cli.json(`evaluate --data ${data} --target-probabilities ${target}`);
+    const [ofBook] = await cli.json(`evaluate --target-probabilities ${target}`);
+    expect(ofBook.panels.reward.kind).toBe(ofData.panels.reward.kind);
+    expect(ofBook.panels.reward.rows[0].value).toBeCloseTo(ofData.panels.reward.rows[0].value, 10);
+    const exported = cli.file(
+      "exported.csv",
+      written((id) => `${id}/0/0`),
+    );
+    expect((await cli.json(`evaluate --target-probabilities ${exported}`))[0]).toEqual(ofBook);
+    const few = cli.file("few.csv", "decision_id,probability\nd-none,0.5\n");
+    expect((await faultOf(cli, `evaluate --target-probabilities ${few}`)).message).toMatch(
+      /has no target probability for it\. .* as `rollbook data export` writes it/,
+    );
   });
 
   it("pass with exit 0 and refuse with exit 1, sealed in the book and the same when reached again", async () => {

@@ -99,7 +99,10 @@ describe("learning on the command line", () => {
     const words = `data import ${log} --format csv --map action=arm,reward=score,propensity=p`;
     await cli.ok("init");
     const refused = await cli.run(words);
-    expect([refused.code, refused.err]).toEqual([1, expect.stringContaining("neither real nor synthetic")]);
+    expect([refused.code, refused.err]).toEqual([
+      1,
+      expect.stringMatching(/^error: --data-source is missing: .*Add --data-source real.*\[no-data-source\]/),
+    ]);
     expect(refused.err).toContain("Add --data-source real");
     const unnamed = await cli.run(`data import ${log}`);
     expect([unnamed.code, unnamed.err]).toEqual([2, expect.stringContaining("--map model=…")]);
@@ -148,7 +151,9 @@ describe("learning on the command line", () => {
       reward_version: "feedback:accepted",
     });
     const real = join(cli.folder, "real.jsonl");
-    expect((await cli.json(`data export --out ${real} --data-source real`))[0]).toMatchObject({ rows: 0 });
+    const none = await cli.run(`data export --out ${real} --data-source real`);
+    expect([none.code, none.err]).toEqual([1, expect.stringContaining("matches --data-source real")]);
+    expect(existsSync(real)).toBe(false);
     const [trained] = await cli.json(`train ucb --out ${join(cli.folder, "p")} --id router-new`);
     expect(trained.sealed).toBe(true);
     expect((await cli.run("verify")).code).toBe(0);

@@ -22,7 +22,7 @@ run "$AGAIN"
 
 await describeNeeding(requirement, "a full disk under a training loop", () => {
   it.each([
-    ["0k", "before the book is made", "start", "no step was recorded. Repeat the command"],
+    ["0k", "before the book is made", "start", "No step was recorded. Repeat the command"],
     ["1200k", "while it collects", "resume", "Continue it with `rollbook run resume"],
   ])(
     "with %s left stops the run %s, and with room again %s finishes it",

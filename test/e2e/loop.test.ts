@@ -24,6 +24,10 @@ describe("rollbook run on the simulator", () => {
   it("takes the served policy's exact value from the first behaviour towards the optimum in one window", async () => {
     const { cli, config } = withLoop({ ...LOOP, windows: 1 });
     const { code, out, err } = await cli.run(`run start --config ${config}`);
+    expect(err).toMatch(/^made a new book at \S+$/m);
+    const released = (await cli.json("artifact ls --revisions")).filter((each) => each.released);
+    expect(released.map(({ id }) => id)).toEqual(["loop-w1"]);
+    expect(await cli.ok("artifact ls --revisions")).toMatch(/RELEASED *\n(.*\n)*loop-w1 .* newest *\n/);
     expect([code, err]).toEqual([0, expect.stringContaining("window 1 of 1: ")]);
     expect(err).not.toContain("warning");
     expect(out).toMatch(/WINDOW +STATE +ROLLOUTS .* OPTIMUM/);
@@ -48,20 +52,24 @@ describe("rollbook run on the simulator", () => {
     const never = await cli.run(`run resume --config ${typo}`);
     expect([never.code, never.err]).toEqual([
       1,
-      expect.stringMatching(/^error: lopo has not begun in .*`rollbook run start`.*\[run-not-begun\]\n$/),
+      expect.stringMatching(
+        /^error: the run lopo has not begun in .*`rollbook run start`.*\[run-not-begun\]\n$/,
+      ),
     ]);
     expect(existsSync(join(cli.book, "loop", "lopo"))).toBe(false);
     const done = await statusOf(cli, `status --config ${config}`);
     expect(await cli.run(`run start --config ${config}`)).toMatchObject({
       code: 1,
-      err: expect.stringContaining("[run-exists]"),
+      err: expect.stringMatching(/^error: the run loop has ended in .*`rollbook run status`.*\[run-exists\]/),
     });
     expect(await statusOf(cli, `resume --config ${config}`)).toEqual(done);
     writeConfig(cli.folder, { ...SMALL, workers: 2 });
     expect(await statusOf(cli, `resume --config ${config}`)).toEqual(done);
     const other = writeConfig(cli.folder, { ...SMALL, seed: 1 }, "other.yaml");
-    const changed = await cli.run(`run resume --config ${other}`);
-    expect([changed.code, changed.err]).toEqual([1, expect.stringContaining("[loop-changed]")]);
+    for (const how of ["resume", "start"]) {
+      const changed = await cli.run(`run ${how} --config ${other}`);
+      expect([changed.code, changed.err]).toEqual([1, expect.stringContaining("[loop-changed]")]);
+    }
   }, 60_000);
 
   it("keeps the old policy and goes on where the gate always refuses", async () => {
@@ -97,7 +105,7 @@ describe("rollbook run on the simulator", () => {
     const second = writeConfig(cli.folder, { ...UNEQUAL, run: "second", seed: 1, windows: 1 }, "second.yaml");
     const { err, out } = await cli.run(`run start --json --config ${second}`);
     expect(err).toContain(
-      "this book serves loop-w1. second releases a policy only if it is not worse than loop-w1",
+      "this book serves loop-w1. The run second releases a policy only if it is not worse than loop-w1",
     );
     expect(JSON.parse(out).windows[0]).toMatchObject({ baseline: "loop-w1" });
     const verdict = await verdictOf(cli.book, "second", 1);
@@ -110,7 +118,10 @@ describe("rollbook run on the simulator", () => {
     ]);
     const stated = { ...others, gate: { baseline: "behaviour" } };
     const told = await cli.run(`run start --config ${writeConfig(cli.folder, stated, "third.yaml")}`);
-    expect([told.code, told.err]).toEqual([0, expect.stringContaining("third does not compare with it")]);
+    expect([told.code, told.err]).toEqual([
+      0,
+      expect.stringContaining("the run third does not compare with it"),
+    ]);
   }, 60_000);
 
   it("collects with what the book serves after a rollback of its own release, and compares with it", async () => {
@@ -147,7 +158,7 @@ describe("rollbook run on the simulator", () => {
     expect([code, err]).toEqual([
       0,
       expect.stringMatching(
-        /this book serves no release\. loop compares with loop-w1 [\s\S]*loop-w1 was rolled back\. The window collects with the configured behaviour/,
+        /this book serves no release\. The run loop compares with loop-w1 [\s\S]*loop-w1 was rolled back\. The window collects with the configured behaviour/,
       ),
     ]);
     const { windows } = await statusOf(cli, `status --config ${config}`);
@@ -214,7 +225,7 @@ describe("a run that compares several learners", () => {
       "second.yaml",
     );
     const { err } = await again.cli.run(`run start --config ${second}`);
-    expect(err).toContain(`this book serves ${first!.serves}. second releases a policy only if`);
+    expect(err).toContain(`this book serves ${first!.serves}. The run second releases a policy only if`);
     for (const gone of [join(again.cli.book, "loop"), join(again.cli.folder, "replay")])
       rmSync(gone, { recursive: true });
     const longer = writeConfig(again.cli.folder, several);

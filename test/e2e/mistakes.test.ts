@@ -2,11 +2,12 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
+import { parseId } from "../../src/base/index.ts";
 import { requireMargin } from "../../src/book/judge/require-margin.ts";
 import type { JudgedRow } from "../../src/judge/index.ts";
 import { Cli, lines } from "../support/cli.ts";
 import { decisionLine } from "../support/decision-lines.ts";
-import { draftWire } from "../support/shelf.ts";
+import { draftWire, makeRevision } from "../support/shelf.ts";
 
 /** Decisions of a family that is not called router. */
 const decisions = (count: number) =>
@@ -29,12 +30,64 @@ describe("an option that the command does not have", () => {
     );
   });
 
+  it("and that its subcommands have names one of them", async () => {
+    const { code, err } = await new Cli().run("train --data routing.jsonl --out policies/a --id router-a");
+    expect([code, err]).toEqual([
+      2,
+      expect.stringMatching(/`rollbook train` needs a subcommand .* example `rollbook train auto --data …`/),
+    ]);
+  });
+
   it("does not hide a port that is out of range", async () => {
     for (const words of ["view --port 99999", "reward serve --agent a.mjs --port 70000"])
       expect(await new Cli().run(words)).toMatchObject({
         ...{ code: 2, err: expect.stringContaining("It must be a whole number from 0 to 65535.") },
       });
   });
+});
+
+it("a prompt that was read as a candidate is named", async () => {
+  const { code, err } = await new Cli().run("route ask --candidate small large hello");
+  expect([code, err]).toEqual([
+    2,
+    expect.stringMatching(/hello was read as a candidate\. Put the prompt before --candidate, or after `--`/),
+  ]);
+});
+
+describe("a name", () => {
+  it("of two records asks for a digest, or for the family; the beginning of several asks for more", async () => {
+    const cli = new Cli();
+    await cli.ok("init");
+    const revision = (family: string) =>
+      JSON.parse(Buffer.from(makeRevision("logged", { family: parseId(family) }).bytes).toString());
+    const drafts = [draftWire("r-0001"), draftWire("r-0002"), draftWire("r-0002", { seed: "8" })];
+    await cli.ok("artifact import -", lines(revision("one"), revision("two"), ...drafts));
+    const both = await cli.run("artifact show r-0002");
+    const [, digest] = /Name one by its digest, for example (\w{12})\./.exec(both.err) ?? [];
+    await cli.ok(`artifact show ${digest}`);
+    expect((await cli.run("artifact show r-000")).err).toContain("Give more of it.");
+    expect((await cli.run("batch assemble --target logged --level token")).err).toMatch(
+      /Name one by its digest, for example \w{12}, or give its family with --family\./,
+    );
+  });
+
+  it("of no rollout in the book says that it may be open at a gateway", async () => {
+    const cli = new Cli();
+    await cli.ok("init");
+    for (const words of ["artifact show r-77", "feedback r-77 --name solved --value 1"])
+      expect((await cli.run(words)).err).toMatch(
+        /still open at a gateway, close it, .*feedback --gateway URL/,
+      );
+  });
+});
+
+it("a parent that is not in the book is found before a batch is cut", async () => {
+  const cli = new Cli();
+  await cli.ok("init");
+  await cli.ok(`data import ${cli.file("routing.jsonl", decisions(40))}`);
+  const { code, err } = await cli.run(`train ridge --out ${cli.folder}/p --id x --parent nope`);
+  expect([code, err]).toEqual([1, expect.stringContaining('no policy revision "nope"')]);
+  expect(await cli.json("batch show")).toEqual([]);
 });
 
 describe("a book without what was asked for", () => {
@@ -75,6 +128,25 @@ describe("a book without what was asked for", () => {
   });
 });
 
+describe("a path that is not a book", () => {
+  it("is told from a folder that holds one, from a file, and from a book that cannot be read", async () => {
+    const cli = new Cli();
+    const told = async (path: string) => (await cli.run(`verify --book ${path}`)).err;
+    for (const name of [".rollbook", "book"]) {
+      const folder = join(cli.folder, `project-${name}`);
+      await cli.ok(`init --book ${join(folder, name)}`);
+      expect(await told(folder)).toContain(`holds one. Name it with --book ${join(folder, name)}.`);
+    }
+    expect(await told(cli.file("tasks.jsonl", "{}"))).toContain("is a file, and a book is a directory");
+    expect(await told(join(cli.folder, "nosuch"))).toContain("Create one with `rollbook init --book");
+    await cli.ok(`init --book ${join(cli.folder, "empty")}`);
+    const bad = cli.file("empty/book.json", "");
+    expect(await told(join(cli.folder, "empty"))).toBe(
+      `error: ${bad}: it is not JSON. Restore the file from a copy of the book. [bad-book]\n`,
+    );
+  });
+});
+
 describe("a file of another kind", () => {
   it("is no replay store and no result of a suite", async () => {
     const cli = new Cli();
@@ -87,6 +159,39 @@ describe("a file of another kind", () => {
       /routing\.jsonl is not a result of `rollbook bench run`: it is not one JSON object/,
     );
   });
+});
+
+describe("a name or a file that is nearly right", () => {
+  it("is told with the one that was meant", async () => {
+    const cli = new Cli();
+    await cli.ok("init");
+    await cli.ok("keys new");
+    const csv = cli.file("log.csv", "a,b\n1,2\n");
+    const tasks = cli.file("tasks.jsonl", '{"q":1}\n{"q":2}\n');
+    const agent = cli.file("agent.mjs", "export const agent = 1;\n");
+    const head = cli.file("head.json", "{}");
+    const told: readonly (readonly [string, string])[] = [
+      [`sim run --tasks ${tasks}`, `is a file. Name the folder that`],
+      [`data import ${csv} --format parquet --map model=a,reward=b`, `${csv} is not a Parquet file`],
+      [`gateway --config ${tasks}`, "it is not YAML: Unexpected flow-map-start at node end at line 2"],
+      [
+        `launch --tasks ${tasks} --agent ${agent} --isolation none`,
+        "defineRollout of the module rollbook/rollout",
+      ],
+      [`head --out ${head}`, `${head} already exists`],
+      ["feedback r-1 --name x --value 1 --gateway localhost:9", "Write http://localhost:9, for example"],
+    ];
+    for (const [words, text] of told) {
+      const { code, err } = await cli.run(words);
+      expect([words, code, err]).toEqual([words, 1, expect.stringContaining(text)]);
+    }
+    const plain = cli.file("plain.mjs", "export default async () => 1;\n");
+    const again = await cli.run(`launch --tasks ${tasks} --agent ${plain} --retry failed --exp nosuch`);
+    expect([again.code, again.err]).toEqual([1, expect.stringContaining("of experiment nosuch")]);
+    const sim = join(cli.folder, "sim");
+    await cli.ok(`sim generate --out ${sim} --count 1 --engine quickjs`);
+    expect((await cli.run(`sim run --tasks ${sim} --agent chatt`)).err).toContain("(chat, reference)");
+  }, 60_000);
 });
 
 describe("a log that cannot judge", () => {
@@ -138,11 +243,19 @@ describe("decisions of another family or session", () => {
     await cli.ok(`train ucb --out ${join(cli.folder, "a")} --id a --policy chooser`);
     const [made] = await cli.json("batch assemble --target a --level step --advantage none");
     expect(made.batch.selection).toMatchObject({ family: "chooser", level: "step" });
+    const text = await cli.ok("batch assemble --target a --level step --advantage none --seed 1");
+    expect(text).toMatch(
+      / logged +\? .*\n +DRIFT counts the revisions .* \? where one of the two has no number/,
+    );
     const other = await cli.run("batch assemble --target a --level token --advantage none");
-    expect(other.err).toContain("They are of the other level: use --level step.");
+    expect(other.err).toMatch(/hold decisions and no tokens: use --level step.*`capture`.*docs\/gateway.md/);
+    const steps = await cli.run(
+      `data convert --to slime --batch ${made.digest} --out ${join(cli.folder, "s")}`,
+    );
+    expect(steps.err).toMatch(/If the book holds tokens.*`capture` and `logprobKind`.*docs\/gateway.md/);
     await cli.ok(`train ucb --out ${join(cli.folder, "b")} --id b`);
     const foreign = await cli.run("batch assemble --target b --level step --advantage none");
-    expect(foreign.err).toContain("Name a target of chooser (`train --policy chooser` makes one).");
+    expect(foreign.err).toContain("The book has these targets: a, logged (family chooser).");
   });
 });
 

@@ -70,11 +70,13 @@ describe("networks on the command line", () => {
   it("train ppo writes a checkpoint of CartPole, and refuses what has no effect there", async () => {
     const cli = new Cli();
     const out = join(cli.folder, "ppo");
-    const [made] = await cli.json(`train ppo --steps 1024 --epochs 2 --out ${out} --id ppo-1`);
+    const [made] = await cli.json(
+      `train ppo --env cart-pole --steps 1024 --epochs 2 --out ${out} --id ppo-1`,
+    );
     expect(made).toMatchObject({ arms: ["left", "right"], report: { checks: { weightsChanged: true } } });
-    const again = await cli.run(`train ppo --steps 1024 --out ${out} --id ppo-1`);
+    const again = await cli.run(`train ppo --env cart-pole --steps 1024 --out ${out} --id ppo-1`);
     expect([again.code, again.err]).toEqual([1, expect.stringContaining("already exists")]);
-    const idle = await cli.run(`train ppo --tasks x --out ${out}2 --id ppo-2`);
+    const idle = await cli.run(`train ppo --env cart-pole --tasks x --out ${out}2 --id ppo-2`);
     expect([idle.code, idle.err]).toEqual([2, expect.stringContaining("no effect on cart-pole")]);
   });
 

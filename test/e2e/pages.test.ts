@@ -95,7 +95,7 @@ function runPages(run: typeof pages): void {
         mkdirSync(dirname(join(folder, name)), { recursive: true });
         writeFileSync(join(folder, name), withPorts(block.text, ports));
       }
-      const programs = [shell.rollbook(words), 'npx() { "$@"; }'].join("\n");
+      const programs = `${shell.rollbook(words)}\nnpx() { "$@"; }\nnode_modules/.bin/rollbook() { rollbook "$@"; }`;
       const { code, out, err } = await runScript(`${programs}\n${scriptOf(blocks, ports)}`, {
         cwd: folder,
         env,

@@ -2,6 +2,7 @@ import { readdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, it } from "vitest";
 import { Cli } from "../support/cli.ts";
+import { decisionLine } from "../support/decision-lines.ts";
 import { draftWire, makeRevision } from "../support/shelf.ts";
 
 /** Flips a bit in the JSON of one record. */
@@ -37,6 +38,22 @@ it("a damaged rollout is named, never batched around, mended by importing it aga
   ]);
   expect(await cli.json("artifact import -", lines)).toMatchObject([{ repaired: 0, already: 5 }]);
   await cli.ok(assemble);
+  await cli.ok("gc");
+  await cli.ok("verify");
+});
+
+it("a damaged decision is mended by the same data import, and its remains go with gc", async () => {
+  const cli = new Cli();
+  await cli.ok("init");
+  const rows = ["a", "b", "c"].map((id) => JSON.stringify(decisionLine(`d-${id}`)));
+  const log = cli.file("routing.jsonl", `${rows.join("\n")}\n`);
+  await cli.ok(`data import ${log}`);
+  const [{ rolloutId }] = await cli.json("artifact ls");
+  strike(cli.book, `"rolloutId":"${rolloutId}"`);
+  const { code, err } = await cli.run("verify");
+  expect([code, err]).toEqual([1, expect.stringContaining("import the records again and run `rollbook gc`")]);
+  expect(await cli.ok(`data import ${log}`)).toContain("3 already there, 1 of them repaired");
+  expect(await cli.json(`data import ${log}`)).toMatchObject([{ sealed: 0, known: 3, repaired: 0 }]);
   await cli.ok("gc");
   await cli.ok("verify");
 });

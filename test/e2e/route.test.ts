@@ -7,6 +7,9 @@ import type { Explanation } from "../../src/serve/index.ts";
 import { Cli, lines } from "../support/cli.ts";
 import { routingWorld } from "../support/routing-world.ts";
 
+/** The same policy among candidates that it does not know. */
+const OTHER = "router:\n  checkpoint: DIR\n  candidates: { tiny: {}, huge: {} }\n";
+
 /** A bandit trained and judged on a routing log, and a configuration that serves it. */
 async function trained(gate = "--exploration 0.02") {
   const cli = new Cli();
@@ -71,6 +74,15 @@ describe("rollbook route ask", () => {
     expect((await cli.run([...alone, "--prompt", "again"])).err).toContain("the prompt is given twice");
     expect((await cli.run(alone.slice(0, -1))).code).toBe(2);
     expect(text).toMatch(/The learned policy decided/);
+    expect(text).toMatch(/^ {2}Policy used: revision bandit, released by the gate verdict \w+\.$/m);
+    const other = await ask(
+      `--config ${cli.file("other.yaml", OTHER.replace("DIR", join(cli.folder, "bandit")))}`,
+    );
+    expect(other.explanation.lines).toContainEqual(
+      expect.stringMatching(
+        /^Policy used: none; the configured policy cannot serve: .*revision bandit knows none of the candidates \(tiny, huge\): it was trained on decisions among cheap, strong\. Name candidates that it knows/,
+      ),
+    );
     expect(text).toMatch(/For strong rather than cheap, compared with an average request: /);
     expect(text).toMatch(/The policy reads words through 16 hash buckets\./);
   });

@@ -16,7 +16,9 @@ describe("rollbook sim generate", () => {
     ]);
     expect(said.out).toMatch(/^FAMILY +D1 +D2 +D3 +D4 +D5 +TASKS +REPLACED\njs-bugfix +1 +0/);
     expect(said.out).toContain("7 tasks in");
-    expect(said.out).toContain("proved twice in quickjs");
+    expect(said.out).toContain(
+      "each checked twice in quickjs: its reference solution passes, its wrong solutions fail",
+    );
     await cli.ok(generate("second", " --workers 1"));
     for (const name of ["tasks.jsonl", "solutions.jsonl", "tasks.meta.json"])
       expect(readFileSync(join(cli.folder, "first", name), "utf8")).toBe(

@@ -168,8 +168,13 @@ describe("an open rollout", () => {
     };
     expect(await (await status(owner)).json()).toEqual(told);
     expect((await status(as(rollout))).status).toBe(403);
+    test.upstream.play(json(chatReply({ content: "ok" }, { usage: null })));
+    await test.post(CHAT, ASK, as(rollout));
+    // The cost of a call without usage is not known; it is not 0.
+    const both = { ...told, turns: 2, usage: { ...told.usage, calls: 2, unpriced: 1 } };
+    expect(await (await status(owner)).json()).toEqual(both);
     await test.restart();
-    expect(await (await status(owner)).json()).toEqual(told);
+    expect(await (await status(owner)).json()).toEqual(both);
     await test.closed(rollout.id);
     expect((await status(owner)).status).toBe(503);
   });

@@ -37,6 +37,13 @@ describe("the model server of examples/sums", () => {
     expect(counted.at(-1)).toMatchObject({ choices: [], usage: { total_tokens: 14 } });
   });
 
+  it("answers only chat requests", async () => {
+    const { url, close } = await startUpstream();
+    onTestFinished(() => close());
+    expect((await fetch(`${url}/models`)).status).toBe(404);
+    expect(textOf(await chunksOf(url, { model: "tiny", ...question("2 + 40") }))).toBe("42");
+  });
+
   it("streams a tool call, and the answer from the tool's result", async () => {
     const { url, close } = await startUpstream();
     onTestFinished(() => close());
@@ -67,5 +74,24 @@ describe("the model server of examples/first-project", () => {
     });
     expect(textOf(chunks)).toBe("42");
     expect(chunks.at(-1)).toMatchObject({ choices: [], usage: { total_tokens: 45 } });
+  });
+
+  it("refuses a request that is no chat and lives on, and says that its port is in use", async () => {
+    const server = spawn(process.execPath, ["examples/first-project/model.mjs", "0"]);
+    onTestFinished(() => void server.kill());
+    const [line] = await once(server.stdout, "data");
+    const url = /http\S+/.exec(String(line))![0];
+    const listed = await fetch(`${url}/models`);
+    expect([listed.status, await listed.json()]).toMatchObject([
+      404,
+      { error: { message: "GET /v1/models is not here, only POST /v1/chat/completions" } },
+    ]);
+    for (const body of ["{", '{"model":"sim-small"}', '{"messages":[{"content":[]}]}'])
+      expect((await fetch(`${url}/chat/completions`, { method: "POST", body })).status).toBe(400);
+    const { port } = new URL(url);
+    const second = spawn(process.execPath, ["examples/first-project/model.mjs", port]);
+    const [said] = await once(second.stderr, "data");
+    expect(String(said)).toMatch(new RegExp(`^error: port ${port} is in use\\. .*\\n$`));
+    expect(textOf(await chunksOf(url, { model: "sim-small", ...question("What is 2 + 40?") }))).toBe("42");
   });
 });

@@ -123,7 +123,7 @@ describe("a rollout", () => {
     const refused = await test.post("/v1/rollouts", { task: { id: "single-call" } });
     expect([refused.status, refused.body.error.message]).toEqual([
       400,
-      "task.id: single-call is the gateway's name for calls without a rollout, choose another.",
+      "the request: task.id: single-call is the gateway's name for calls without a rollout, choose another.",
     ]);
   });
 
