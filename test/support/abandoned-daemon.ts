@@ -1,5 +1,6 @@
-/** Frees a folder that a killed test run left: ends the Docker daemons that have their data there, and unmounts what they
- *  mounted. In: the folder. Out: nothing; the folder can then be removed. Linux only; elsewhere nothing is there to do. */
+/** Frees a folder that a killed test run left: ends the Docker daemons that have their data there, with their containers, and
+ *  unmounts what they mounted. In: the folder. Out: nothing; the folder can then be removed. Linux only; elsewhere there is
+ *  nothing to do. */
 import { spawnSync } from "node:child_process";
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 
@@ -7,41 +8,58 @@ const WAIT_MS = 10_000;
 
 export function releaseFolder(folder: string): void {
   if (!existsSync("/proc/self/mountinfo")) return;
-  const daemons = pidsNaming(folder);
-  for (const pid of daemons) process.kill(pid, "SIGKILL");
-  const end = performance.now() + WAIT_MS;
-  while (daemons.some((pid) => existsSync(`/proc/${pid}`)) && performance.now() < end)
+  // Containers are found by the folder below their root: they outlive a daemon, and their command lines say anything.
+  const pids = pidsWith(folder);
+  for (const pid of pids) end(pid);
+  const limit = performance.now() + WAIT_MS;
+  while (pids.some((pid) => existsSync(`/proc/${pid}`)) && performance.now() < limit)
     Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 20);
-  // The innermost first; lazily, because a container of the daemon may still have a file open.
+  // The innermost first; lazily, because a process that is about to end may still have a file open.
   for (const path of mountsBelow(folder).reverse()) spawnSync("umount", ["--lazy", path]);
 }
 
-/** dockerd and the containerd that it starts: both are given paths in the folder. */
-function pidsNaming(folder: string): number[] {
+function pidsWith(folder: string): number[] {
   return readdirSync("/proc")
-    .filter((name) => /^\d+$/.test(name))
-    .filter((name) => {
-      const words = commandLine(name).split("\0");
-      return (
-        /(^|\/)(dockerd|containerd)$/.test(words[0] ?? "") &&
-        words.some((word) => word.includes(`${folder}/`))
-      );
-    })
+    .filter((name) => /^\d+$/.test(name) && Number(name) !== process.pid)
+    .filter((pid) => isDaemonOf(pid, folder) || isContainerOf(pid, folder))
     .map(Number);
 }
 
-function commandLine(pid: string): string {
-  try {
-    return readFileSync(`/proc/${pid}/cmdline`, "utf8");
-  } catch {
-    return ""; // It has just ended.
-  }
+/** dockerd, containerd and its shims: all are given paths in the folder. */
+function isDaemonOf(pid: string, folder: string): boolean {
+  const [program = "", ...words] = read(`/proc/${pid}/cmdline`).split("\0");
+  return (
+    /(^|\/)(dockerd|containerd[\w-]*)$/.test(program) && words.some((word) => word.includes(`${folder}/`))
+  );
+}
+
+function isContainerOf(pid: string, folder: string): boolean {
+  const root = read(`/proc/${pid}/mountinfo`)
+    .split("\n")
+    .find((line) => line.split(" ")[4] === "/");
+  return root?.includes(`upperdir=${folder}/`) === true;
 }
 
 function mountsBelow(folder: string): string[] {
-  return readFileSync("/proc/self/mountinfo", "utf8")
+  return read("/proc/self/mountinfo")
     .split("\n")
     .map((line) => line.split(" ")[4] ?? "")
     .filter((path) => path.startsWith(`${folder}/`))
     .sort();
+}
+
+function end(pid: number): void {
+  try {
+    process.kill(pid, "SIGKILL");
+  } catch {
+    // It has just ended.
+  }
+}
+
+function read(path: string): string {
+  try {
+    return readFileSync(path, "utf8");
+  } catch {
+    return ""; // The process has just ended.
+  }
 }
