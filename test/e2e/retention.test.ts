@@ -51,6 +51,23 @@ it("gc --older-than erases old rollouts, keeps those that batches hold, and leav
   expect((await cli.json("gc --older-than 30d"))[0].expired).toMatchObject({ erased: 0 });
 });
 
+it("gc --older-than keeps a chat log without a time, also one that says how long its call took", async () => {
+  const cli = new Cli({ clock: manualClock(NOW) });
+  await cli.ok("init");
+  const request = { model: "m", messages: [{ role: "user", content: "2 + 2" }] };
+  const response = { choices: [{ message: { role: "assistant", content: "4" }, finish_reason: "stop" }] };
+  const rows = [
+    { id: "bare", request, response },
+    { id: "timed", latency_ms: 800, request, response },
+    { id: "old", time: daysAgo(60), latency_ms: 800, request, response },
+  ];
+  await cli.ok(`artifact import ${cli.file("chats.jsonl", lines(...rows))}`);
+  expect(await cli.ok("artifact ls")).toMatch(/^timed +- /m);
+  expect((await cli.json("gc --older-than 30d"))[0].expired).toMatchObject({ erased: 1, undated: 2 });
+  const listed = (await cli.json("artifact ls")).map(({ rolloutId }) => rolloutId);
+  expect(listed.sort()).toEqual(["bare", "timed"]);
+});
+
 it("gc --older-than finishes an erasure that was killed before the catalog was scrubbed", async () => {
   const cli = await agedBook();
   await cli.ok("artifact ls");

@@ -173,7 +173,7 @@ describe("cat", () => {
 describe("artifact ls", () => {
   it("lists the latest first, with experiment, task, model, reward and ending", async () => {
     const at = (endedAtMs: number, over: object = {}) => ({
-      envelope: { worker: "w", startedAtMs: 0, endedAtMs, ...over },
+      envelope: { worker: "w", startedAtMs: 1, endedAtMs, ...over },
     });
     const cli = await bookOf(
       draftWire("old", at(1000)),

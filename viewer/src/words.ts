@@ -10,7 +10,7 @@ export function timeText(atMs: number): string {
 
 /** When a rollout began, and how long it took. */
 export function spanText({ startedAtMs, endedAtMs }: { startedAtMs: number; endedAtMs: number }): string {
-  if (endedAtMs === 0) return "no time recorded";
+  if (startedAtMs === 0) return "no time recorded";
   return `${timeText(startedAtMs)} UTC, took ${durationText(endedAtMs - startedAtMs)}`;
 }
 

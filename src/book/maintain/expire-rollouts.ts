@@ -75,8 +75,9 @@ export async function expireRollouts(root: string, request: ExpireRequest): Prom
 async function oldRollouts(book: OpenBook, beforeMs: number) {
   const old: { rollout: Id; content: Digest }[] = [];
   let undated = 0;
-  for (const { rolloutId, content, endedAtMs } of await listRollouts(book)) {
-    if (endedAtMs === 0) undated++;
+  for (const { rolloutId, content, startedAtMs, endedAtMs } of await listRollouts(book)) {
+    // Its end is not 0 where a log without times says how long the call took.
+    if (startedAtMs === 0) undated++;
     else if (endedAtMs < beforeMs) old.push({ rollout: rolloutId as Id, content });
   }
   return { old, undated, batched: old.length === 0 ? new Set<Digest>() : await inBatches(book) };

@@ -32,9 +32,9 @@ function rewardCell({ score, feedback }: ListedRollout): string {
   return feedback.map(({ name, value }) => `${name} ${figure(value)}`).join(", ") || "-";
 }
 
-/** An imported decision without a time has 0. */
-function endedCell({ endedAtMs }: ListedRollout): string {
-  return endedAtMs === 0 ? "-" : timeText(endedAtMs);
+/** Imported without a time: 0. */
+function endedCell({ startedAtMs, endedAtMs }: ListedRollout): string {
+  return startedAtMs === 0 ? "-" : timeText(endedAtMs);
 }
 
 /** A run that was given up is no result beside the one that followed it. */

@@ -85,9 +85,9 @@ function headLines(transcript: Transcript, ink: Paint): string[] {
   ];
 }
 
-/** An imported decision without a time has 0. */
+/** Imported without a time: 0. */
 function spanText({ startedAtMs, endedAtMs }: Transcript): string {
-  if (endedAtMs === 0) return "-";
+  if (startedAtMs === 0) return "-";
   return `${timeText(startedAtMs)} UTC, took ${durationText(endedAtMs - startedAtMs)}`;
 }
 
