@@ -105,23 +105,25 @@ export const configSchema = z.strictObject({
     ),
   gatewayTokenEnv: z
     .optional(z.string().regex(/^[A-Za-z_][A-Za-z0-9_]*$/, "is not the name of an environment variable"))
-    .describe("The environment variable with the access token of those gateways."),
+    .describe("The environment variable with the access token of `gateways`."),
   learner: z
     .optional(z.discriminatedUnion("kind", [...learnerSchema.options, tokenLearner]))
     .describe("The learner. The other keys of this section depend on `kind`."),
   learners: z
     .optional(z.array(learnerSchema).min(2).max(16))
     .describe(
-      "Several learners, instead of one, trained from the same batch: the best that passes the gate is released.",
+      "Several learners instead of one, trained from the same batch. Of the policies that pass the gate, the best is released.",
     ),
   behaviour: z
     .strictObject({
       policy: z.enum(BEHAVIOURS).default("uniform").describe("The policy."),
-      epsilon: z.optional(share).describe("Share of uniformly random choices, for `epsilon-greedy`."),
-      temperature: z.optional(z.number().gt(0)).describe("Temperature, for `softmax`."),
+      epsilon: z
+        .optional(share)
+        .describe("Share of uniformly random choices, for `epsilon-greedy` and `softmax` (default: 0.1)."),
+      temperature: z.optional(z.number().gt(0)).describe("Temperature, for `softmax` (default: 0.5)."),
     })
     .prefault({})
-    .describe("The policy that chooses in window 1, and until another is released."),
+    .describe("The policy that chooses in window 1, and until a policy is released."),
   exploration: z
     .strictObject({
       collect: share.default(0.2).describe("Share of uniformly random choices while a window collects."),
@@ -132,18 +134,22 @@ export const configSchema = z.strictObject({
   table: z
     .optional(path)
     .describe(
-      "A static table: the fallback below the floor, and of the behaviour (default: fitted in training).",
+      "A static table, which decides below the floor and in the behaviour. Default: below the floor, a table that training fits; in the behaviour, the first model.",
     ),
   floor: z
     .optional(
       z.union([
         share,
         z.strictObject({
-          risk: share.describe("Share of decisions above the floor that may be worse than the table."),
+          risk: share.describe(
+            "Highest expected loss of a decision: 0 if it agrees with the table, else its distance from the best quality, as a share of the range of quality.",
+          ),
         }),
       ]),
     )
-    .describe("Confidence below which the table decides, or the risk by which training sets it."),
+    .describe(
+      "Confidence below which the table decides: a number, or the risk that training computes it from.",
+    ),
   split: z
     .strictObject({
       unit: splitUnit
@@ -163,18 +169,20 @@ export const configSchema = z.strictObject({
         .enum(["released", "static", "behaviour"])
         .default("released")
         .describe(
-          "The policy that a new one must not be worse than: the newest release of the book, by this run or another (before one: the behaviour of this run), the table, or the one behind the log.",
+          "The policy that a new policy must not be worse than. `released`: the newest release of the book, by this run or another; before any release, the behaviour of this run. `static`: the table. `behaviour`: the policy behind the log.",
         ),
       method: z
         .enum(["student-t", "empirical-bernstein"])
         .default("student-t")
         .describe("How the interval is computed."),
       alpha: z.number().gt(0).lt(1).default(0.05).describe("Probability that a worse policy passes."),
-      epsilonQuality: amount.default(0).describe("Non-inferiority margin of the reward."),
+      epsilonQuality: amount
+        .default(0)
+        .describe("Non-inferiority margin on quality: the reward without its cost and latency terms."),
       epsilonCost: z
         .nullable(amount)
         .default(null)
-        .describe("Non-inferiority margin of the cost; null: cost is not judged."),
+        .describe("Non-inferiority margin on cost; null: cost is not judged."),
       propensityFloor: z
         .optional(share)
         .describe("The least probability of a logged choice, for `empirical-bernstein`."),
@@ -197,7 +205,7 @@ export const configSchema = z.strictObject({
   discount: z
     .optional(share)
     .describe(
-      "Worth of a reward one decision later, for rollouts with several decisions: a decision learns from the return from there on, and the gate judges whole rollouts (default: 1). 0: each decision by its own reward.",
+      "For rollouts with several decisions: factor of a reward that comes one decision later (default: 1). A decision learns from the sum of its own and later rewards, and the gate judges whole rollouts. 0: each decision learns from its own reward and is judged by it.",
     ),
   data: z
     .enum(["window", "all"])
@@ -213,14 +221,16 @@ export const configSchema = z.strictObject({
           .describe("Releases that a rollout may be behind the policy that collects now."),
       }),
     )
-    .describe("Which rollouts are too old to train from (default: none; tokens: those of older weights)."),
+    .describe(
+      "Which rollouts are too old to train from (default: none; with `kind: tokens`, rollouts of older weights).",
+    ),
   mode: z
     .enum(["synchronous", "asynchronous"])
     .default("synchronous")
-    .describe("`asynchronous`: a window collects while the one before it trains."),
+    .describe("`asynchronous`: a window collects while the window before it trains."),
   maxDrift: positive
     .default(1)
-    .describe("Windows that a collecting policy may be behind, with `mode: asynchronous`."),
+    .describe("Number of windows that the policy which collects may be behind, with `mode: asynchronous`."),
   seed: z.number().int().min(0).default(0).describe("Seed of all draws of the run."),
 });
 

@@ -13,11 +13,11 @@ const widths = z.array(positive.max(4096)).min(1).max(8);
 export const learnerSchema = z.discriminatedUnion("kind", [
   z.strictObject({
     kind: z.literal("ucb").describe("Upper confidence bounds of the candidates' means."),
-    exploration: amount.default(1).describe("Weight of the bound."),
+    exploration: amount.default(1).describe("Factor of the exploration bonus."),
   }),
   z.strictObject({
     kind: z.literal("linucb").describe("Upper confidence bounds of a linear model."),
-    alpha: amount.default(1).describe("Weight of the bound."),
+    alpha: amount.default(1).describe("Factor of the exploration bonus."),
     features,
   }),
   z.strictObject({
@@ -31,7 +31,7 @@ export const learnerSchema = z.discriminatedUnion("kind", [
     kind: z
       .enum(["auto", "ridge", "logistic", "knn"])
       .describe(
-        "A model of each candidate's reward; `auto` adds up several, with shares by cross-validation.",
+        "Predicts the reward of each candidate; `auto` mixes ridge, logistic and knn, and cross-validation sets the share of each.",
       ),
     features,
   }),
@@ -45,26 +45,36 @@ export const learnerSchema = z.discriminatedUnion("kind", [
     discount: share
       .default(0)
       .describe(
-        "Above 0, `cql` values the next decision of a chain at this discount. 0: it learns from returns, as the other learners.",
+        "Above 0: `cql` adds the value of the next decision, multiplied by this. 0: it learns from the return, as the other learners do, with the discount of the loop (`discount`).",
       ),
-    conservatism: amount.default(1).describe("Weight of the conservative loss."),
+    conservatism: amount
+      .default(1)
+      .describe(
+        "Weight of the conservative loss. Rewards between 0 and 1 need a small weight, from 0.002 to 0.01.",
+      ),
     steps: positive.default(6000).describe("Gradient steps."),
-    members: positive.max(32).default(1).describe("Networks of the ensemble."),
+    members: positive.max(32).default(1).describe("Networks that are trained independently and averaged."),
     hidden: z.optional(widths).describe("Widths of the hidden layers (default: as `rollbook train cql`)."),
     rate: z.optional(z.number().gt(0)).describe("Learning rate (default: as `rollbook train cql`)."),
     decay: z.optional(amount).describe("Weight decay (default: as `rollbook train cql`)."),
-    holdout: z.optional(share).describe("Share of the rows by which training stops early."),
+    holdout: z
+      .optional(share)
+      .describe(
+        "Share of the training tasks whose rows are held out for the learning curve (default: 0.1). Training does not stop early.",
+      ),
     goal: z
       .optional(z.enum(["bootstrap", "return"]))
-      .describe("Learn from the next value, or from the return to the end."),
+      .describe(
+        "With `discount` above 0. `bootstrap`: learns from the value of the next decision; `return`: from the logged rewards to the end (default: bootstrap).",
+      ),
     features,
   }),
   z.strictObject({
     kind: z.literal("ppo").describe("Proximal policy optimization on the logged rows."),
-    steps: positive.default(16_000).describe("Steps of the environment."),
+    steps: positive.default(16_000).describe("Choices in the world that is made of the logged rows."),
     epochs: positive.default(10).describe("Passes over each batch of steps."),
     rate: amount.default(3e-3).describe("Learning rate."),
-    entropy: amount.default(0.01).describe("Weight of the entropy."),
+    entropy: amount.default(0.01).describe("Weight of the entropy bonus."),
     hidden: widths.default([32]).describe("Widths of the hidden layers."),
     features,
   }),

@@ -29,7 +29,7 @@ export const tokenWorld = z.strictObject({
         .gt(0)
         .max(10)
         .default(1)
-        .describe("Temperature of the samples; the learner uses the same."),
+        .describe("Temperature of the samples; the learner uses the same temperature."),
     })
     .prefault({})
     .describe("How the built-in agent samples."),
@@ -37,14 +37,14 @@ export const tokenWorld = z.strictObject({
     .optional(
       z.strictObject({
         tasks: path.describe("JSON Lines, as for `rollbook launch`."),
-        rollouts: positive.describe("Rollouts each time, one for each task."),
+        rollouts: positive.describe("Rollouts of one evaluation, one for each task."),
         every: positive
           .default(1)
           .describe("Windows between two evaluations; the last window is always evaluated."),
         drop: z
           .optional(amount)
           .describe(
-            "A revision whose mean is further below the best one before it is not released (default: none is refused).",
+            "Largest fall of the mean reward below that of the best earlier revision; a revision that falls further is not released (default: no limit).",
           ),
       }),
     )
@@ -53,7 +53,7 @@ export const tokenWorld = z.strictObject({
   device: z.string().min(1).default("auto").describe("`cpu`, `cuda` or `cuda:1`."),
   threads: z
     .optional(positive)
-    .describe("Threads of torch on a CPU, for server and trainer each (default: torch's)."),
+    .describe("Threads of torch on a CPU, for the server and for the trainer (default: as torch chooses)."),
   maxBatch: positive.default(1024).describe("Prompts that are decoded at a time."),
 });
 
@@ -63,7 +63,7 @@ export const tokenLearner = z.strictObject({
   kind: z
     .enum(TOKEN_ALGORITHMS)
     .describe(
-      "Learns from tokens; `sft` from rows with a reward above 0, `frozen` learns nothing: a control.",
+      "Learns from tokens. `sft` learns from rows with a reward above 0; `frozen` learns nothing, as a control.",
     ),
   rate: amount.default(1e-4).describe("Learning rate of AdamW."),
   weightDecay: amount.default(0).describe("Weight decay of AdamW."),
@@ -75,8 +75,10 @@ export const tokenLearner = z.strictObject({
     .gt(0)
     .lt(1)
     .default(0.2)
-    .describe("Bound of the ratio between new and recorded probabilities, below 1 and above."),
-  clipHigh: z.optional(z.number().gt(0)).describe("Bound of that ratio above 1 (default: `clip`)."),
+    .describe("Largest distance from 1 of the ratio between new and recorded probabilities."),
+  clipHigh: z
+    .optional(z.number().gt(0))
+    .describe("Largest distance above 1 of that ratio (default: `clip`)."),
   klLimit: z
     .number()
     .gt(0)

@@ -15,12 +15,14 @@ const candidate = z.strictObject({
   quality: z
     .optional(z.number())
     .describe("Expected quality, for `strategy: softmax` and for the order of the default table."),
-  callPrice: z.optional(amount).describe("US dollars for one call; `price` is used where this is not given."),
+  callPrice: z
+    .optional(amount)
+    .describe("US dollars for one call. Constraints use `price` if this is not given."),
   price: z
     .optional(
       z.strictObject({
-        prompt: amount.describe("Of the request."),
-        completion: amount.describe("Of the reply."),
+        prompt: amount.describe("Price of the request."),
+        completion: amount.describe("Price of the reply."),
       }),
     )
     .describe("US dollars per million tokens."),
@@ -32,12 +34,14 @@ const candidate = z.strictObject({
 const table = z.union([path, z.record(z.string(), z.json())]);
 
 const constraints = z.strictObject({
-  maxPriceUsdPerCall: z.optional(amount).describe("US dollars of one call."),
-  maxLatencyMs: z.optional(amount).describe("Milliseconds of one call."),
+  maxPriceUsdPerCall: z.optional(amount).describe("Highest price of one call, in US dollars."),
+  maxLatencyMs: z.optional(amount).describe("Longest latency of one call, in milliseconds."),
   fitContext: z.optional(z.boolean()).describe("The request must fit the candidate's context."),
   onNone: z
     .optional(z.enum(["cheapest", "refuse"]))
-    .describe("The choice when no candidate is left: the cheapest one, or none."),
+    .describe(
+      "The choice when no candidate is left. `cheapest`: the cheapest candidate that fits the context; `refuse`: the request is refused (default: cheapest).",
+    ),
 });
 
 export const routerSchema = z.strictObject({
@@ -53,32 +57,34 @@ export const routerSchema = z.strictObject({
   checkpoint: z
     .optional(path)
     .describe(
-      "A checkpoint's folder, or `released`: the newest one that a gate verdict of the book passes for this router.",
+      "A checkpoint's folder, or `released`: the newest checkpoint that a gate verdict of the book releases for this router.",
     ),
   enabled: z.boolean().default(true).describe("False: the learned policy is not used."),
   allowUngated: z.boolean().default(false).describe("Serves a checkpoint that no gate verdict releases."),
-  verdict: z.optional(path).describe("A file that `rollbook gate --out` wrote, where there is no book."),
+  verdict: z.optional(path).describe("A file that `rollbook gate --out` wrote, for a router without a book."),
   trust: z
     .enum(["any", "signed"])
     .default("any")
     .describe(
       "`signed`: a trusted key must have signed the verdicts that release a checkpoint, and the routers that rollouts name.",
     ),
-  features: z.optional(path).describe("A feature spec: a checkpoint trained on another is refused."),
+  features: z
+    .optional(path)
+    .describe("A feature spec; a checkpoint that was trained on another spec is refused."),
   table: z
     .optional(table)
     .describe(
-      "A static table, or the path of its YAML file (default: the checkpoint's, else by quality and price).",
+      "A static table, or the path of its YAML file. Default: the table of the checkpoint; else the candidate with the highest `quality` − `costWeight` · `callPrice`, or the first of the list if not every candidate declares a `quality`.",
     ),
   floor: z
     .optional(share)
     .describe(
-      "Confidence below which the table decides (default: the judged one, else the checkpoint's, else 0).",
+      "Confidence below which the table decides (default: the floor of the gate verdict, else of the checkpoint, else 0).",
     ),
   exploration: z
     .optional(share)
     .describe(
-      "Share of uniformly random choices (default: the judged one, else 0.02, or 0.1 for epsilon-greedy).",
+      "Share of uniformly random choices (default: the share of the gate verdict, else 0.02, or 0.1 for epsilon-greedy).",
     ),
   strategy: z
     .enum(["table", "epsilon-greedy", "softmax"])
@@ -88,27 +94,31 @@ export const routerSchema = z.strictObject({
     .number()
     .positive()
     .default(0.1)
-    .describe("Of `strategy: softmax`: P ∝ exp((quality − costWeight · price) / temperature)."),
-  costWeight: amount.default(1).describe("Of `strategy: softmax`: quality that one US dollar is worth."),
+    .describe("For `strategy: softmax`: P ∝ exp((quality − costWeight · callPrice) / temperature)."),
+  costWeight: amount
+    .default(1)
+    .describe("Quality that one US dollar is worth, for `strategy: softmax` and for the default table."),
   embeddings: z
     .optional(
       z.strictObject({
-        url: z.string().min(1).describe("Its address, with or without `/embeddings` at the end."),
+        url: z.string().min(1).describe("Address of the endpoint, with or without `/embeddings` at the end."),
       }),
     )
     .describe(
-      "An endpoint of the OpenAI `/v1/embeddings` shape, for a checkpoint trained with `--embeddings`. Its key is read from ROLLBOOK_EMBEDDINGS_KEY.",
+      "An endpoint of the OpenAI `/v1/embeddings` shape, for a checkpoint trained with `--embeddings`. The API key is read from ROLLBOOK_EMBEDDINGS_KEY.",
     ),
-  seed: z.number().int().min(0).default(0).describe("Draws follow from it and from the call."),
-  constraints: z.optional(constraints).describe("Candidates that break one of these are not chosen."),
-  candidates: z
-    .record(z.string().min(1), candidate)
-    .default({})
-    .describe("Facts about models before they are asked, by name."),
+  seed: z
+    .number()
+    .int()
+    .min(0)
+    .default(0)
+    .describe("Seed of the draws; a draw follows from the seed and the name of the call."),
+  constraints: z.optional(constraints).describe("A candidate that breaks a constraint is not chosen."),
+  candidates: z.record(z.string().min(1), candidate).default({}).describe("Facts about the models, by name."),
   shadow: z
     .optional(
       z.strictObject({
-        checkpoint: path.describe("Its folder."),
+        checkpoint: path.describe("Folder of its checkpoint."),
         table: z.optional(table).describe("Its static table."),
         floor: z.optional(share).describe("Its confidence floor."),
         exploration: z.optional(share).describe("Its share of uniformly random choices."),
@@ -127,11 +137,11 @@ export const routerSchema = z.strictObject({
           .lt(0.5)
           .default(0.05)
           .describe("Probability of a false rollback, over the whole life of a revision."),
-        margin: amount.default(0).describe("Loss that is tolerated."),
+        margin: amount.default(0).describe("Mean loss per outcome that is tolerated."),
         range: z
           .strictObject({
-            low: z.number().describe("The least."),
-            high: z.number().describe("The greatest."),
+            low: z.number().describe("The smallest outcome."),
+            high: z.number().describe("The largest outcome."),
           })
           .refine(({ low, high }) => low < high, "is empty: low must be below high")
           .default({ low: 0, high: 1 })

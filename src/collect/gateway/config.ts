@@ -23,13 +23,13 @@ const upstream = z.strictObject({
     ),
   keyEnv: z
     .optional(variable)
-    .describe("The environment variable that holds the key. Without one, none is sent."),
+    .describe("The environment variable that holds the key. Without this setting, no key is sent."),
   auth: z.enum(["bearer", "x-api-key"]).default("bearer").describe("The header that carries the key."),
   headers: z.record(z.string(), z.string()).default({}).describe("Further headers of every request."),
   dialect: z
     .optional(z.enum([...VENDORS, "both"]))
     .describe(
-      "What it speaks (default: `anthropic` with `auth: x-api-key` or at anthropic.com, else `openai`). A route takes models of one dialect.",
+      "The wire formats that it speaks (default: `anthropic` with `auth: x-api-key` or at anthropic.com, else `openai`). A route takes models of one dialect.",
     ),
   timeoutMs: positive
     .default(600_000)
@@ -57,16 +57,18 @@ const upstream = z.strictObject({
 });
 
 const model = z.strictObject({
-  upstream: name.describe("The upstream that serves it, by its name under `upstreams`."),
+  upstream: name.describe("The upstream that serves the model, by its name under `upstreams`."),
   model: z
     .optional(z.string().min(1).max(512))
-    .describe("Name of the model at the upstream (default: the same)."),
+    .describe("Name of the model at the upstream (default: the name of this entry)."),
   price: z
     .optional(
       z.strictObject({
-        prompt: amount.describe("Of the request."),
-        completion: amount.describe("Of the reply."),
-        cached: z.optional(amount).describe("Of cached parts of the request (default: as `prompt`)."),
+        prompt: amount.describe("Price of the request."),
+        completion: amount.describe("Price of the reply."),
+        cached: z
+          .optional(amount)
+          .describe("Price of cached parts of the request (default: the price of `prompt`)."),
       }),
     )
     .describe("US dollars per million tokens."),
@@ -81,15 +83,18 @@ const model = z.strictObject({
   logprobKind: z
     .optional(z.enum(["sampling", "model"]))
     .describe(
-      "The distribution of the log-probabilities: after temperature and filters, or of the model alone. Without it tokens are not kept, because no trainer could use them.",
+      "The distribution of the log-probabilities. `sampling`: after temperature and filters; `model`: of the model alone. Without this setting tokens are not kept, because no trainer could use them.",
     ),
   tokenizer: z.optional(digest).describe("Digest of the tokenizer. Batches do not mix tokenizers."),
   family: z
     .optional(name)
-    .describe("The policy family that answers. Without it the model is known by its name alone."),
+    .describe("The policy family that answers. Without this setting the model is known by its name alone."),
   revision: z
     .optional(
-      z.strictObject({ id: name.describe("Its id."), digest: digest.describe("Digest of its record.") }),
+      z.strictObject({
+        id: name.describe("Id of the revision."),
+        digest: digest.describe("Digest of the record of the revision."),
+      }),
     )
     .describe("The revision of that family."),
 });
@@ -98,12 +103,18 @@ export const gatewaySchema = z.strictObject({
   listen: z
     .strictObject({
       host: z.string().default("127.0.0.1").describe("The address to listen on."),
-      port: z.number().int().min(0).max(65_535).default(8790).describe("0 takes a free port."),
+      port: z
+        .number()
+        .int()
+        .min(0)
+        .max(65_535)
+        .default(8790)
+        .describe("The port to listen on; 0 takes a free port."),
       names: z
         .array(z.string().min(1).max(253))
         .default([])
         .describe(
-          "Further host names, without port, by which clients reach the gateway: its name in DNS, or that of a proxy.",
+          "Further host names, without port, by which clients reach the gateway: its name in DNS, or the name of a proxy.",
         ),
     })
     .prefault({})
@@ -125,7 +136,7 @@ export const gatewaySchema = z.strictObject({
       requestBytes: bodyBytes.default(64 * 1024 * 1024).describe("Most bytes of a request."),
       responseBytes: bodyBytes
         .default(256 * 1024 * 1024)
-        .describe("Most bytes of a reply; a longer one is cut off, and only its digest is kept."),
+        .describe("Most bytes of a reply; a longer reply is cut off, and only its digest is kept."),
       inFlightBytes: positive
         .default(512 * 1024 * 1024)
         .describe(
@@ -140,14 +151,14 @@ export const gatewaySchema = z.strictObject({
       sealMs: positive
         .default(60_000)
         .describe(
-          "Milliseconds for parsing the calls of a rollout when it is sealed; calls that are left are kept as bytes.",
+          "Milliseconds for parsing the calls of a rollout when it is sealed; calls that are not parsed by then are kept as bytes.",
         ),
       headerBytes: positive.default(32 * 1024).describe("Most bytes of the headers of a request."),
-      openRollouts: positive.default(100_000).describe("Most open rollouts; a further one is refused."),
+      openRollouts: positive.default(100_000).describe("Most open rollouts; a further rollout is refused."),
       sealBacklog: positive
         .default(50_000)
         .describe(
-          "Most calls without a rollout that are in progress or not sealed yet; a further one is refused.",
+          "Most calls without a rollout that are in progress or not sealed yet; a further call is refused.",
         ),
     })
     .prefault({})
@@ -166,7 +177,7 @@ export const gatewaySchema = z.strictObject({
       dataSource: z.enum(["real", "synthetic"]).default("real").describe("How rollouts are marked."),
     })
     .prefault({})
-    .describe("Rollouts that the gateway opens by itself, and the limits of all."),
+    .describe("Rollouts that the gateway opens by itself, and limits of all rollouts."),
   worker: name
     .default("gateway")
     .describe(
@@ -183,8 +194,12 @@ export const gatewaySchema = z.strictObject({
   routes: z
     .record(name, z.array(name).min(1))
     .default({})
-    .describe("Aliases: by name, the models that are asked in turn."),
-  router: z.optional(z.record(z.string(), z.json())).describe("Which policy answers to an alias: see below."),
+    .describe(
+      "Aliases: by name, the models that an alias stands for. The router chooses among them; without a `router` section, the gateway takes the first model that works.",
+    ),
+  router: z
+    .optional(z.record(z.string(), z.json()))
+    .describe("How the model of an alias is chosen: see below."),
   defaultUpstream: z.optional(name).describe("The upstream of models that are not listed."),
   redact: z
     .array(z.string().max(1024))
