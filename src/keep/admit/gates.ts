@@ -86,7 +86,9 @@ export function makeGates(options: {
     endingGate(content) {
       return (
         outsideBaseline(content.ending) ??
-        (options.failedTasks.has(taskKey(content)) ? "task-quarantined" : undefined)
+        (options.failedTasks.size > 0 && options.failedTasks.has(taskKey(content))
+          ? "task-quarantined"
+          : undefined)
       );
     },
   };
