@@ -20,10 +20,20 @@ export async function readSealed<T extends RecordType>(
   return { kind: type.kind, digest, bytes: new Uint8Array(0), record };
 }
 
-/** Contents, each checked against its assignment. Assignments are few and shared by a group, so they are kept. */
-export function contentReader(read: ReadBlob): (digest: Digest) => Promise<RolloutContent> {
+export type ReadContent = (digest: Digest) => Promise<RolloutContent>;
+
+/** Parts of contents that a reader keeps, some megabytes. */
+const KEPT_PARTS = 20_000;
+
+/** Contents, each checked against its assignment. Assignments are few and shared by a group, so they are kept; of contents
+ *  the first that fit, because a batch is cut in two passes. */
+export function contentReader(read: ReadBlob): ReadContent {
   const assignments = new Map<Digest, Assignment>();
+  const kept = new Map<Digest, RolloutContent>();
+  let room = KEPT_PARTS;
   return async (digest) => {
+    const known = kept.get(digest);
+    if (known !== undefined) return known;
     const content = await readRecord(read, RolloutContent, digest);
     if (content.assignment !== undefined) {
       const key = content.assignment.digest;
@@ -31,8 +41,22 @@ export function contentReader(read: ReadBlob): (digest: Digest) => Promise<Rollo
       assignments.set(key, assignment);
       checkBinding(content, assignment, key);
     }
+    const parts = partsOf(content);
+    if (parts <= room) {
+      kept.set(digest, content);
+      room -= parts;
+    }
     return content;
   };
+}
+
+/** What makes a content large. */
+function partsOf({ calls, streams }: RolloutContent): number {
+  let parts = calls.length;
+  for (const stream of streams)
+    if (stream.level === "token") parts += stream.segments.length;
+    else for (const { candidates } of stream.steps) parts += candidates.length;
+  return parts;
 }
 
 /** By time; digests settle ties, whatever came first. */

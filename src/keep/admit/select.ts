@@ -22,7 +22,7 @@ import { measureDrift } from "./freshness.ts";
 import { type Gates, makeGates, taskKey } from "./gates.ts";
 import { LedgerTally } from "./ledger-tally.ts";
 import { type ManifestInputs, readInputs } from "./manifest-inputs.ts";
-import { contentReader } from "./read-sources.ts";
+import { contentReader, type ReadContent } from "./read-sources.ts";
 import { excludedBy, isElsewhere, labelsOf, lengthOf, type StreamAt } from "./stream-gates.ts";
 
 /** A task that failed once is suspect in every rollout of it, also in those seen before the failure: the rare
@@ -38,14 +38,18 @@ export async function selectAdmitted(request: AdmitRequest): Promise<Admitted> {
     );
   const { feedback, unrecorded = "refuse" } = options;
   const inputs = await readInputs(read, manifest, { family, target, feedback, unrecorded });
-  const first = await selectOnce(request, inputs, new Set());
-  return first.failedTasks.size === 0 ? first : selectOnce(request, inputs, first.failedTasks);
+  const at = { ...request, readContent: request.readContent ?? contentReader(read) };
+  const first = await selectOnce(at, inputs, new Set());
+  return first.failedTasks.size === 0 ? first : selectOnce(at, inputs, first.failedTasks);
 }
 
-async function selectOnce(request: AdmitRequest, inputs: ManifestInputs, suspects: ReadonlySet<string>) {
-  const { read, manifest, options, selection } = request;
+async function selectOnce(
+  request: AdmitRequest & { readContent: ReadContent },
+  inputs: ManifestInputs,
+  suspects: ReadonlySet<string>,
+) {
+  const { read, readContent, manifest, options, selection } = request;
   const gates = makeGates({ ...inputs, requireVerdict: options.requireVerdict, failedTasks: suspects });
-  const readContent = contentReader(read);
   const ledger = new LedgerTally();
   const failedTasks = new Set<string>();
   const { logprobKind } = selection;

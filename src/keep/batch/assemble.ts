@@ -11,7 +11,6 @@ import {
   PolicyRevision,
   PolicyRevisionLineage,
   type ReadBlob,
-  RolloutContent,
   refuse,
   type Sealed,
   seal,
@@ -19,7 +18,15 @@ import {
   TrainerBatch,
 } from "../../contract/index.ts";
 import { readRecord } from "../../store/index.ts";
-import { type AdmitRequest, type Admitted, readSealed, selectAdmitted, streamKey } from "../admit/index.ts";
+import {
+  type AdmitRequest,
+  type Admitted,
+  contentReader,
+  type ReadContent,
+  readSealed,
+  selectAdmitted,
+  streamKey,
+} from "../admit/index.ts";
 import { advantageOf, baselineOf, type GroupBaseline } from "./advantage.ts";
 import { groupTable, Sums } from "./aggregates.ts";
 import { reasonsOf, remedyOf } from "./exclusion-remedy.ts";
@@ -55,8 +62,9 @@ export async function assembleBatch(request: AssembleRequest): Promise<Sealed<Tr
     );
   }
   const grouped = options.advantage === "mean-std" || options.advantage === "leave-one-out";
+  const readContent = contentReader(read);
   const { ledger, ...admitted } = await selectAdmitted({
-    read,
+    ...{ read, readContent },
     manifest,
     target,
     selection: request.selection,
@@ -73,7 +81,7 @@ export async function assembleBatch(request: AssembleRequest): Promise<Sealed<Tr
     );
   }
   const rows = admitted.rows as BatchableRow[];
-  const written = await writeRows(request, { ...admitted, rows }, options);
+  const written = await writeRows({ ...request, readContent }, { ...admitted, rows }, options);
   const lineage = sealLineage(target, admitted.sources);
   const groups = seal(BatchGroups, { groups: groupTable(written.groups, written.baselines) });
   const proofs = seal(BatchProofs, {
@@ -174,11 +182,11 @@ interface Written {
 }
 
 async function writeRows(
-  request: AssembleRequest,
+  request: AssembleRequest & { readContent: ReadContent },
   admitted: Batchable,
   options: BatchOptions,
 ): Promise<Written> {
-  const { read, write, selection, seed } = request;
+  const { read, readContent, write, selection, seed } = request;
   const { baselines, ownRewards } = measureGroups(admitted.rows);
   const sourceIndex = new Map(admitted.sources.map(({ record }, i) => [record.id, i]));
   const out: Written = {
@@ -193,7 +201,7 @@ async function writeRows(
     .split("rows")
     .shuffle([...admitted.rows]);
   for (const [done, row] of order.entries()) {
-    const content = await readRecord(read, RolloutContent, row.content);
+    const content = await readContent(row.content);
     const stream = content.streams[row.stream]!;
     const by = { method: options.advantage, advantage: rowAdvantage(row, options, ownRewards, baselines) };
     const columns =
