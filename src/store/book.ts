@@ -148,6 +148,9 @@ interface KnownPack {
   sealed: boolean;
 }
 
+/** Small blobs are read at once: a promise for each step of the way would take as long as the reading. */
+type MaybeLater<T> = T | Promise<T>;
+
 class FsBook implements Book {
   readonly root: string;
   readonly id: string;
@@ -208,7 +211,7 @@ class FsBook implements Book {
     return this.#readOwn(digest);
   }
 
-  #readOwn(digest: Digest): Promise<Blob | undefined> | undefined {
+  #readOwn(digest: Digest): MaybeLater<Blob | undefined> {
     const own = this.#session?.placed.get(digest);
     if (own === undefined) return undefined;
     this.#session!.drain();
@@ -217,7 +220,7 @@ class FsBook implements Book {
 
   async #getOne(digest: Digest): Promise<Blob | undefined> {
     const own = this.#readOwn(digest);
-    if (own !== undefined) return own;
+    if (own !== undefined) return await own;
     const place = this.#index.get(digest);
     const blob = place === undefined ? this.#lookUp(digest) : await this.#readIndexed(place, digest);
     if (blob !== undefined) return blob;
@@ -316,14 +319,17 @@ class FsBook implements Book {
     await this.#session?.close();
   }
 
-  #readIndexed(place: BlobPlace, digest: Digest): Promise<Blob | undefined> {
+  #readIndexed(place: BlobPlace, digest: Digest): MaybeLater<Blob | undefined> {
     return this.#read(this.#packs[place.file]!.id, place, digest);
   }
 
   /** Undefined if the pack or its large file is gone; damage is thrown. */
-  async #read(pack: string, place: BlobPlace, digest: Digest): Promise<Blob | undefined> {
+  #read(pack: string, place: BlobPlace, digest: Digest): MaybeLater<Blob | undefined> {
     const entry = this.#files.read(pack, place, place.large ? undefined : digest);
-    if (entry === undefined || !place.large) return entry;
+    return entry === undefined || !place.large ? entry : this.#readLarge(pack, entry, digest);
+  }
+
+  async #readLarge(pack: string, entry: Blob, digest: Digest): Promise<Blob | undefined> {
     const large = parseLargeEntry(entry.bytes)!;
     try {
       const bytes = await readLarge(this.#paths, pack, large);

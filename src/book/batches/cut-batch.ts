@@ -167,9 +167,9 @@ export async function cutFrom(book: OpenBook, request: CutFrom): Promise<Sealed<
   const entering = [...beside.values()].filter(({ bytes }) => bytes.length > 0);
   const batch = await assembleBatch({
     ...rest,
-    read: async (digest) => {
+    read(digest) {
       const own = beside.get(digest);
-      return own === undefined || own.bytes.length === 0 ? store.get(digest) : own;
+      return own === undefined || own.bytes.length === 0 ? store.get(digest) : Promise.resolve(own);
     },
     write(blob) {
       // The manifest stands by itself in the book, so it enters only with the batch that makes sense of it.
