@@ -15,7 +15,7 @@ import type {
 } from "../../contract/index.ts";
 import type { LateReward } from "./labels.ts";
 import type { LedgerTally } from "./ledger-tally.ts";
-import type { ReadContent } from "./read-sources.ts";
+import type { SourceReaders } from "./read-sources.ts";
 
 /** A stream that may teach or judge. */
 export interface AdmittedStream {
@@ -69,7 +69,7 @@ export interface AdmitOptions
 export interface AdmitRequest {
   read: ReadBlob;
   /** Of one who reads the same contents afterwards. */
-  readContent?: ReadContent;
+  readers?: SourceReaders;
   manifest: Manifest;
   /** Needed for a budget of freshness, or where the selection names no family. */
   target?: Sealed<PolicyRevision> | undefined;

@@ -22,6 +22,16 @@ export async function readSealed<T extends RecordType>(
 
 export type ReadContent = (digest: Digest) => Promise<RolloutContent>;
 
+/** Readers that keep some of what they read, for those who come back to it. */
+export interface SourceReaders {
+  readonly readContent: ReadContent;
+  readonly readColumns: ReadBlob;
+}
+
+export function sourceReaders(read: ReadBlob): SourceReaders {
+  return { readContent: contentReader(read), readColumns: columnReader(read) };
+}
+
 /** Parts of contents that a reader keeps, some megabytes. */
 const KEPT_PARTS = 20_000;
 
@@ -48,6 +58,24 @@ export function contentReader(read: ReadBlob): ReadContent {
     }
     return content;
   };
+}
+
+/** Bytes of columns that a reader keeps. */
+const KEPT_BYTES = 8 * 1024 * 1024;
+
+/** Blobs of columns, the first that fit kept: masks, turns and rewards of short answers are few, and stand in the book once. */
+function columnReader(read: ReadBlob): ReadBlob {
+  const kept = new Map<Digest, ReturnType<ReadBlob>>();
+  let room = KEPT_BYTES;
+  const readNew: ReadBlob = async (digest) => {
+    const blob = await read(digest);
+    if (blob !== undefined && blob.bytes.length <= room) {
+      kept.set(digest, Promise.resolve(blob));
+      room -= blob.bytes.length;
+    }
+    return blob;
+  };
+  return (digest) => kept.get(digest) ?? readNew(digest);
 }
 
 /** What makes a content large. */

@@ -22,7 +22,7 @@ import { measureDrift } from "./freshness.ts";
 import { type Gates, makeGates, taskKey } from "./gates.ts";
 import { LedgerTally } from "./ledger-tally.ts";
 import { type ManifestInputs, readInputs } from "./manifest-inputs.ts";
-import { contentReader, type ReadContent } from "./read-sources.ts";
+import { type SourceReaders, sourceReaders } from "./read-sources.ts";
 import { excludedBy, isElsewhere, labelsOf, lengthOf, type StreamAt } from "./stream-gates.ts";
 
 /** A task that failed once is suspect in every rollout of it, also in those seen before the failure: the rare
@@ -38,17 +38,15 @@ export async function selectAdmitted(request: AdmitRequest): Promise<Admitted> {
     );
   const { feedback, unrecorded = "refuse" } = options;
   const inputs = await readInputs(read, manifest, { family, target, feedback, unrecorded });
-  const at = { ...request, readContent: request.readContent ?? contentReader(read) };
+  const at = { ...request, readers: request.readers ?? sourceReaders(read) };
   const first = await selectOnce(at, inputs, new Set());
   return first.failedTasks.size === 0 ? first : selectOnce(at, inputs, first.failedTasks);
 }
 
-async function selectOnce(
-  request: AdmitRequest & { readContent: ReadContent },
-  inputs: ManifestInputs,
-  suspects: ReadonlySet<string>,
-) {
-  const { read, readContent, manifest, options, selection } = request;
+type SelectRequest = AdmitRequest & { readers: SourceReaders };
+
+async function selectOnce(request: SelectRequest, inputs: ManifestInputs, suspects: ReadonlySet<string>) {
+  const { read, readers, manifest, options, selection } = request;
   const gates = makeGates({ ...inputs, requireVerdict: options.requireVerdict, failedTasks: suspects });
   const ledger = new LedgerTally();
   const failedTasks = new Set<string>();
@@ -59,7 +57,7 @@ async function selectOnce(
   const used = new Map<string, Sealed<PolicyRevision>>();
   const names = new Set<string>();
   for (const { content: digest, envelope } of manifest.artifacts) {
-    const content = await readContent(digest);
+    const content = await readers.readContent(digest);
     ledger.consider(content);
     if (content.ending.kind === "failed" && content.ending.owner === "task")
       failedTasks.add(taskKey(content));
@@ -83,6 +81,7 @@ async function selectOnce(
 }
 
 interface ArtifactAt extends StreamAt {
+  readonly request: SelectRequest;
   readonly inputs: ManifestInputs;
   readonly gates: Gates;
   /** Ids of the rollouts admitted so far. */
@@ -140,7 +139,10 @@ async function chooseStreams(
   for (const [index, stream] of content.streams.entries()) {
     const reason = excludedBy(at, stream, index);
     const elsewhere = isElsewhere(at, stream, reason);
-    const labels = reason === undefined || elsewhere ? await labelsOf(request.read, stream, late) : undefined;
+    const labels =
+      reason === undefined || elsewhere
+        ? await labelsOf(request.readers.readColumns, stream, late)
+        : undefined;
     if (elsewhere && (labels !== undefined || keeps)) stands = true;
     if (reason !== undefined || (labels === undefined && !keeps)) {
       left.push({ stream, index, reason: reason ?? "unlabelled" });

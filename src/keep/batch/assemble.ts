@@ -21,10 +21,10 @@ import { readRecord } from "../../store/index.ts";
 import {
   type AdmitRequest,
   type Admitted,
-  contentReader,
-  type ReadContent,
   readSealed,
+  type SourceReaders,
   selectAdmitted,
+  sourceReaders,
   streamKey,
 } from "../admit/index.ts";
 import { advantageOf, baselineOf, type GroupBaseline } from "./advantage.ts";
@@ -62,9 +62,9 @@ export async function assembleBatch(request: AssembleRequest): Promise<Sealed<Tr
     );
   }
   const grouped = options.advantage === "mean-std" || options.advantage === "leave-one-out";
-  const readContent = contentReader(read);
+  const readers = sourceReaders(read);
   const { ledger, ...admitted } = await selectAdmitted({
-    ...{ read, readContent },
+    ...{ read, readers },
     manifest,
     target,
     selection: request.selection,
@@ -81,7 +81,7 @@ export async function assembleBatch(request: AssembleRequest): Promise<Sealed<Tr
     );
   }
   const rows = admitted.rows as BatchableRow[];
-  const written = await writeRows({ ...request, readContent }, { ...admitted, rows }, options);
+  const written = await writeRows({ ...request, readers }, { ...admitted, rows }, options);
   const lineage = sealLineage(target, admitted.sources);
   const groups = seal(BatchGroups, { groups: groupTable(written.groups, written.baselines) });
   const proofs = seal(BatchProofs, {
@@ -182,11 +182,11 @@ interface Written {
 }
 
 async function writeRows(
-  request: AssembleRequest & { readContent: ReadContent },
+  request: AssembleRequest & { readers: SourceReaders },
   admitted: Batchable,
   options: BatchOptions,
 ): Promise<Written> {
-  const { read, readContent, write, selection, seed } = request;
+  const { readers, write, selection, seed } = request;
   const { baselines, ownRewards } = measureGroups(admitted.rows);
   const sourceIndex = new Map(admitted.sources.map(({ record }, i) => [record.id, i]));
   const out: Written = {
@@ -201,11 +201,13 @@ async function writeRows(
     .split("rows")
     .shuffle([...admitted.rows]);
   for (const [done, row] of order.entries()) {
-    const content = await readContent(row.content);
+    const content = await readers.readContent(row.content);
     const stream = content.streams[row.stream]!;
     const by = { method: options.advantage, advantage: rowAdvantage(row, options, ownRewards, baselines) };
     const columns =
-      stream.level === "token" ? await tokenRow(read, row, stream, by) : stepRow(row, stream, by, writer);
+      stream.level === "token"
+        ? await tokenRow(readers.readColumns, row, stream, by)
+        : stepRow(row, stream, by, writer);
     const segments = row.revisions.map((part): [number, number, number] => [
       part.start,
       part.end,
