@@ -74,9 +74,12 @@ export async function judgeCandidates(
   }
 }
 
+/** Codes of a rule that does not fit the rows: of no bounds, and of ranges that the rows break or that are not stated. */
+const MISFITS: readonly string[] = ["bad-rule", "range-broken", "range-unknown"];
+
 function reasonOf(error: unknown): string {
   if (isRollbookError(error, "empty-split") || isRollbookError(error, "too-few-units")) return error.message;
-  if (isRollbookError(error, "bad-rule"))
+  if (isRollbookError(error) && MISFITS.includes(error.code))
     return `${error.message} A run keeps its configuration: start another run, under another name.`;
   throw error;
 }

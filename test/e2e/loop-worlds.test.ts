@@ -50,6 +50,14 @@ describe("a configuration", () => {
     expect((await statusOf(cli, `status --config ${config}`)).windows).toEqual([]);
   });
 
+  it("whose gate states limits that the rows break refuses the policy, and the run goes on", async () => {
+    const gate = { method: "empirical-bernstein", propensityFloor: 0.9 };
+    const { cli, config } = withLoop({ ...LOOP, windows: 1, gate });
+    const { code, err, out } = await cli.run(`run start --config ${config}`);
+    const told = /breaks the promise of 0 … 1 and at least 0\.9.* start another run, under/s;
+    expect([code, err + out]).toEqual([0, expect.stringMatching(told)]);
+  }, 120_000);
+
   it("that asks for more tasks than there are is refused before the run is recorded, and its name stays free", async () => {
     const { cli, config } = withLoop({ ...SMALL, windows: 1, rollouts: 40 });
     const { code, err } = await cli.run(`run start --config ${config}`);
