@@ -188,6 +188,7 @@ describe("housekeeping", () => {
     expect(kinds).toContain("rollbook.trainer-batch.v1");
     for (const kind of kinds)
       expect(JSON.parse(await cli.ok(`schema ${kind}`))).toMatchObject({ title: kind, type: "object" });
+    expect(await cli.json("schema rollout")).toEqual([JSON.parse(await cli.ok("schema rollout"))]);
     expect(await cli.ok("schema rollout")).toBe(await cli.ok("schema rollbook.rollout.v1"));
     expect(await cli.run("schema nothing")).toMatchObject({ code: 1 });
   });

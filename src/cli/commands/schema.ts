@@ -14,8 +14,11 @@ export function addSchema(program: Command, io: Io): void {
   })
     .argument("[kind]", "a kind such as rollbook.rollout.v1, or its middle: rollout")
     .action((name: string | undefined, flags: { json?: true }) => {
-      if (name !== undefined) io.out(`${JSON.stringify(jsonSchemaOf(typeNamed(name)), null, 2)}\n`);
-      else if (flags.json) for (const { kind, summary } of SCHEMA_FORMS) io.out(jsonLine({ kind, summary }));
+      if (name !== undefined) {
+        const schema = jsonSchemaOf(typeNamed(name));
+        io.out(flags.json ? jsonLine(schema) : `${JSON.stringify(schema, null, 2)}\n`);
+      } else if (flags.json)
+        for (const { kind, summary } of SCHEMA_FORMS) io.out(jsonLine({ kind, summary }));
       else
         io.out(
           table(SCHEMA_FORMS, [
