@@ -169,12 +169,14 @@ export const configSchema = z.strictObject({
         .enum(["released", "static", "behaviour"])
         .default("released")
         .describe(
-          "The policy that a new policy must not be worse than. `released`: the newest release of the book, by this run or another; before any release, the behaviour of this run. `static`: the table. `behaviour`: the policy behind the log.",
+          "The policy that a new policy must not be worse than. `released`: the newest release of the book, by this run or another; before any release, the behaviour of this run. `static`: the table. `behaviour`: the policies that collected the judged rollouts.",
         ),
       method: z
         .enum(["student-t", "empirical-bernstein"])
         .default("student-t")
-        .describe("How the interval is computed."),
+        .describe(
+          "How the interval is computed. `empirical-bernstein` needs a quality between 0 and 1 in every row.",
+        ),
       alpha: z.number().gt(0).lt(1).default(0.05).describe("Probability that a worse policy passes."),
       epsilonQuality: amount
         .default(0)
@@ -185,7 +187,7 @@ export const configSchema = z.strictObject({
         .describe("Non-inferiority margin on cost; null: cost is not judged."),
       propensityFloor: z
         .optional(share)
-        .describe("The least probability of a logged choice, for `empirical-bernstein`."),
+        .describe("The least probability of a logged choice, for `empirical-bernstein` (default: 0.05)."),
       costRange: z
         .optional(
           z.strictObject({
@@ -214,15 +216,11 @@ export const configSchema = z.strictObject({
   freshness: z
     .optional(
       z.strictObject({
-        drift: z
-          .number()
-          .int()
-          .min(0)
-          .describe("Releases that a rollout may be behind the policy that collects now."),
+        drift: z.number().int().min(0).describe("Number of releases that a rollout may be behind."),
       }),
     )
     .describe(
-      "Which rollouts are too old to train from (default: none; with `kind: tokens`, rollouts of older weights).",
+      "Which rollouts are too old to train from. Default: none; with `kind: tokens`, `drift` is 0, or `maxDrift` with `mode: asynchronous`.",
     ),
   mode: z
     .enum(["synchronous", "asynchronous"])

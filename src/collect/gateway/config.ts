@@ -129,7 +129,7 @@ export const gatewaySchema = z.strictObject({
     .enum(["durable", "async"])
     .default("durable")
     .describe(
-      "`durable`: a reply is on disk before the client has it. `async`: a crash may lose the last calls.",
+      "`durable`: the record of a reply is on disk before the gateway sends its last byte or, of a stream, its last event. `async`: a crash may lose the last calls.",
     ),
   limits: z
     .strictObject({

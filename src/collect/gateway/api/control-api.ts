@@ -147,7 +147,12 @@ export class ControlApi {
 }
 
 function requireOwner({ isOwner }: Caller): void {
-  if (!isOwner) throw new HttpRefusal(403, "forbidden", "a rollout's key may call models, nothing else.");
+  if (!isOwner)
+    throw new HttpRefusal(
+      403,
+      "forbidden",
+      "a rollout's key may call models and ask for a route. Send an access token.",
+    );
 }
 
 /** In the words of OpenAI and of Anthropic at once. */
