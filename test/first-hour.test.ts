@@ -136,19 +136,19 @@ describe("an agent that was edited", () => {
     const tasks = cli.file("tasks.jsonl", lines({ question: "1 + 1" }, { question: "2 + 2" }));
     const agent = cli.file("agent.mjs", version(1));
     const launch = `launch --tasks ${tasks} --agent ${agent} --isolation none`;
-    expect((await cli.run(launch)).err).not.toContain("has changed");
-    expect((await cli.run(launch)).err).not.toContain("has changed");
-    expect((await cli.run(`${launch} --exp other`)).err).not.toContain("has changed");
+    expect((await cli.run(launch)).err).not.toContain("ran these tasks before");
+    expect((await cli.run(launch)).err).not.toContain("ran these tasks before");
+    expect((await cli.run(`${launch} --exp other`)).err).not.toContain("ran these tasks before");
     cli.file("agent.mjs", version(2));
     const { code, out, err } = await cli.run(launch);
     expect([code, out]).toEqual([0, expect.stringContaining("2 rollouts")]);
     expect(err).toMatch(
-      /agent\.mjs has changed since this launch ran with it \(agent-\w{12}, now agent-\w{12}\)/,
+      /experiment default ran these tasks before with another agent or another version of agent\.mjs \(agent-\w{12}; now agent-\w{12}\)/,
     );
-    expect(err).toContain("restore the file");
+    expect(err).toContain("name its agent");
     expect(err).toContain("--exp NAME");
-    expect((await cli.run(`${launch} --exp third`)).err).not.toContain("has changed");
-    expect((await cli.run(`${launch} --retry failed`)).err).not.toContain("has changed");
+    expect((await cli.run(`${launch} --exp third`)).err).not.toContain("ran these tasks before");
+    expect((await cli.run(`${launch} --retry failed`)).err).not.toContain("ran these tasks before");
   });
 
   it("before a worker joined is told, instead of waiting for nothing", async () => {

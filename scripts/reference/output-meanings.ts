@@ -240,6 +240,7 @@ export const MEANINGS: Readonly<Record<string, string>> = {
   equal: "tasks without a difference",
   onlyA: "tasks of the first launch alone",
   onlyB: "tasks of the second launch alone",
+  unrewarded: "tasks of both launches without a reward in one of them",
   tasks: "mean rewards of each task, and their difference",
   names: "names of the two launches",
   // run

@@ -22,7 +22,10 @@ export async function run(words: readonly string[], io: Io): Promise<number> {
       return error instanceof RollbookError && error.code === "wrong-usage" ? 2 : 1;
     }
     if (error.exitCode === 0) return 0; // --help and --version
-    const found = unknownOption(program, words, error) ?? usageError(error, siblings);
+    const found =
+      unknownOption(program, words, error) ??
+      missingOptions(program, words, error) ??
+      usageError(error, siblings);
     io.err(renderError(withHelpOf(found, program, words), { json, debug }));
     return 2;
   }
@@ -96,6 +99,26 @@ function unknownOption(
     "wrong-usage",
     { problem: "commander.unknownOption", option },
     `\`${name}\` has no option ${option}.${remedy} See --help.`,
+    { cause: message },
+  );
+}
+
+/** All required options that are missing: commander names the first alone. */
+function missingOptions(
+  program: Command | undefined,
+  words: readonly string[],
+  { code, message }: CommanderError,
+): RollbookError | undefined {
+  if (code !== "commander.missingMandatoryOptionValue" || program === undefined) return undefined;
+  const { command } = commandIn(program, words);
+  const missing = command.options
+    .filter((each) => each.mandatory && command.getOptionValue(each.attributeName()) === undefined)
+    .map(({ flags }) => `'${flags}'`);
+  if (missing.length < 2) return undefined;
+  return new RollbookError(
+    "wrong-usage",
+    { problem: code },
+    `required options ${missing.join(", ")} not specified. See --help.`,
     { cause: message },
   );
 }

@@ -38,6 +38,38 @@ describe("rollbook launch", () => {
     expect([none.code, none.err]).toEqual([1, expect.stringContaining("no task")]);
   });
 
+  it("says of a bad row where it is and ends, while rows before it are on their way to the book", async () => {
+    const cli = new Cli();
+    const agent = cli.file("one.mjs", "export default () => 1;");
+    const rows = lines({ a: 1 }, { a: 2 }, { a: 3 }, { a: 4 });
+    const broken = cli.file("broken.jsonl", `${rows}{"question": "bad\n`);
+    const number = cli.file("number.jsonl", `${rows}5\n`);
+    // A write to the closed book would be an unhandled rejection, which fails the test run.
+    for (const [tasks, said] of [
+      [broken, `${broken}:5:14: this string never ends`],
+      [number, `row 5 of ${number} is not a JSON object`],
+    ] as const) {
+      const { code, err } = await cli.run(`launch --tasks ${tasks} --agent ${agent}`);
+      expect([code, err]).toEqual([1, expect.stringContaining(said)]);
+    }
+    expect(await cli.ok(`launch --tasks ${cli.file("good.jsonl", rows)} --agent ${agent}`)).toContain(
+      "4 of 4 rollouts sealed",
+    );
+  });
+
+  it("names every required option that is missing, and the line of a syntax error of the agent", async () => {
+    const cli = new Cli();
+    const agent = cli.file("agent.mjs", "export default () => 1;\nconst a b = 1;\n");
+    const tasks = cli.file("t.jsonl", lines({ a: 1 }));
+    expect((await cli.run("launch")).err).toContain(
+      "required options '--tasks <file>', '--agent <file|url>'",
+    );
+    expect((await cli.run("train ridge")).err).toContain("required options '--out <dir>', '--id <id>'");
+    expect((await cli.run(`launch --tasks ${tasks} --agent ${agent}`)).err).toMatch(
+      /agent\.mjs cannot be loaded: .* at line 2\./,
+    );
+  });
+
   it("gives every sample the stored payload, however an agent changes its own", async () => {
     const cli = new Cli();
     const agent = cli.file(
@@ -55,7 +87,7 @@ describe("rollbook launch", () => {
     const { code, err } = await cli.run(`launch --tasks ${tasks} --agent ${agent} --samples 3 --exp e`);
     expect([code, err]).toEqual([
       0,
-      expect.stringMatching(/row 2: metadata is missing; .* empty payload\. Write the row again with/),
+      expect.stringMatching(/row 2 of \S+: metadata is missing; .* empty payload\. Write the row again with/),
     ]);
     const seen: object[] = [];
     for (const { rolloutId } of await cli.json("artifact ls"))
@@ -81,7 +113,7 @@ describe("rollbook launch", () => {
     ] as const) {
       const rows = lines({ prompt: "p", metadata: { a: 1 } }, { prompt: "p", metadata });
       const { code, err } = await cli.run(`launch --tasks - --agent ${agent}`, rows);
-      expect([code, err]).toEqual([1, expect.stringContaining("row 2: ")]);
+      expect([code, err]).toEqual([1, expect.stringMatching(/row 2( of \S+)?: /)]);
       expect(err).toContain(said);
     }
     expect(await cli.json("artifact ls")).toEqual([]);
@@ -147,7 +179,7 @@ describe("rollbook launch", () => {
       /^8 of 8 rollouts sealed, failed 2 \(agent 2\), mean reward 1.5\n4 tasks, pass@1 0.666667, pass@2 0.666667 /,
     );
     expect(out).toMatch(/FAILURES +OWNER +FIRST MESSAGE\n +2 +agent +I cannot\n$/);
-    expect(err).toContain("row 3: metadata is missing; the agent gets an empty payload");
+    expect(err).toContain("t.jsonl: metadata is missing; the agent gets an empty payload");
     expect(await cli.ok("verify")).toContain("8");
     const listed = await cli.json("artifact ls");
     expect(listed.length).toBe(8);

@@ -136,6 +136,12 @@ describe("the comparison of two launches", () => {
     expect(compared).toMatchObject({ better: 5, worse: 0, equal: 0, onlyA: 0, onlyB: 1 });
   });
 
+  it("counts tasks of both that lack a reward apart from tasks of one alone", () => {
+    const a = outcomes({ x: [1], y: [1], z: [1] });
+    const b = outcomes({ x: [1], y: [terminal], w: [1] });
+    expect(compareLaunches({ a, b })).toMatchObject({ equal: 1, onlyA: 1, onlyB: 1, unrewarded: 1 });
+  });
+
   it("without a task in common says so", () => {
     const compared = compareLaunches({ a: outcomes({ x: [1] }), b: outcomes({ y: [1] }) });
     expect(compared).toMatchObject({ difference: null, onlyA: 1, onlyB: 1, tasks: [] });

@@ -101,9 +101,11 @@ export interface LaunchComparison {
   readonly better: number;
   readonly worse: number;
   readonly equal: number;
-  /** Tasks with rewards in one of them alone. */
+  /** Tasks of one of them alone. */
   readonly onlyA: number;
   readonly onlyB: number;
+  /** Tasks of both, without a reward in one of them or in both. */
+  readonly unrewarded: number;
   /** What changed most first. */
   readonly tasks: readonly TaskDifference[];
 }
@@ -123,6 +125,8 @@ export function compareLaunches(
     const [before, after] = [of.meanReward!, other.meanReward!];
     pairs.push({ task, taskTitle: of.taskTitle, a: before, b: after, difference: after - before });
   }
+  const tasksOfA = new Set(a.tasks.map(({ task }) => task));
+  const shared = b.tasks.filter(({ task }) => tasksOfA.has(task)).length;
   const scale = isShare(pairs.flatMap((each) => [each.a, each.b])) ? ([-1, 1] as const) : undefined;
   return {
     ...{ a, b },
@@ -134,8 +138,9 @@ export function compareLaunches(
     better: pairs.filter(({ difference }) => difference > 0).length,
     worse: pairs.filter(({ difference }) => difference < 0).length,
     equal: pairs.filter(({ difference }) => difference === 0).length,
-    onlyA: inA.size - pairs.length,
-    onlyB: inB.size - pairs.length,
+    onlyA: a.tasks.length - shared,
+    onlyB: b.tasks.length - shared,
+    unrewarded: shared - pairs.length,
     tasks: pairs.sort((x, y) => Math.abs(y.difference) - Math.abs(x.difference)),
   };
 }

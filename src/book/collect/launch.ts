@@ -22,7 +22,7 @@ import { agentOf, hiddenFrom } from "./agent.ts";
 import { experimentOutcomes, failedSamples, rerunsOf } from "./launch-outcomes.ts";
 import { openPlace, recorderAt } from "./place.ts";
 import { checkQueue, openQueue, type WorkRequest, workerName, workerOptions } from "./queue.ts";
-import { rowsOf, type Tasks } from "./tasks.ts";
+import { rowsOf, sourceOf, type Tasks } from "./tasks.ts";
 import { launchPage } from "./work-metrics.ts";
 
 export interface LaunchRequest
@@ -140,7 +140,7 @@ async function openLaunch(
       ...settings,
       ...workerOptions(request),
       ...{ agent, book: book.store, queue, clock, signer, trusts, worker: workerName(request) },
-      ...given({ admit, retries }),
+      ...given({ admit, retries, source: sourceOf(tasks) }),
       agentsBefore: await agentsIn(book),
       rerun: rerunsOf(book, settings.exp),
       recorder: recorderAt(request.gateway, request),

@@ -13,6 +13,12 @@ export function rowsOf(tasks: Tasks): Iterable<unknown> | AsyncIterable<unknown>
   return "stream" in tasks ? readRows(tasks) : tasks;
 }
 
+/** The name of a file or a stream; rows that are given as they are have none. */
+export function sourceOf(tasks: Tasks): string | undefined {
+  if (typeof tasks === "string") return tasks;
+  return "stream" in tasks ? tasks.name : undefined;
+}
+
 async function* readFile(path: string): AsyncGenerator<Json> {
   if (statSync(path).isDirectory())
     throw new RollbookError("no-file", { path }, `${path} is a directory. Name a file of tasks in it.`);

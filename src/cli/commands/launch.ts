@@ -60,7 +60,13 @@ export function addLaunch(program: Command, io: Io): void {
     summary: "run an agent on every task, several times, and seal each rollout",
     description: `Run an agent on every task, several times, and seal each rollout. After a crash or an interruption,
 the same command runs only the missing rollouts. Tasks are JSON Lines: {"prompt": …, "label": …, "metadata": {…}},
-where metadata is the payload that the agent gets. Any other object is itself the payload.`,
+where metadata is the payload that the agent gets. Any other object is itself the payload.
+
+The agent is a module (.mjs, .js, .ts) whose default export is a function (payload, context), a Python file, another program, or
+a URL. context has seed, sample, signal, baseUrl, apiKey and rolloutConfig, among others. The function returns a reward
+(a number), or an object with any of reward, metrics, finalState, ending, streams and calls. An exception is a failure
+of the agent. A Python file or a program reads one JSON object from stdin, the payload with a field rollout_config, and prints
+its result to stdout as one JSON object, with final_state instead of finalState. docs/executor.md in the package describes all of it.`,
     examples: [
       "rollbook launch --book runs --tasks tasks.jsonl --agent agent.mjs --samples 8 --concurrency 64",
       "rollbook launch --book runs --tasks tasks.jsonl --agent agent.mjs --time-limit 60 --json",
@@ -155,11 +161,14 @@ async function knownOutcomes(
 
 async function runLaunch(io: Io, flags: LaunchFlags, command: Command): Promise<void> {
   // Commander would ask `launch compare` for them, too.
-  for (const [name, value] of [
-    ["--tasks <file>", flags.tasks],
-    ["--agent <file|url>", flags.agent],
-  ] as const)
-    if (value === undefined) command.error(`error: required option '${name}' not specified`);
+  const missing = [
+    ...(flags.tasks === undefined ? ["'--tasks <file>'"] : []),
+    ...(flags.agent === undefined ? ["'--agent <file|url>'"] : []),
+  ];
+  if (missing.length > 0)
+    command.error(
+      `error: required option${missing.length === 1 ? "" : "s"} ${missing.join(", ")} not specified`,
+    );
   const tasks = flags.tasks === "-" ? { name: "stdin", stream: io.stdin } : flags.tasks;
   await interruptible(async (signal) => {
     const { log: print, end, ...followers } = progressLine(io);

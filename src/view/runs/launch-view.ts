@@ -76,9 +76,14 @@ export function renderLaunchReport(report: LaunchReport): string {
 }
 
 export function renderComparison(
-  { a, b, difference, better, worse, equal, onlyA, onlyB, tasks }: LaunchComparison,
+  { a, b, difference, better, worse, equal, onlyA, onlyB, unrewarded, tasks }: LaunchComparison,
   names: { readonly a: string; readonly b: string },
 ): string {
+  const left = [
+    ...(onlyA > 0 ? [`${onlyA} only in A`] : []),
+    ...(onlyB > 0 ? [`${onlyB} only in B`] : []),
+    ...(unrewarded > 0 ? [`${unrewarded} without a reward in A or in B`] : []),
+  ];
   const changed = tasks.filter((each) => each.difference !== 0).slice(0, SHOWN);
   const sides = [
     { name: names.a, report: a },
@@ -105,7 +110,7 @@ export function renderComparison(
           `${better} better, ${worse} worse, ${equal} equal`,
           verdictOn(difference, names),
         ]),
-    ...(onlyA + onlyB > 0 ? [`not compared: ${onlyA} only in A, ${onlyB} only in B`] : []),
+    ...(left.length > 0 ? [`tasks not compared: ${left.join(", ")}`] : []),
   ];
   return `${overview}\n${changed.length === 0 ? "" : `${byTask}\n`}${page(verdict)}`;
 }
@@ -127,8 +132,13 @@ function passText({ passAt, passReward }: LaunchReport): string {
 
 function intervalText({ mean, low, high, level, tasks }: MeanInterval): string {
   if (low === null || high === null)
-    return `${figure(mean)} over ${plural(tasks, "task")}: too few tasks for an interval`;
-  return `${figure(mean)}, ${Math.round(level * 100)} % interval ${figure(low)} to ${figure(high)} over ${plural(tasks, "task")}`;
+    return `${rounded(mean)} over ${plural(tasks, "task")}: too few tasks for an interval`;
+  return `${rounded(mean)}, ${Math.round(level * 100)} % interval ${rounded(low)} to ${rounded(high)} over ${plural(tasks, "task")} (Student's t, widened for results that so many tasks may not show)`;
+}
+
+/** More digits than an interval of a few tasks can support would mislead. */
+function rounded(value: number): string {
+  return String(Number(value.toPrecision(4)));
 }
 
 function taskTable({ tasks }: LaunchReport): string {

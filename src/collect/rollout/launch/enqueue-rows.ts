@@ -22,6 +22,8 @@ export interface EnqueueOptions extends Omit<LaunchSettings, "agent"> {
   readonly queue: Pick<WorkQueue, "enqueue">;
   readonly signer: Signer;
   readonly form?: RowForm;
+  /** The file of the rows, as messages name it. */
+  readonly source?: string;
   /** What is different for one row: configuration, limits. */
   readonly override?: (row: unknown, index: number) => Overrides | undefined;
   /** The samples of a task that run again; no other runs. */
@@ -39,8 +41,8 @@ export async function enqueueRows(
   options: EnqueueOptions,
   { signal, onRollout }: { signal: AbortSignal; onRollout: (rollout: PlannedRollout) => void },
 ): Promise<void> {
-  const { book, queue, form, retries, override, log, agent, signer } = options;
-  const plan = planner({ ...options, agent: agent.digest }, given({ form, retries }));
+  const { book, queue, form, source, retries, override, log, agent, signer } = options;
+  const plan = planner({ ...options, agent: agent.digest }, given({ form, source, retries }));
   // Who runs failures again has changed the agent on purpose.
   const versions = retries === undefined ? (options.agentsBefore ?? []) : [];
   const changed = new ChangedAgent(
@@ -57,26 +59,32 @@ export async function enqueueRows(
   };
   let revisions = [agentRevision(agent)]; // goes in with the first row
   let index = 0;
-  for await (const row of rows) {
-    if (signal.aborted) break;
-    const overrides = override?.(row, index++);
-    const { task, assignments, warning } = plan(row, overrides);
-    if (warning !== undefined) log?.(warning);
-    const before = await changed.find(row, overrides);
-    if (before !== undefined) log?.(changedText(agent, before));
-    for (const { assignment, rollouts } of assignments) {
-      if (!(await book.has(assignment.digest))) {
-        puts.push(sealer.add({ envelope: assignment, blobs: [...revisions, task, assignment] }));
-        revisions = [];
+  try {
+    for await (const row of rows) {
+      if (signal.aborted) break;
+      const overrides = override?.(row, index++);
+      const { task, assignments, warning } = plan(row, overrides);
+      if (warning !== undefined) log?.(warning);
+      const before = await changed.find(row, overrides);
+      if (before !== undefined) log?.(changedText(options, before));
+      for (const { assignment, rollouts } of assignments) {
+        if (!(await book.has(assignment.digest))) {
+          const put = sealer.add({ envelope: assignment, blobs: [...revisions, task, assignment] });
+          put.catch(() => {}); // the next flush throws it
+          puts.push(put);
+          revisions = [];
+        }
+        for (const rollout of rollouts) onRollout(rollout);
+        chunk.push(...rollouts);
       }
-      for (const rollout of rollouts) onRollout(rollout);
-      chunk.push(...rollouts);
+      if (chunk.length >= CHUNK) await flush();
     }
-    if (chunk.length >= CHUNK) await flush();
+    await flush();
+  } finally {
+    await Promise.allSettled(puts); // after a bad row: the caller closes the book
   }
-  await flush();
 }
 
-function changedText({ name, digest }: Agent, before: Digest): string {
-  return `${name} has changed since this launch ran with it (${agentName(before)}, now ${agentName(digest)}): every rollout runs again, and the earlier ones stay in the book beside them. To go on with the earlier launch, restore the file. To keep the results apart, add --exp NAME. To run failures alone again, add --retry failed.`;
+function changedText({ agent: { name, digest }, exp }: EnqueueOptions, before: Digest): string {
+  return `experiment ${exp} ran these tasks before with another agent or another version of ${name} (${agentName(before)}; now ${agentName(digest)}): every rollout runs again, and the earlier ones stay in the book beside them. To go on with the earlier launch, name its agent, as it was. To keep the results apart, add --exp NAME. To run failures alone again, add --retry failed.`;
 }

@@ -90,11 +90,15 @@ interface OrderExtra {
   readonly router?: Digest;
 }
 
+interface PlanOptions {
+  readonly form?: RowForm;
+  /** The file of the rows, as messages name it. */
+  readonly source?: string;
+  readonly retries?: (task: Id) => readonly FailedSample[];
+}
+
 /** With `retries` only these samples of a task are planned, in the groups they are of. */
-export function planner(
-  settings: LaunchSettings,
-  { form = "auto", retries }: { form?: RowForm; retries?: (task: Id) => readonly FailedSample[] } = {},
-) {
+export function planner(settings: LaunchSettings, { form = "auto", source, retries }: PlanOptions = {}) {
   refuseKeys(settings.extra, "the configuration");
   if (!Number.isSafeInteger(settings.samples) || settings.samples < 1)
     throw new RollbookError(
@@ -108,9 +112,10 @@ export function planner(
 
   return (row: unknown, overrides: Overrides = {}): PlannedRow => {
     const index = rows++;
-    refuseKeys(overrides.config, `the overrides of row ${index + 1}`);
+    const where = `row ${index + 1}${source === undefined ? "" : ` of ${source}`}`;
+    refuseKeys(overrides.config, `the overrides of ${where}`);
     const { environment, dataSource } = settings;
-    const { warning, ...task } = sealTask(row, { environment, dataSource, form, where: `row ${index + 1}` });
+    const { warning, ...task } = sealTask(row, { environment, dataSource, form, where });
     const visit = visits.get(task.digest) ?? 0;
     visits.set(task.digest, visit + 1);
     const identity = [launch, task.digest, visit, overridesJson(overrides)];

@@ -1,5 +1,6 @@
 /** Imports the module of an agent. In: its path. Out: the rollout it exports, or an error that says what is wrong with it.
  *  TypeScript by Node itself (22.18 and later strip types), else by tsx from where the agent or the user stands. */
+import { spawnSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { dirname, extname, join, resolve } from "node:path";
@@ -28,13 +29,25 @@ export function badAgent(path: string, problem: string, cause?: unknown): Rollbo
   );
 }
 
+function cannotLoad(path: string, cause: unknown): RollbookError {
+  const line = cause instanceof SyntaxError ? syntaxErrorLine(path) : undefined;
+  const where = line === undefined ? "" : ` at line ${line}`;
+  return badAgent(path, `cannot be loaded: ${reasonOf(cause)}${where}`, cause);
+}
+
+/** `import()` does not tell the line, `node --check` does. Undefined if the error is in another file. */
+function syntaxErrorLine(path: string): string | undefined {
+  const { stderr } = spawnSync(process.execPath, ["--check", path], { encoding: "utf8" });
+  return /:(\d+)$/.exec(stderr?.split("\n")[0] ?? "")?.[1];
+}
+
 type Module = { readonly default?: unknown };
 
 async function importFile(path: string): Promise<Module> {
   try {
     return (await import(pathToFileURL(path).href)) as Module;
   } catch (cause) {
-    throw badAgent(path, `cannot be loaded: ${reasonOf(cause)}`, cause);
+    throw cannotLoad(path, cause);
   }
 }
 
@@ -42,7 +55,7 @@ async function importTypeScript(path: string): Promise<Module> {
   try {
     return (await import(pathToFileURL(path).href)) as Module;
   } catch (cause) {
-    if (!isUnknownExtension(cause)) throw badAgent(path, `cannot be loaded: ${reasonOf(cause)}`, cause);
+    if (!isUnknownExtension(cause)) throw cannotLoad(path, cause);
   }
   const api = findTsx([path, resolve("package.json")]);
   if (api === undefined)
@@ -56,7 +69,7 @@ async function importTypeScript(path: string): Promise<Module> {
   try {
     return unwrap(await tsImport(pathToFileURL(path).href, import.meta.url));
   } catch (cause) {
-    throw badAgent(path, `cannot be loaded: ${reasonOf(cause)}`, cause);
+    throw cannotLoad(path, cause);
   }
 }
 
