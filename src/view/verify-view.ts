@@ -1,6 +1,7 @@
 /** How a verification report looks on a terminal: whether the records agree with themselves is one question, whether
  *  somebody trusted signed them another. */
 
+import type { Digest } from "../base/index.ts";
 import type { Verified } from "../book/maintain/index.ts";
 import type { CatalogDifference } from "../book/open/index.ts";
 import { RolloutEnvelope } from "../contract/index.ts";
@@ -11,14 +12,11 @@ const MOST_PROBLEMS = 50;
 const MOST_OUTSIDE = 5;
 
 export function renderVerifyReport(
+  { what, report, damagedRollouts = [], catalog, catalogMade, reached }: Verified,
   {
-    what,
-    report,
-    catalog,
-    catalogMade,
-    reached,
-  }: Pick<Verified, "what" | "report" | "catalog" | "catalogMade" | "reached">,
-  names: ReadonlyMap<string, string>,
+    names,
+    expected,
+  }: { readonly names: ReadonlyMap<string, string>; readonly expected?: Digest | undefined },
 ): string {
   const { problems, trust } = report;
   const lines = [
@@ -31,6 +29,7 @@ export function renderVerifyReport(
     ...(problems.length > MOST_PROBLEMS
       ? [`  … and ${thousands(problems.length - MOST_PROBLEMS)} more (--json lists all)`]
       : []),
+    ...damagedLines(damagedRollouts),
     `signed: ${thousands(trust.signed)} of ${plural(trust.artifacts, "artifact")}, ${thousands(trust.trusted)} by a trusted key`,
     ...otherRoots(trust.roots),
     ...trust.signers.map(
@@ -39,6 +38,9 @@ export function renderVerifyReport(
     ),
     ...sameIdLines(report),
     headLine(report.heads, { whole: reached === undefined }),
+    ...(expected === undefined || problems.some(({ code }) => code === "head-missing")
+      ? []
+      : [`expected head: found, ${expected}`]),
     ...erasedLines(report),
     ...outsideLines(report),
     ...(catalog === undefined ? [] : catalogLines(catalog)),
@@ -48,6 +50,13 @@ export function renderVerifyReport(
       : [`revisions without a record: ${report.unrecordedRevisions.slice(0, 20).join(", ")}`]),
   ];
   return page(lines);
+}
+
+function damagedLines(rollouts: readonly string[]): string[] {
+  if (rollouts.length === 0) return [];
+  const left = rollouts.length - MOST_PROBLEMS;
+  const more = left > 0 ? ` and ${thousands(left)} more (--json lists all)` : "";
+  return [`rollouts with a problem: ${rollouts.slice(0, MOST_PROBLEMS).join(", ")}${more}`];
 }
 
 function outsideLines({ outside }: VerifyReport): string[] {
@@ -142,7 +151,7 @@ const MADE_BECAUSE = {
 } as const;
 
 function madeLine({ why, atMs }: NonNullable<Verified["catalogMade"]>): string {
-  return `  built on ${new Date(atMs).toISOString()}, ${MADE_BECAUSE[why]}; it cannot show data lost before that`;
+  return `  The catalog was built at ${new Date(atMs).toISOString()}, ${MADE_BECAUSE[why]}. It does not know of data that was lost before then.`;
 }
 
 function problemText({ code, record, where, message }: Problem): string {

@@ -211,6 +211,13 @@ describe("a damaged book", () => {
     expect(JSON.parse(out)).toMatchObject({ ok: false });
     expect(JSON.parse(out).problems.map((each: { digest: string }) => each.digest)).toContain(content);
     expect(JSON.parse(err).error.code).toBe("not-verified");
+    expect(JSON.parse(out).damagedRollouts).toEqual(["a"]);
     expect(await cli.run("artifact show a")).toMatchObject({ code: 1 });
+    const all = await cli.run("artifact verify");
+    expect(all.out).toMatch(/^rollout-content a /);
+    expect(all.out).not.toContain("rollout-content b ");
+    expect(all.err).toMatch(/2 problems found, in rollout-content a \w+\. .* --exclude ID/);
+    expect((await cli.run("artifact verify --verbose")).out).toContain("rollout-content b ");
+    expect(await cli.ok("artifact verify b")).toMatch(/^rollout-content b /);
   });
 });

@@ -23,7 +23,10 @@ describe("rollbook head and verify --expect", () => {
     const { cli, head } = await bookWithHead();
     await cli.ok("artifact import -", lines(draftWire("c")));
     const file = join(cli.folder, "head.json");
-    expect(await cli.ok(`verify --expect ${head}`)).toMatch(/^heads: \d+/m);
+    expect(await cli.ok(`verify --expect ${head}`)).toMatch(
+      new RegExp(`^heads: \\d+.*\nexpected head: found, ${head}$`, "m"),
+    );
+    expect(await cli.ok("verify")).not.toContain("expected head");
     await cli.ok(`head --out ${file}`);
     await cli.ok(`verify --expect ${file} --require-trusted`);
   });
@@ -72,7 +75,7 @@ describe("rollbook head and verify --expect", () => {
   it("verify says when the catalog was made anew", async () => {
     const { cli } = await bookWithHead();
     rmSync(join(cli.book, "catalog.db"));
-    expect(await cli.ok("verify")).toMatch(/built on \S+, because there was none/);
+    expect(await cli.ok("verify")).toMatch(/built at \S+, because there was none/);
     await cli.ok("catalog rebuild");
     expect(await cli.ok("verify")).toMatch(/by `catalog rebuild`/);
   });

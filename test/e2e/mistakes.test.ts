@@ -255,7 +255,7 @@ describe("decisions of another family or session", () => {
     expect(steps.err).toMatch(/If the book holds tokens.*`capture` and `logprobKind`.*docs\/gateway.md/);
     await cli.ok(`train ucb --out ${join(cli.folder, "b")} --id b`);
     const foreign = await cli.run("batch assemble --target b --level step --advantage none");
-    expect(foreign.err).toContain("The book has these targets: a, logged (family chooser).");
+    expect(foreign.err).toContain("Targets of other families: a, logged (family chooser).");
   });
 });
 

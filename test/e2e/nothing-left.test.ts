@@ -24,7 +24,7 @@ describe("where nothing is left", () => {
     const empty = await cli.run(`${BATCH} --target mine --family router`);
     for (const { code, err } of [mixed, empty]) {
       expect(code).toBe(1);
-      expect(err).toContain("The book has these targets: logged (family theirs).");
+      expect(err).toContain("Targets of other families: logged (family theirs).");
       expect(err).toContain("No rollout of the book has steps of router.");
       expect(err).not.toContain("add --family");
     }

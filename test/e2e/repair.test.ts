@@ -26,10 +26,17 @@ it("a damaged rollout is named, never batched around, mended by importing it aga
   const rollouts = ["a", "b", "c", "d"].map((id) => JSON.stringify(draftWire(id)));
   const lines = [Buffer.from(makeRevision("policy-r1").bytes).toString(), ...rollouts].join("\n");
   await cli.ok("artifact import -", lines);
+  await cli.ok("artifact ls"); // builds the catalog, which remembers the id of the damaged record
   strike(cli.book, '"rolloutId":"b"');
-  expect((await cli.run("verify")).code).toBe(1);
-  await cli.ok("catalog rebuild");
+  expect(await cli.run("verify")).toMatchObject({
+    code: 1,
+    out: expect.stringContaining("rollouts with a problem: b\n"),
+  });
   const assemble = "batch assemble --target policy-r1 --level token --json";
+  const struck = await cli.run(assemble);
+  expect([struck.code, struck.err]).toEqual([1, expect.stringContaining("add --exclude b.")]);
+  await cli.ok(`${assemble} --exclude b`);
+  await cli.ok("catalog rebuild");
   const refused = await cli.run(assemble);
   expect(refused).toMatchObject({ code: 1, err: expect.stringMatching(/damaged or gone, first sha256:/) });
   expect((await cli.run("gc")).code).toBe(1);
@@ -70,6 +77,12 @@ it("a pack that vanishes is missed by verify until it is back or the loss is acc
   expect(await cli.json("artifact ls")).toHaveLength(1); // lists what is there, and forgets nothing
   const missed = await cli.run("verify");
   expect(missed).toMatchObject({ code: 1, out: expect.stringContaining("which is gone") });
+  expect(await cli.run("doctor")).toMatchObject({
+    code: 1,
+    out: expect.stringMatching(
+      /^bad +book .* records? of it lost with storage files: `rollbook verify` names it$/m,
+    ),
+  });
   renameSync(join(cli.folder, newest), join(packs, newest));
   await cli.ok("verify");
   renameSync(join(packs, newest), join(cli.folder, newest));

@@ -1,6 +1,14 @@
 /** Cuts a trainer batch from what a book holds: collects the manifest, assembles, writes, signs.
  *  In: an open book, a target, filters. Out: the sealed batch. A refused batch leaves no record behind. */
-import { type Digest, given, type Id, isRollbookError, parseId, RollbookError } from "../../base/index.ts";
+import {
+  type Digest,
+  given,
+  type Id,
+  isDigest,
+  isRollbookError,
+  parseId,
+  RollbookError,
+} from "../../base/index.ts";
 import {
   type AdvantageMethod,
   type BatchOptions,
@@ -93,8 +101,21 @@ export async function cutBatch(book: OpenBook, request: CutRequest): Promise<Sea
       return cut({ propensity: "choice" });
     });
   } catch (error) {
-    throw await withTargets(book, { index, error, level });
+    throw withDamaged(index, await withTargets(book, { index, error, level }));
   }
+}
+
+/** Damage also names the rollouts that it struck, and how to leave them out. */
+function withDamaged(index: BookIndex, error: unknown): unknown {
+  if (!isRollbookError(error, "digest-mismatch") || !isDigest(error.fields.expected)) return error;
+  const rollouts = index.rolloutsWith(error.fields.expected);
+  if (rollouts.length === 0) return error;
+  return new RollbookError(
+    error.code,
+    { ...error.fields, rollouts },
+    `${error.message} To leave the damaged rollout out, add --exclude ${rollouts.join(" ")}.`,
+    { cause: error },
+  );
 }
 
 /** A refusal because of another policy family also names the targets that the book has of it. */
@@ -111,7 +132,7 @@ async function withTargets(
   const others = recorded.filter((family) => family !== own);
   const targets = others.map((family) => `${targetsOf(index, family)} (family ${family})`);
   const rest = recorded.includes(own)
-    ? `To leave ${level}s of other families out instead, add --family ${own}.`
+    ? `To leave ${level}s of other families out, add --family ${own}.`
     : `No rollout of the book has ${level}s of ${own}.`;
   const what = isMixed
     ? `rollout ${error.fields.rollout} has ${level}s of family ${error.fields.actual}, the target is a revision of family ${own}.`
@@ -119,7 +140,7 @@ async function withTargets(
   return new RollbookError(
     error.code,
     error.fields,
-    `${what} The book has these targets: ${targets.join("; ")}. ${rest}`,
+    `${what} ${rest} Targets of other families: ${targets.join("; ")}.`,
     { cause: error },
   );
 }

@@ -3,6 +3,7 @@
 import { accessSync, constants, existsSync, readdirSync, statfsSync, statSync } from "node:fs";
 import { delimiter, dirname, join, relative, resolve, sep } from "node:path";
 import { plural, reasonOf, thousands } from "../../base/index.ts";
+import { BookHead } from "../../contract/index.ts";
 import { openCatalog, openSqlite } from "../../store/index.ts";
 import { isBook, type Keyring, listTrusted, loadSigner, openBook } from "../open/index.ts";
 
@@ -64,11 +65,13 @@ async function checkBook(root: string): Promise<SetupFinding> {
   try {
     const { damaged, undescribed } = await catalog.sync();
     const bytes = catalog.totals().reduce((sum, each) => sum + each.bytes, 0);
-    const blobs = catalog.totals().reduce((sum, each) => sum + each.blobs, 0);
-    const size = `${root}: ${plural(blobs, "blob")}, ${plural(bytes, "byte")}`;
-    if (damaged + undescribed === 0) return { check: "book", state: "ok", message: size };
-    const message = `${size}, some of it unreadable: \`rollbook verify\` names it`;
-    return { check: "book", state: "bad", message };
+    const size = `${root}: ${plural(catalog.distinctBlobs(), "blob")}, ${plural(bytes, "byte")}`;
+    // gc folds heads: `verify` checks them.
+    const lost = catalog.lost().filter(({ kind }) => kind !== BookHead.kind).length;
+    if (damaged + undescribed + lost === 0) return { check: "book", state: "ok", message: size };
+    const fault =
+      lost > 0 ? `${plural(lost, "record")} of it lost with storage files` : "some of it unreadable";
+    return { check: "book", state: "bad", message: `${size}, ${fault}: \`rollbook verify\` names it` };
   } finally {
     catalog.close();
   }

@@ -8,6 +8,7 @@ import {
   artifactsOf,
   CatalogComparison,
   type CatalogDifference,
+  catalogIndex,
   mayWrite,
   nameOf,
   type OpenBook,
@@ -27,6 +28,8 @@ export interface Verified {
   readonly report: VerifyReport;
   /** Of one record: what it was followed to. */
   readonly reached?: Reached;
+  /** Of the whole book: ids of the rollouts that have a problem, as far as the catalog remembers them. */
+  readonly damagedRollouts?: readonly string[];
   /** Where the catalog differs from the bytes; undefined if it was not looked at. */
   readonly catalog?: readonly CatalogDifference[];
   /** When the catalog was last made from the bytes, and why: it remembers no loss from before. */
@@ -52,7 +55,10 @@ export async function verifyBook(book: OpenBook, options: VerifyRequest = {}): P
     const comparison = new CatalogComparison(catalog);
     const report = await verifyStore(comparison.watch(store), request);
     const differences = await comparison.finish(store, report);
-    return { what, report, catalog: differences, catalogMade: catalog.origin() };
+    const struck = report.problems.flatMap(({ digest }) => digest ?? []);
+    const index = catalogIndex(catalog);
+    const damagedRollouts = [...new Set(struck.flatMap((digest) => index.rolloutsWith(digest)))].sort();
+    return { what, report, damagedRollouts, catalog: differences, catalogMade: catalog.origin() };
   } finally {
     catalog.close();
   }

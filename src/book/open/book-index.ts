@@ -1,7 +1,14 @@
 /** Finds records of a book by kind, name and digest prefix: through its catalog, or by reading everything.
  *  In: a book. Out: what its records say of themselves. Does not check the records: `verify` does. */
 import { compareUtf8, type Digest } from "../../base/index.ts";
-import { Attestation, RolloutEnvelope, recordType, Tombstone } from "../../contract/index.ts";
+import {
+  Attestation,
+  Call,
+  RolloutContent,
+  RolloutEnvelope,
+  recordType,
+  Tombstone,
+} from "../../contract/index.ts";
 import {
   type BlobStore,
   type Catalog,
@@ -36,6 +43,8 @@ export interface BookIndex {
   tombstonesOf(erased: Digest): Digest[];
   /** What a signature vouches for and the book does not hold, unless it was erased. */
   lostSubjects(): Digest[];
+  /** Ids of the rollouts that a content, an envelope, a call or a blob of them belongs to, as far as the catalog remembers. */
+  rolloutsWith(digest: Digest): string[];
 }
 
 /** Shorter prefixes would be guesses. */
@@ -68,7 +77,21 @@ export function catalogIndex(catalog: Catalog): BookIndex {
       catalog
         .danglingTargets(Attestation.kind)
         .filter((digest) => catalog.referrersOfKind(digest, Tombstone.kind).length === 0),
+    rolloutsWith: (digest) => rolloutsWith(catalog, digest),
   };
+}
+
+function rolloutsWith(catalog: Catalog, digest: Digest): string[] {
+  const calls = catalog.recordsReferringTo([digest], [Call.kind]).map((call) => call.digest);
+  const contents = [
+    ...catalog.recordsWith([digest, ...contentOf(catalog.record(digest))]),
+    ...catalog.recordsReferringTo([digest, ...calls], [RolloutContent.kind]),
+  ];
+  return [...new Set(contents.flatMap(({ kind, id }) => (kind === RolloutContent.kind ? [id!] : [])))].sort();
+}
+
+function contentOf(record: IndexedRecord | undefined): Digest[] {
+  return record?.kind === RolloutEnvelope.kind ? [record.fields.content as Digest] : [];
 }
 
 /** For stores without a catalog. Takes as long as reading everything does. */
@@ -115,6 +138,7 @@ export async function scanIndex(store: Pick<BlobStore, "scan" | "get">): Promise
     tombstonesOf: (erased) => tombstones.get(erased) ?? [],
     lostSubjects: () =>
       [...attestations.keys()].filter((digest) => !records.has(digest) && !tombstones.has(digest)),
+    rolloutsWith: () => [], // a scan does not see what is damaged
   };
 }
 

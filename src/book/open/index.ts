@@ -1,4 +1,4 @@
-export type { BookIndex, IndexedRecord, IndexedRun } from "./book-index.ts";
+export { type BookIndex, catalogIndex, type IndexedRecord, type IndexedRun } from "./book-index.ts";
 export { CatalogComparison, type CatalogDifference } from "./compare-catalog.ts";
 export { initBook } from "./init-book.ts";
 export { initExample } from "./init-example.ts";

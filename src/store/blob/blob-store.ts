@@ -115,7 +115,7 @@ export function damageError(finding: Finding): RollbookError {
   return new RollbookError(
     finding.code,
     { ...finding },
-    `${finding.file} at ${finding.offset}: ${finding.message}. Restore the file from a copy, or run verify to list all damage.`,
+    `${finding.file} at ${finding.offset}: ${finding.message}. Restore the file from a copy. \`rollbook verify\` lists all damage.`,
   );
 }
 

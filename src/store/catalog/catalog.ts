@@ -300,6 +300,12 @@ export class Catalog {
     return this.#db.prepare(query).all<KindTotal>();
   }
 
+  /** Blobs, each counted once. */
+  distinctBlobs(): number {
+    return this.#db.prepare("SELECT count(DISTINCT number) AS blobs FROM blobs").get<{ blobs: number }>()!
+      .blobs;
+  }
+
   /** When the rows were last made from the packs, and why. */
   origin(): { readonly why: CatalogOrigin; readonly atMs: number } {
     return this.#statement("SELECT why, atMs FROM origin").get<{ why: CatalogOrigin; atMs: number }>()!;

@@ -23,6 +23,13 @@ interface VerifyFlags extends BookFlags {
   requireTrusted?: true;
 }
 
+interface JudgeOptions extends VerifyFlags {
+  /** A head that the book had to contain. */
+  readonly expect?: Digest;
+  /** Prints the reports with a problem alone. */
+  readonly brief?: boolean;
+}
+
 const TRUST_FLAG = [
   "--require-trusted",
   "fail unless a trusted key signed every record that needs a signature",
@@ -46,7 +53,8 @@ a trusted key signed them.`,
       "fail unless the book still contains this head: its digest, or the file that `head --out` wrote",
     )
     .action(async (name: string | undefined, flags: VerifyFlags & { expect?: string }) => {
-      const expect = flags.expect === undefined ? {} : { expect: parseHead(flags.expect, name) };
+      const { expect: head, ...own } = flags;
+      const expect = head === undefined ? {} : { expect: parseHead(head, name) };
       if (name !== undefined && isPack(name)) {
         const { verifyPackAt } = await import("../pack.ts");
         return verifyPackAt(io, name, flags);
@@ -56,19 +64,23 @@ a trusted key signed them.`,
           ? [await verifyBook(book, { ...options(io), ...expect })]
           : verifyNamed(book, name, options(io)),
       );
-      judge(io, flags, verified);
+      judge(io, { ...own, ...expect }, verified);
     });
 }
 
 export function addArtifactVerify(artifact: Command, io: Io): void {
   addCommand(artifact, "verify", {
     summary: "verify rollouts and every record they refer to",
+    description: `Verify rollouts and every record they refer to. Without names, the command verifies all rollouts, and
+prints the reports of those with a problem and a count.`,
     examples: ["rollbook artifact verify", "rollbook artifact verify r-0001"],
   })
     .argument("[artifact...]", "rollout ids, digests, or the first digits of them (default: all)")
     .option(...TRUST_FLAG)
-    .action(async (names: string[], flags: VerifyFlags) => {
-      judge(io, flags, await withBook(io, flags, (book) => verifyArtifacts(book, names, options(io))));
+    .option("--verbose", "print the report of every rollout")
+    .action(async (names: string[], flags: VerifyFlags & { verbose?: true }) => {
+      const verified = await withBook(io, flags, (book) => verifyArtifacts(book, names, options(io)));
+      judge(io, { ...flags, brief: names.length === 0 && flags.verbose !== true }, verified);
     });
 }
 
@@ -113,18 +125,28 @@ function options(io: Io): VerifyRequest {
 }
 
 /** Prints the reports and fails if one of them is bad. */
-function judge(io: Io, flags: VerifyFlags, all: readonly Verified[]): void {
+function judge(io: Io, flags: JudgeOptions, all: readonly Verified[]): void {
   const names = trustedKeys(keyringOf(io), (error) =>
     io.err(`your own key cannot be used, so its signatures count only if it is listed: ${error.message}\n`),
   );
-  for (const { report, ...rest } of all)
-    io.out(flags.json ? jsonLine({ ...rest, ...report }) : renderVerifyReport({ report, ...rest }, names));
-  if (all.length > 1 && !flags.json) io.out(`${totalLine(all)}\n`);
+  const broken = all.filter(({ report }) => report.problems.length > 0);
+  const shown = flags.brief && !flags.json ? broken : all;
+  for (const { report, ...rest } of shown)
+    io.out(
+      flags.json
+        ? jsonLine({ ...rest, ...report })
+        : renderVerifyReport({ report, ...rest }, { names, expected: flags.expect }),
+    );
+  if ((all.length > 1 || flags.brief) && !flags.json) io.out(`${totalLine(all)}\n`);
   const problems = all.reduce((sum, { report }) => sum + report.problems.length, 0);
   if (problems > 0) {
     const remedy =
-      "Restore the named files from a copy. Without one, import the records again and run `rollbook gc`, which removes the damaged copies. If gc refuses, import them into a new book.";
-    throw new RollbookError("not-verified", { problems }, `${plural(problems, "problem")} found. ${remedy}`);
+      "Restore the named files from a copy. Without one, import the records again and run `rollbook gc`, which removes the damaged copies. A rollout that cannot be imported again, such as one that a gateway recorded, is lost: `rollbook batch assemble` leaves it out with --exclude ID.";
+    throw new RollbookError(
+      "not-verified",
+      { problems },
+      `${plural(problems, "problem")} found${all.length === 1 ? "" : `, in ${namesOf(broken)}`}. ${remedy}`,
+    );
   }
   const differences = all.reduce((sum, { catalog }) => sum + (catalog?.length ?? 0), 0);
   if (differences > 0) {
@@ -132,6 +154,14 @@ function judge(io: Io, flags: VerifyFlags, all: readonly Verified[]): void {
     throw new RollbookError("catalog-differs", { differences }, message);
   }
   if (flags.requireTrusted) requireTrusted(all);
+}
+
+const MOST_NAMED = 10;
+
+function namesOf(broken: readonly Verified[]): string {
+  const names = [...new Set(broken.map(({ what }) => what))];
+  const left = names.length - MOST_NAMED;
+  return `${names.slice(0, MOST_NAMED).join(", ")}${left > 0 ? ` and ${left} more` : ""}`;
 }
 
 function requireTrusted(all: readonly Verified[]): void {
