@@ -32,3 +32,9 @@ test("the digests of earlier versions, which bound the workers, are still those 
   }
   expect(parse(AGENT).digest).toBe(earlier[4]);
 });
+
+test("a misspelt kind is told with the nearest one", () => {
+  expect(() => parse({ ...AGENT, learner: { kind: "linucp" } })).toThrow(
+    /learner\.kind must be .*\. Did you mean linucb\?/,
+  );
+});

@@ -242,6 +242,8 @@ export type LoopConfig = Omit<z.output<typeof configSchema>, "learner" | "learne
   readonly digest: Digest;
   /** Whether a run with that digest is one of this configuration. The digests of earlier versions bound `workers`. */
   readonly isDigest: (digest: Digest) => boolean;
+  /** Everything that the digest binds, as the file states it. */
+  readonly settings: Readonly<Record<string, unknown>>;
 };
 
 export function parseLoopConfig(text: string, where: string, folder: string): LoopConfig {
@@ -262,7 +264,8 @@ export function parseLoopConfig(text: string, where: string, folder: string): Lo
     earlier ??= new Set(EVERY_NUMBER.map(digestWith));
     return earlier.has(other);
   };
-  return { ...withPaths(config, folder), digest, isDigest };
+  const { workers: ___, ...settings } = rest;
+  return { ...withPaths(config, folder), digest, isDigest, settings };
 }
 
 /** Settings of windows that choose among candidates; a token window has neither candidates nor a split of its log. */
@@ -345,7 +348,7 @@ function contradictionIn({
 function withPaths(
   { learner, learners, ...config }: z.output<typeof configSchema>,
   folder: string,
-): Omit<LoopConfig, "digest" | "isDigest"> {
+): Omit<LoopConfig, "digest" | "isDigest" | "settings"> {
   const at = (name: string) => (isAbsolute(name) || /^(https?|s3):/.test(name) ? name : join(folder, name));
   const { book, table, world, replay } = config;
   return {

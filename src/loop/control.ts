@@ -4,7 +4,7 @@
 import { closeSync, existsSync, openSync, readFileSync, rmSync, writeFileSync, writeSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { RollbookError } from "../base/index.ts";
+import { isObject, RollbookError } from "../base/index.ts";
 import { copyOf } from "../book/open/index.ts";
 import { type Lock, makeDirectory, tryLock } from "../store/index.ts";
 
@@ -28,6 +28,30 @@ export function loopFolder(root: string, run: string): string {
 const lockFile = (root: string, run: string) => join(loopFolder(root, run), "lock");
 const stopFile = (root: string, run: string) => join(loopFolder(root, run), "stop");
 const activityFile = (root: string, run: string) => join(loopFolder(root, run), "activity.json");
+
+const settingsFile = (root: string, run: string) => join(loopFolder(root, run), "settings.json");
+
+type Settings = Readonly<Record<string, unknown>>;
+
+/** Keeps the settings that a run begins with. Its records have their digest alone. */
+export function noteSettings({ root, run }: { root: string; run: string }, settings: Settings): void {
+  writeFileSync(settingsFile(root, run), JSON.stringify(settings));
+}
+
+/** The keys that have changed since the run began; empty where its settings are not here. */
+export function changedSettings({ root, run }: { root: string; run: string }, settings: Settings): string[] {
+  const file = settingsFile(root, run);
+  if (!existsSync(file)) return [];
+  return differing(JSON.parse(readFileSync(file, "utf8")) as Settings, settings);
+}
+
+function differing(before: Settings, now: Settings): string[] {
+  return [...new Set([...Object.keys(before), ...Object.keys(now)])].flatMap((key) => {
+    const [a, b] = [before[key], now[key]];
+    if (isObject(a) && isObject(b)) return differing(a, b).map((inner) => `${key}.${inner}`);
+    return JSON.stringify(a) === JSON.stringify(b) ? [] : [key];
+  });
+}
 
 /** Runs `work` as the only process of this run. Its signal is aborted when somebody asks the run to stop. */
 export async function holdRun<T>(

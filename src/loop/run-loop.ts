@@ -9,7 +9,7 @@ import { serveMetrics } from "../collect/index.ts";
 import type { Progress } from "../collect/rollout/index.ts";
 import type { LoopPolicy, WindowState } from "../contract/index.ts";
 import type { LoopConfig } from "./config.ts";
-import { holdRun, isRunning, loopFolder, type Tell } from "./control.ts";
+import { changedSettings, holdRun, isRunning, loopFolder, noteSettings, type Tell } from "./control.ts";
 import { foldRun, LoopWindow, type RunState, servedAfter } from "./fold.ts";
 import { LoopMetrics } from "./loop-metrics.ts";
 import { requireBounds } from "./run-warnings.ts";
@@ -80,7 +80,7 @@ async function runWindows(request: RunRequest): Promise<RanLoop> {
       requireBegun(await readRun(book, run), request.book);
     return await holdRun({ root, run, signal: request.signal }, async (signal, tell) => {
       const state = await readRun(book, run);
-      const config = { ...request.config, digest: checkBegun(state, request) };
+      const config = { ...request.config, digest: checkBegun(state, request, root) };
       const context: RunContext = {
         ...{ book, config, identity, signal, log, folder: loopFolder(root, run) },
         onProgress(window, progress) {
@@ -92,7 +92,10 @@ async function runWindows(request: RunRequest): Promise<RanLoop> {
       const stages = await openStages(context);
       tellChangedWorld(state, stages.world, log);
       try {
-        if (state.windows.length === 0) checkBeginning(context, stages);
+        if (state.windows.length === 0) {
+          checkBeginning(context, stages);
+          noteSettings({ root, run }, config.settings);
+        }
         return await new RunningLoop(context, { state, request, tell, follow, stages }).run();
       } finally {
         await stages.close();
@@ -146,12 +149,12 @@ function requireBegun({ run, windows }: RunState, book: string): void {
   throw new RollbookError(
     "run-not-begun",
     { run, book },
-    `the run ${run} has not begun in ${book}. Begin it with \`rollbook run start\`, or correct run: and book: in the configuration.`,
+    `the run ${run} has not begun in ${book}. Begin it with \`rollbook run start --config FILE\`, or correct run: and book: in the configuration.`,
   );
 }
 
 /** The digest of the configuration that the run began with, and goes on with. */
-function checkBegun(state: RunState, { how, config, book }: RunRequest): Digest {
+function checkBegun(state: RunState, { how, config, book }: RunRequest, root: string): Digest {
   const { run, windows } = state;
   const [first] = windows;
   if (how === "resume") requireBegun(state, book);
@@ -162,17 +165,17 @@ function checkBegun(state: RunState, { how, config, book }: RunRequest): Digest 
       "run-exists",
       { run, windows: windows.length },
       hasEnded
-        ? `the run ${run} has ended in ${book}, after ${plural(windows.length, "window")}. See it with \`rollbook run status\`, or give a new run another name under run:.`
-        : `the run ${run} has begun in ${book} (window ${windows.length} is ${windows.at(-1)!.state}). Continue it with \`rollbook run resume\`, or give the new run another name under run:.`,
+        ? `the run ${run} has ended in ${book}, after ${plural(windows.length, "window")}. See it with \`rollbook run status --config FILE\`, or give a new run another name under run:.`
+        : `the run ${run} has begun in ${book} (window ${windows.length} is ${windows.at(-1)!.state}). Continue it with \`rollbook run resume --config FILE\`, or give the new run another name under run:.`,
     );
   }
-  if (!config.isDigest(began))
-    throw new RollbookError(
-      "loop-changed",
-      { run, expected: began, actual: config.digest },
-      `the configuration of the run ${run} has changed since it began in ${book}. Restore the file, or give the new run another name under run:.`,
-    );
-  return began;
+  if (config.isDigest(began)) return began;
+  const keys = changedSettings({ root, run }, config.settings);
+  throw new RollbookError(
+    "loop-changed",
+    { run, expected: began, actual: config.digest, keys },
+    `the configuration of the run ${run} has changed since it began in ${book}${keys.length === 0 ? "" : `: ${keys.join(", ")}`}. Restore the file, or give the new run another name under run:.`,
+  );
 }
 
 /** What must hold before the first record of a run. */

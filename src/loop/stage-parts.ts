@@ -208,7 +208,7 @@ function requireComplete(
   throw new RollbookError(
     "window-incomplete",
     { window, sealed, expected, dead: progress.dead },
-    `window ${window}: ${sealed} of ${plural(expected, "rollout")} sealed.${why} Continue with \`rollbook run resume\`.`,
+    `window ${window}: ${sealed} of ${plural(expected, "rollout")} sealed.${why} Continue with \`rollbook run resume --config FILE\`.`,
   );
 }
 

@@ -1,6 +1,7 @@
 /** Where a run stands, in plain facts: from its records, and from the process that runs it, if there is one. */
 import { given, parseId } from "../base/index.ts";
 import { copyOf, isBook, useBook, workingCopy } from "../book/open/index.ts";
+import { listRollouts } from "../book/rollouts/index.ts";
 import type { LoopPolicy } from "../contract/index.ts";
 import type { LoopStatus, WindowStatus } from "../view/runs/loop-view.ts";
 import type { LoopConfig } from "./config.ts";
@@ -10,10 +11,14 @@ import { readRun } from "./run-loop.ts";
 
 export async function loopStatus(book: string, config: LoopConfig): Promise<LoopStatus> {
   parseId(config.run);
-  const state = isBook(await workingCopy(book))
-    ? await useBook(book, { mode: "read" }, (open) => readRun(open, config.run))
-    : { run: config.run, windows: [] };
-  return statusOf(state, { book, config });
+  if (!isBook(await workingCopy(book))) return statusOf({ run: config.run, windows: [] }, { book, config });
+  return useBook(book, { mode: "read" }, async (open) => {
+    const status = statusOf(await readRun(open, config.run), { book, config });
+    const last = status.windows.at(-1);
+    if (status.running || last?.state !== "collecting") return status;
+    const done = (await listRollouts(open, { experiment: `${config.run}-w${last.window}` })).length;
+    return { ...status, collected: { window: last.window, done, total: last.rollouts } };
+  });
 }
 
 export function statusOf(

@@ -27,7 +27,9 @@ describe("rollbook run on the simulator", () => {
     expect(err).toMatch(/^made a new book at \S+$/m);
     const released = (await cli.json("artifact ls --revisions")).filter((each) => each.released);
     expect(released.map(({ id }) => id)).toEqual(["loop-w1"]);
-    expect(await cli.ok("artifact ls --revisions")).toMatch(/RELEASED *\n(.*\n)*loop-w1 .* newest *\n/);
+    expect(await cli.ok("artifact ls --revisions")).toMatch(
+      /KIND .*RELEASED *\n(.*\n)*loop-w1 +\S+ +policy .* newest *\n(.*\n)*router-\w{12} +\S+ +router /,
+    );
     expect([code, err]).toEqual([0, expect.stringContaining("window 1 of 1: ")]);
     expect(err).not.toContain("warning");
     expect(out).toMatch(/WINDOW +STATE +ROLLOUTS .* OPTIMUM/);
@@ -53,22 +55,29 @@ describe("rollbook run on the simulator", () => {
     expect([never.code, never.err]).toEqual([
       1,
       expect.stringMatching(
-        /^error: the run lopo has not begun in .*`rollbook run start`.*\[run-not-begun\]\n$/,
+        /^error: the run lopo has not begun in .*`rollbook run start --config FILE`.*\[run-not-begun\]\n$/,
       ),
     ]);
     expect(existsSync(join(cli.book, "loop", "lopo"))).toBe(false);
     const done = await statusOf(cli, `status --config ${config}`);
     expect(await cli.run(`run start --config ${config}`)).toMatchObject({
       code: 1,
-      err: expect.stringMatching(/^error: the run loop has ended in .*`rollbook run status`.*\[run-exists\]/),
+      err: expect.stringMatching(
+        /^error: the run loop has ended in .*`rollbook run status --config FILE`.*\[run-exists\]/,
+      ),
     });
     expect(await statusOf(cli, `resume --config ${config}`)).toEqual(done);
     writeConfig(cli.folder, { ...SMALL, workers: 2 });
     expect(await statusOf(cli, `resume --config ${config}`)).toEqual(done);
-    const other = writeConfig(cli.folder, { ...SMALL, seed: 1 }, "other.yaml");
+    const other = writeConfig(cli.folder, { ...SMALL, seed: 1, gate: { alpha: 0.01 } }, "other.yaml");
     for (const how of ["resume", "start"]) {
       const changed = await cli.run(`run ${how} --config ${other}`);
-      expect([changed.code, changed.err]).toEqual([1, expect.stringContaining("[loop-changed]")]);
+      expect([changed.code, changed.err]).toEqual([
+        1,
+        expect.stringMatching(/has changed since it began in \S+: .*seed.*\[loop-changed\]/),
+      ]);
+      expect(changed.err).toContain("gate.alpha");
+      expect(changed.err).not.toContain("windows");
     }
   }, 60_000);
 
@@ -95,6 +104,9 @@ describe("rollbook run on the simulator", () => {
     const stopped = await running;
     expect([stopped.code, stopped.err]).toEqual([1, expect.stringContaining("[run-stopped]")]);
     expect(await cli.ok(`run stop --config ${config}`)).toBe("loop: no process runs it\n");
+    const { windows, collected } = await statusOf(cli, `status --config ${config}`);
+    if (windows.at(-1)?.state === "collecting")
+      expect(collected).toMatchObject({ window: windows.length, total: windows.at(-1)!.rollouts });
     expect((await statusOf(cli, `start --resume --config ${config}`)).digest).toBe(expected.digest);
   }, 60_000);
 

@@ -54,8 +54,9 @@ export function addRun(program: Command, io: Io): void {
   });
   addCommand(group, "start", {
     summary: "begin a run and work until its last window has ended",
-    description: `Begin a run and work until its last window has ended. Each window collects rollouts with the released
-policy, cuts a sealed batch, trains a policy on it, and judges the policy on rows it has not seen. If the gate passes,
+    description: `Begin a run and work until its last window has ended. The first window collects rollouts with the behaviour
+policy that the configuration declares (\`behaviour:\`), also if the book serves a policy: that one is the baseline of the gate.
+Each later window collects with the released policy. A window cuts a sealed batch, trains a policy on it, and judges the policy on rows it has not seen. If the gate passes,
 the window releases the new policy; else it keeps the old one. Every step is a sealed record of the book. After a kill
 at any moment, \`rollbook run resume\` continues the run. A synchronous run then ends with the same digests as one
 that was never killed. If there is no book yet, the command makes one and says so.`,

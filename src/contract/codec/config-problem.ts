@@ -2,7 +2,7 @@
  *  without a full stop. An unknown key comes first, with the nearest name: a key that is missing is often misspelt. */
 import * as z from "zod";
 import { nearestName } from "../../base/index.ts";
-import { deepest, issueWords } from "./issue-words.ts";
+import { deepest, issueWords, valueAt } from "./issue-words.ts";
 
 export function configProblem(
   schema: z.core.$ZodType,
@@ -16,13 +16,32 @@ export function configProblem(
     if (issue.code === "invalid_type" && isEmpty(value)) return `it is empty; ${place} ${words}`;
     return issue.code === "custom"
       ? `${place === "" ? "" : `${place}: `}${words}`
-      : `${place === "" ? "it" : place} ${words}`;
+      : `${place === "" ? "it" : place} ${words}${meantBy(issue, value)}`;
   }
   const known = keysAt(schema, issue.path, value);
   const [unknown = ""] = issue.keys;
   const meant = nearestName(unknown, known);
   const name = place === "" ? unknown : `${place}.${unknown}`;
   return `unknown key ${name}. ${meant === undefined ? `Known keys: ${known.join(", ")}` : `Did you mean ${meant}?`}`;
+}
+
+/** The nearest of the names that may stand here. */
+function meantBy(issue: z.core.$ZodIssue, value: unknown): string {
+  const allowed =
+    issue.code === "invalid_value"
+      ? issue.values
+      : issue.code === "invalid_union" && issue.inclusive !== false
+        ? (issue.options ?? [])
+        : [];
+  const written = valueAt(value, issue.path);
+  const meant =
+    typeof written === "string"
+      ? nearestName(
+          written,
+          allowed.filter((each) => typeof each === "string"),
+        )
+      : undefined;
+  return meant === undefined ? "" : `. Did you mean ${meant}?`;
 }
 
 function isEmpty(value: unknown): boolean {

@@ -132,7 +132,7 @@ export async function openTokenWorld(config: TokenWorldConfig, run: RunContext):
         throw new RollbookError(
           reply.error.code,
           {},
-          `the trainer: ${reply.error.message} The window stays as it is; continue with \`rollbook run resume\`.`,
+          `the trainer: ${reply.error.message} The window stays as it is; continue with \`rollbook run resume --config FILE\`.`,
         );
       return checkReport(reply.report);
     },
@@ -180,6 +180,6 @@ function diedTooOften(experiment: string): RollbookError {
   return new RollbookError(
     "server-died",
     { experiment, deaths: DEATHS },
-    `the model server died ${DEATHS} times in ${experiment}. Look at its last lines, lower world.maxBatch if memory ran out, and continue with \`rollbook run resume\`.`,
+    `the model server died ${DEATHS} times in ${experiment}. Look at its last lines, lower world.maxBatch if memory ran out, and continue with \`rollbook run resume --config FILE\`.`,
   );
 }

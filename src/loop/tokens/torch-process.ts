@@ -93,7 +93,7 @@ export class TorchProcess {
     return new RollbookError(
       "torch-died",
       { what: this.#what, pid: this.pid, code: this.#child.exitCode, signal: this.#child.signalCode },
-      `${this.#what} has ended (${this.#child.signalCode ?? `exit ${this.#child.exitCode}`}).${said} Continue with \`rollbook run resume\`.`,
+      `${this.#what} has ended (${this.#child.signalCode ?? `exit ${this.#child.exitCode}`}).${said} Continue with \`rollbook run resume --config FILE\`.`,
     );
   }
 

@@ -29,7 +29,7 @@ export class FailingStart {
     throw new RollbookError(
       "window-failing",
       { experiment, owner, failed: FIRST },
-      `${experiment}: the first ${FIRST} rollouts failed for one reason (${owner}): ${message.split("\n")[0]}. Correct the cause, then continue with \`rollbook run resume\`: it runs the others. Those that failed stay in the book and are not learned from.`,
+      `${experiment}: the first ${FIRST} rollouts failed for one reason (${owner}): ${message.split("\n")[0]}. Correct the cause, then continue with \`rollbook run resume --config FILE\`: it runs the others. Those that failed stay in the book and are not learned from.`,
     );
   }
 

@@ -56,6 +56,8 @@ export interface LoopStatus {
     readonly done: number;
     readonly total: number;
   };
+  /** Of a run that no process works on: the rollouts of the window that it was collecting. */
+  readonly collected?: { readonly window: number; readonly done: number; readonly total: number };
   readonly windows: readonly WindowStatus[];
   /** Of the last window's end: it commits to the whole run. */
   readonly digest?: string;
@@ -90,18 +92,20 @@ export function renderLoop(status: LoopStatus): string {
   return `${lines}${refused.join("")}${whereIs(status)}\n${end}`;
 }
 
-function whereIs({ run, planned, ended, running, activity, windows }: LoopStatus): string {
+function whereIs({ run, planned, ended, running, activity, collected, windows }: LoopStatus): string {
   const now =
     running && activity !== undefined
       ? `, window ${activity.window} is ${activity.state}${share(activity)}`
-      : "";
+      : collected === undefined
+        ? ""
+        : `. Window ${collected.window} has collected ${collected.done} of ${plural(collected.total, "rollout")}`;
   const how =
     ended === planned
       ? "done"
       : running
         ? "running"
         : windows.length === 0
-          ? "not begun: `rollbook run start` begins it"
+          ? "not begun: `rollbook run start --config FILE` begins it"
           : "not running: `rollbook run resume --config FILE` continues it";
   return `${run}: ${ended} of ${plural(planned, "window")} ended, ${how}${now}`;
 }
