@@ -76,8 +76,8 @@ export function findReleasedRouter(
     "not-released",
     { revision: id, digest },
     faults.length === 0
-      ? `no gate verdict releases revision ${id}${distrustOf(standing)}. Judge it with \`rollbook gate --exploration 0.02\`, or set router.allowUngated.`
-      : `revision ${id} is not released as configured: ${faults[0]}. Judge it as it is to be served with \`rollbook gate\`, configure what was judged, or set router.allowUngated.`,
+      ? `no gate verdict releases revision ${id}${distrustOf(standing)}. Judge it with \`rollbook gate --checkpoint DIR --router FILE\`, where FILE is the configuration of the gateway, or set router.allowUngated.`
+      : `revision ${id} is not released as configured: ${faults[0]}. Judge it as it is to be served with \`rollbook gate --checkpoint DIR --router FILE\`, where FILE is the configuration of the gateway, configure what was judged, or set router.allowUngated.`,
   );
 }
 

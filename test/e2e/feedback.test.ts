@@ -39,7 +39,9 @@ describe("rollbook feedback", () => {
     ]);
     expect(await add("--value 0 --key k")).toMatchObject({
       code: 1,
-      err: expect.stringContaining("key-reused"),
+      err: expect.stringContaining(
+        'r-1 already has the outcome solved = 1 (key "k"). The value 0 was not stored. To add a second outcome, give another --key. [key-reused]',
+      ),
     });
     expect((await add("--value 0 --key other")).out).toBe("added\n");
     expect((await add("--value -1e-3")).out).toBe("added\n");

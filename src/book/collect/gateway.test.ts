@@ -33,8 +33,14 @@ describe("openGateway on a book", () => {
   it("takes a configuration as an object, records into a book that it opens, and closes both", async () => {
     const { path } = libraryHome();
     const book = path("runs");
-    const gateway = await openGateway({ book, config, port: 0, local: { own } });
+    const lines: string[] = [];
+    const log = (line: string) => lines.push(line);
+    const gateway = await openGateway({ book, config, port: 0, local: { own }, log });
+    expect(lines).toContain(`made a new book at ${book}`);
     await runOnce(gateway.url);
+    await expect(openGateway({ book, config, port: 0, local: { own } })).rejects.toThrow(
+      `a gateway with the name "gateway" already uses ${book}. Stop it, or start this one with --worker NAME and --port PORT.`,
+    );
     await gateway.close();
     expect((await collectGarbage(book, { dryRun: true })).packsLeft).toBe(0);
     await useBook(book, { mode: "read" }, async (opened) => {

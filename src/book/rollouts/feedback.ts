@@ -57,7 +57,7 @@ export async function addFeedback(book: OpenBook, request: FeedbackRequest): Pro
     throw new RollbookError(
       "key-reused",
       { rollout: content.id, name, key, value: known.fields.value },
-      `under the key ${JSON.stringify(key)} the outcome ${name} of ${content.id} is ${known.fields.value} already, and this value counts. Give another --key to add one.`,
+      `${content.id} already has the outcome ${name} = ${known.fields.value} (key ${JSON.stringify(key)}). The value ${value} was not stored. To add a second outcome, give another --key.`,
     );
   }
   const record = seal(Feedback, {

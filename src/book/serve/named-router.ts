@@ -71,7 +71,7 @@ export async function openNamedRouter(
   requireSame(record, digestRouter(router), digest);
   const served = serveRouter(router, {
     ...{ family, seed, model: checkpoint?.model, clock: book.clock, log },
-    why: `${short(digest)}, for rollouts that name it, as those of a run do`,
+    why: `${short(digest)} chooses for the rollouts of this run`,
   });
   return served.choose;
 }

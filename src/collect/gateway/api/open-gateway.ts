@@ -58,6 +58,6 @@ function takeLock(root: string, gatewayName: string): Lock {
   throw new RollbookError(
     "gateway-running",
     { root, worker: gatewayName },
-    `another gateway named ${gatewayName} works on ${root}. Stop it, or give this one another \`worker\` name.`,
+    `a gateway with the name ${JSON.stringify(gatewayName)} already uses ${root}. Stop it, or start this one with --worker NAME and --port PORT.`,
   );
 }
