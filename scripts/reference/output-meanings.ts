@@ -79,6 +79,7 @@ export const MEANINGS: Readonly<Record<string, string>> = {
   number: "number of the revision within its family",
   "artifact ls --revisions released":
     "true for the newest release of its family: a gate passed it, and no rollback followed",
+  "artifact ls --revisions kind": "`policy`, `router`, `agent` or `log`",
   "artifact ls --revisions digest": "digest of the policy that the revision names",
   verdict: "digest of the sealed verdict",
   validator: "name of the validator",
@@ -99,6 +100,7 @@ export const MEANINGS: Readonly<Record<string, string>> = {
   // verify
   what: "what was verified",
   catalog: "differences between the catalog and the bytes",
+  damagedRollouts: "ids of the rollouts that have a problem, as far as the catalog remembers them",
   catalogMade: "when the catalog was built, and why",
   counts: "blobs by kind",
   blobs: "blobs that were read",

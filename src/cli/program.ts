@@ -56,7 +56,7 @@ const WORDS = {
   exploration: "the share of choices that a router makes at random among all candidates",
   unobserved:
     "a reason in verdicts and ledgers: the rollout has no choice by this policy family, so it is left out",
-  "not-accepted": "a reason: no receipt of the book accepts the rollout",
+  "not-accepted": "a reason: the rollout is an attempt that another attempt at the same sample replaced",
   "no-group": "a reason: an advantage over a group was asked for, and the rollout belongs to none",
   "accepted-exact": "an outcome of freshness: the policy of the rollout is the target itself",
   pack: "one storage file of the book",

@@ -65,6 +65,11 @@ function sourceTable(batch: TrainerBatch, lineage: PolicyRevisionLineage): strin
   const legend = isUnknown
     ? "DRIFT counts the revisions from source to target; ? where one of the two has no number, or the source is the newer one\n"
     : "";
+  const isRouter = ({ id, digest }: TrainerBatch["target"]) => id === `router-${digest.slice(7, 19)}`;
+  const mixed =
+    !isRouter(batch.target) && batch.bySource.some(({ revision }) => isRouter(revision))
+      ? "DRIFT from a router of a run (router-…) to a policy is one too low: the router that serves policy 1 has number 2\n"
+      : "";
   const rows = table(batch.bySource, [
     { title: "SOURCE", cell: (each) => each.revision.id },
     { title: "DRIFT", align: "right", cell: (each) => String(drift.get(each.revision.id) ?? "?") },
@@ -73,7 +78,7 @@ function sourceTable(batch: TrainerBatch, lineage: PolicyRevisionLineage): strin
     { title: "REWARD", align: "right", cell: (each) => figure(each.rewardSum) },
     { title: "ADVANTAGE", align: "right", cell: (each) => figure(each.advantageSum) },
   ]);
-  return rows + legend + note;
+  return rows + legend + mixed + note;
 }
 
 function ledgerText(ledger: LossLedger): string {
@@ -87,7 +92,10 @@ function ledgerText(ledger: LossLedger): string {
     { title: "SAMPLES", align: "right", cell: (each) => String(each.samples) },
     { title: "TOKENS", align: "right", cell: (each) => String(each.tokens) },
   ]);
-  return sum + indent(reasons, 4);
+  const replaced = ledger.reasons.some(({ reason }) => reason === "not-accepted")
+    ? "not-accepted: attempts that another attempt at the same sample replaced\n"
+    : "";
+  return sum + indent(reasons + replaced, 4);
 }
 
 function optionText(options: TrainerBatch["options"]): string {

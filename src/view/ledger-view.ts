@@ -20,7 +20,7 @@ export function renderAdmitted(
     freshness === "none"
       ? ""
       : `, freshness ${freshness.drift?.accept ?? "-"}/${freshness.drift?.quarantine ?? "-"}`;
-  const reasons = lost.map(({ reason, rollouts }) => `${reason} ${rollouts}`).join(", ");
+  const reasons = lost.map(({ reason, rollouts }) => `${reason} ${rollouts}${meaningOf(reason)}`).join(", ");
   const left = excluded === 0 ? "" : `; ${excluded} excluded: ${reasons}`;
   return `${family} (${level}s): ${admitted} of ${admitted + excluded} rollouts admitted${limit}${left}\n`;
 }
@@ -35,4 +35,8 @@ export function admittedJson({ ledger, rows, freshness, manifest, family, level 
 
 function admittedCount(rows: AdmittedRollouts["rows"]): number {
   return new Set(rows.map(({ content }) => content)).size;
+}
+
+function meaningOf(reason: string): string {
+  return reason === "not-accepted" ? " (attempts that another attempt replaced)" : "";
 }

@@ -54,6 +54,14 @@ describe("rollbook batch export", () => {
     await refused(`batch export 123456 --format npz --out ${out}`, 1, "not-found");
     await refused(`batch export ${digest} --format arrow --out ${out}`, 2, "Allowed choices are jsonl, npz");
     await refused(`batch export ${digest} --format npz`, 2, "--out");
+    await refused(
+      `batch export ${digest} --out ${out}.bin`,
+      2,
+      "Give --format, or end the name with .jsonl, .npz",
+    );
+    expect(await cli.ok(`batch export ${digest} --out ${join(cli.folder, "inferred.npz")}`)).toContain(
+      "inferred.npz: ",
+    );
     await refused(`batch export ${digest} --format npz --out ${taken}`, 1, "[exists]");
     await refused(`batch export ${digest} --format npz --out ${out}/x.npz`, 1, "Create it");
     expect(readFileSync(taken, "utf8")).toBe("mine");

@@ -75,7 +75,8 @@ releases it. The policy that --checkpoint names always decides; the answer says 
     summary: "explain why a recorded call went to its model",
     description: `Explain why a recorded call went to its model: what decided, with which probability, which
 candidates were excluded, and which features mattered. Features are shown if the book holds the checkpoint. A failover
-is shown as a second decision.`,
+is shown as a second decision. A name such as router-1b7c096aeddd is a router: a policy with its static table, floor and
+exploration, as it was served.`,
     examples: ["rollbook route explain r-0001.0", "rollbook route explain r-0001.0 --json"],
   })
     .argument("<call>", "<rollout>.<number>, as the header x-rollbook-call of the reply says")

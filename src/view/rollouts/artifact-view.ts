@@ -54,7 +54,8 @@ export function revisionRow(
   released: ReadonlySet<Digest>,
 ): Record<string, unknown> {
   return {
-    ...{ family, id, digest: fields.digest, record: digest, number: fields.number },
+    ...{ family, id, kind: kindOf(id!, fields), digest: fields.digest, record: digest },
+    number: fields.number,
     released: released.has(digest),
   };
 }
@@ -63,10 +64,19 @@ export function renderRevisions(revisions: readonly IndexedRecord[], released: R
   return table(revisions, [
     { title: "REVISION", cell: (each) => each.id! },
     { title: "FAMILY", cell: (each) => each.family! },
+    { title: "KIND", cell: ({ id, fields }) => kindOf(id!, fields) },
     { title: "WEIGHTS", cell: (each) => short(each.fields.digest as string) },
     { title: "RECORD", cell: (each) => short(each.digest) },
     { title: "RELEASED", cell: (each) => (released.has(each.digest) ? "newest" : "") },
   ]);
+}
+
+/** By the names that routers, agents and logs get where they are recorded; any other revision was trained or imported. */
+function kindOf(id: string, fields: IndexedRecord["fields"]): string {
+  const digits = String(fields.digest).slice(7, 19);
+  if (id === `router-${digits}`) return "router";
+  if (id === `agent-${digits}`) return "agent";
+  return id === "logged" ? "log" : "policy";
 }
 
 /** What the records of a rollout say beside its conversation: digests, streams, who ran it, who signed. */
