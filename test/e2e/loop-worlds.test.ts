@@ -244,7 +244,7 @@ describe("rollbook run with an agent of the user's", () => {
   it.each([
     [
       72,
-      /the first 20 rollouts failed for one reason \(agent\): .*no model weak.* continue with `rollbook run resume`/,
+      /the first 20 rollouts failed for one reason \(agent\): .*no model weak.* continue with `rollbook run resume --config FILE`/,
     ],
     [12, /window 1: .* Failed rollouts: 12 \(agent\): .*no model weak.* another name under run:/],
   ])(

@@ -10,7 +10,7 @@ const kinds = z.discriminatedUnion("kind", [
 
 /** [schema, value, what is said of the field x]. */
 const CASES: readonly [z.ZodType, unknown, string][] = [
-  [kinds, { kind: "c" }, 'x.kind must be "a" or "b"'],
+  [kinds, { kind: "other" }, 'x.kind must be "a" or "b"'],
   [kinds, {}, 'x.kind is missing, and must be "a" or "b"'],
   [kinds, 3, "x must be an object with keys, and is a number"],
   [kinds, undefined, "x is missing, and must be an object with keys"],
