@@ -17,6 +17,7 @@ import {
   routerOf,
 } from "./evaluate/index.ts";
 import {
+  explainCheck,
   type GateCheck,
   type GatedCandidate,
   type GateOptions,
@@ -71,7 +72,10 @@ export function gateExactly(rows: readonly JudgedRow[], options: GateOptions): G
     const reasons = live > 0 ? [] : [`${warning}: there is nothing to release`];
     const checks =
       reasons.length > 0 ? [] : asked.map((measure) => checkOn(data, { target, against, measure, rule }));
-    const all = [...reasons, ...checks.filter(({ clears }) => !clears).map(explain)];
+    const all = [
+      ...reasons,
+      ...checks.filter(({ clears }) => !clears).map((each) => explainCheck(each, rule)),
+    ];
     return {
       outcome: all.length === 0 ? ("pass" as const) : ("refuse" as const),
       reasons: all,
@@ -117,11 +121,4 @@ function intervalOf(paired: Estimate, measure: Measure, rule: GateRule): { low: 
   return rule.method === "empirical-bernstein"
     ? bernsteinInterval(paired, { range, level })
     : confidenceSequence(paired, { range, level });
-}
-
-function explain({ measure, difference: gap, bound, epsilon }: GateCheck): string {
-  const show = bound === null ? "anything" : bound.toPrecision(3);
-  return isBurden(measure as Measure)
-    ? `${measure}: the difference is ${gap.toPrecision(3)} and may be as large as ${show}; it must not exceed ${epsilon}`
-    : `${measure}: the difference is ${gap.toPrecision(3)} and may be as low as ${show}; it must not fall below ${-epsilon}`;
 }

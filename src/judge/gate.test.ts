@@ -57,7 +57,7 @@ describe("the gate", () => {
     const [judged] = gate(rows, [wise]);
     expect(judged).toMatchObject({ outcome: "refuse", checks: [] });
     expect(judged!.reasons.join()).toMatch(
-      /^the log is too small: 25 units left to judge by\. Log about 1000/,
+      /^the log is too small: 25 units left to judge by\. Record about 1000/,
     );
   });
 
@@ -109,10 +109,10 @@ describe("the gate", () => {
   it("refuses with the reason: worse quality, higher cost, or too little data for either", () => {
     const reasons = (...of: Parameters<typeof gate>) => gate(...of)[0]!.reasons.join("\n");
     expect(reasons(rowsOf(3000, 3), [cheap])).toMatch(
-      /quality: the difference is -0\.28.*must not fall below -0\.05/,
+      /quality: the estimate is too low \(difference -0\.28\d*; at least -0\.05 is needed\)/,
     );
     const dear = { candidates: [mix("dear", () => 1)], baseline: { ...wise }, rule, rng: rngFrom(1) };
-    expect(gatePolicies(rowsOf(3000, 3), dear)[0]!.reasons.join()).toMatch(/cost: .*must not exceed 0/);
+    expect(gatePolicies(rowsOf(3000, 3), dear)[0]!.reasons.join()).toMatch(/cost: .*at most 0 is allowed/);
     expect(reasons(rowsOf(60, 3), [wise])).toMatch(/the log is too small/);
     expect(
       reasons(rowsOf(1000, 3), [

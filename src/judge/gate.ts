@@ -302,14 +302,20 @@ function centredIps(
   };
 }
 
-function explainCheck({ measure, difference: gap, bound, epsilon }: GateCheck, rule: GateRule): string {
-  const each = `${rule.method}, ${(100 * (1 - rule.alpha / rule.tried)).toPrecision(4)} % one-sided`;
-  return isBurden(measure as Measure)
-    ? `${measure}: the difference is ${gap.toPrecision(3)} and may be as large as ${show(bound)}; it must not exceed ${epsilon} (${each})`
-    : `${measure}: the difference is ${gap.toPrecision(3)} and may be as low as ${show(bound)}; it must not fall below ${-epsilon} (${each})`;
+/** Why a check does not clear: by its estimate, or only by the bound of the estimate. */
+export function explainCheck(check: GateCheck, { method, alpha, tried }: GateRule): string {
+  const { measure, difference: gap, bound, epsilon } = check;
+  const burden = isBurden(measure as Measure);
+  const [near, far, side] = burden ? ["low", "high", "upper"] : ["high", "low", "lower"];
+  const need = burden ? `at most ${epsilon} is allowed` : `at least ${-epsilon || 0} is needed`;
+  const found = `(difference ${signed(gap)}; ${need})`;
+  const edge = `its ${side} bound is ${bound === null ? "infinite" : signed(bound)} (${method}, ${(100 * (1 - alpha / tried)).toPrecision(4)} % one-sided)`;
+  return (burden ? gap <= epsilon : gap >= -epsilon)
+    ? `${measure}: the estimate is ${near} enough ${found}, but too uncertain: ${edge}`
+    : `${measure}: the estimate is too ${far} ${found}; ${edge}`;
 }
 
-const show = (bound: number | null) => (bound === null ? "anything" : bound.toPrecision(3));
+const signed = (value: number) => `${value < 0 ? "" : "+"}${value.toPrecision(3)}`;
 const finiteOrNull = (value: number) => (Number.isFinite(value) ? value : null);
 
 export function checkRule({ alpha, tried, epsilonQuality, epsilonCost }: GateRule, given: number): void {

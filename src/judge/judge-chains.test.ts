@@ -49,12 +49,16 @@ describe("the gate on chains", () => {
   it("refuses what earns less, though every single decision of the log pays the same for both moves", () => {
     const judged = gate(walks, 0.3);
     expect(judged.outcome).toBe("refuse");
-    expect(judged.reasons.join()).toMatch(/reward: the difference is -0\.\d+ and may be as low as/);
+    expect(judged.reasons.join()).toMatch(
+      /reward: the estimate is too low \(difference -0\.\d+; .* its lower bound is -/,
+    );
   });
 
   it("adds costs up along the chain, and refuses one that grows", () => {
     const judged = gate(priced(walks), 0.75, { epsilonCost: 0 });
-    expect(judged.reasons.join()).toMatch(/cost: the difference is 0\.\d+ .*must not exceed 0/);
+    expect(judged.reasons.join()).toMatch(
+      /cost: the estimate is too high \(difference \+0\.\d+; at most 0 is allowed/,
+    );
     expect(gate(priced(walks), 0.75, { epsilonCost: 5 }).outcome).toBe("pass");
     const refused = refusalOf(() => gate(walks, 0.75, { epsilonCost: 0 }));
     expect(refused.code).toBe("no-cost");
@@ -206,7 +210,7 @@ describe("the gate on chains", () => {
     );
     expect(judged).toMatchObject({ outcome: "refuse", checks: [] });
     expect(judged.reasons.join()).toMatch(
-      /the candidate: the log is too small: 5 units left to judge by\. Log about 1000/,
+      /the candidate: the log is too small: 5 units left to judge by\. Record about 1000/,
     );
     expect(judged.support.effectiveSize).toBeLessThanOrEqual(5);
   });

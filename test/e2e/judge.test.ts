@@ -236,7 +236,7 @@ describe("evaluate and gate on the command line", () => {
     const refused = await cli.run(`gate --data ${data} --candidate ${bc}`);
     expect(refused.code).toBe(1);
     expect(refused.out).toContain("REFUSE");
-    expect(refused.err).toMatch(/bc: quality: the difference is .* must not fall below 0|bc: cost/);
+    expect(refused.err).toMatch(/bc: quality: the estimate is .* at least 0 is needed|bc: cost/);
     // Both tried: the error is shared, and the better one goes through.
     const [both] = await cli.json(`gate --data ${data} --candidate ${bc} ${bandit} --epsilon-quality 0.05`);
     expect(both).toMatchObject({
@@ -307,7 +307,7 @@ describe("evaluate and gate on the command line", () => {
     );
     expect(code).toBe(1);
     expect(out).toMatch(
-      /^static.* refused: the log is too small: 63 units left to judge by\. Log about 1000/m,
+      /^static.* refused: the log is too small: 63 units left to judge by\. Record about 1000/m,
     );
     const reasons = [...out.matchAll(/^\S.* refused: (.*)$/gm)].map(([, why]) => why);
     expect(new Set(reasons).size).toBe(reasons.length);
@@ -390,7 +390,9 @@ describe("bad input is named with its row and the remedy", () => {
     for (const words of [`evaluate --checkpoint ${bandit}`, `gate --candidate ${bandit}`]) {
       const fault = await faultOf(cli, `${words} --data ${data}`);
       expect(fault).toMatchObject({ exit: 1, code: "missing-propensity" });
-      expect(fault.message).toMatch(/decision d-\d+: .*was not logged\. .*--estimate-propensities/);
+      expect(fault.message).toMatch(
+        /1 193 of 1 193 rows .*no logged propensity, first decision d-\d+\. .*--estimate-propensities/,
+      );
     }
     const [guessed] = await cli.json(
       `evaluate --checkpoint ${bandit} --data ${data} --estimate-propensities`,
@@ -412,7 +414,9 @@ describe("bad input is named with its row and the remedy", () => {
     await cli.ok(`train ucb --data ${data} --out ${cli.folder}/u --id u`);
     const refused = await faultOf(cli, `evaluate --data ${data} --checkpoint ${cli.folder}/u`);
     expect(refused).toMatchObject({ exit: 1, code: "refused" });
-    expect(refused.message).toMatch(/candidates cheap.*Explore them first|effective sample size/);
+    expect(refused.message).toMatch(
+      /cheap gets .* of the choices, and no row that judges has this choice|effective sample size/,
+    );
   });
 
   it("unseen candidates", async () => {

@@ -135,7 +135,7 @@ describe("learning on the command line", () => {
     await fillDemoBook(cli.book);
     const out = join(cli.folder, "routing.jsonl");
     const { code, err, out: text } = await cli.run(`data export --out ${out} --feedback accepted --json`);
-    expect([code, err]).toEqual([0, expect.stringContaining("a small log. Log about 1000")]);
+    expect([code, err]).toEqual([0, expect.stringContaining("Record about 1000")]);
     const meta = JSON.parse(readFileSync(`${out}.meta.json`, "utf8"));
     expect(JSON.parse(text)).toMatchObject(meta);
     expect(meta).toMatchObject({ below_recommended: true, filters: { feedback: "accepted" } });

@@ -88,7 +88,7 @@ describe("rollbook run on the simulator", () => {
       ["kept", "behaviour"],
       ["kept", "behaviour"],
     ]);
-    expect(windows[0]!.reasons![0]).toContain("it must not fall below");
+    expect(windows[0]!.reasons![0]).toContain("at least");
     expect(windows[1]!.servedValue).toBe(windows[0]!.behaviourValue);
   }, 240_000);
 

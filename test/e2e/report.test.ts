@@ -85,7 +85,7 @@ await describeNeeding(needs, "the report of a run", () => {
         "0.871",
         "failed-sandbox",
         "demo-w3-cql",
-        "it must not fall below 0",
+        "at least 0 is needed",
       ])
         expect(text).toContain(fact);
       const least = (await page.evaluate(CONTRAST)) as { contrast: number; text: string };

@@ -75,7 +75,7 @@ describe("learners that predict rewards", () => {
     );
     const { code, err } = await cli.run(`evaluate --data ${data} --checkpoint ${out}`);
     expect(code).toBe(1);
-    expect(err).toMatch(/Log about \d+ different tasks/);
+    expect(err).toMatch(/Record about \d+ different tasks/);
     expect(err).not.toMatch(/folds/);
   });
 });

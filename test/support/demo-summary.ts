@@ -33,7 +33,7 @@ const window = (
       .map(({ name }) => ({
         learner: name,
         reasons: [
-          "quality: the difference is -0.0246 and may be as low as -0.0546; it must not fall below 0 (student-t, 95.00 % one-sided)",
+          "quality: the estimate is too low (difference -0.0246; at least 0 is needed); its lower bound is -0.0546 (student-t, 95.00 % one-sided)",
         ],
       })),
   };

@@ -27,11 +27,11 @@ it("train and data export count tasks, not rows, and say when there was no choic
   const told = await cli.run(`train ucb --data ${log} --split all --out ${join(cli.folder, "p")} --id r-1`);
   expect(told.code).toBe(0);
   expect(told.err).toMatch(
-    /warning: every decision had one candidate.*\nwarning: 2 units to learn from: a small log. Log about 1000/,
+    /warning: every decision had one candidate.*\nwarning: only 2 tasks to learn from. Record about 1000/,
   );
   await cli.ok(`data import ${cli.file("few.jsonl", lines(...alone.slice(0, 6)))}`);
   const exported = await cli.run(`data export --out ${join(cli.folder, "out.jsonl")}`);
   expect(exported.err).toMatch(
-    /warning: every decision had one candidate.*\nwarning: 2 units: a small log. Log about 1000/,
+    /warning: every decision had one candidate.*\nwarning: only 2 tasks. Record about 1000/,
   );
 });

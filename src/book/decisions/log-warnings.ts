@@ -28,6 +28,6 @@ export function logWarnings({ units, candidates, leastPropensity, purpose, unit 
         ]
       : []),
     ...(candidates >= 2 && leastPropensity === 1 ? [CERTAIN_LOG] : []),
-    ...(units < needed ? [`${plural(units, "unit")}${aim}: a small log. ${smallLogRemedy({ unit })}`] : []),
+    ...(units < needed ? [`only ${plural(units, unit ?? "task")}${aim}. ${smallLogRemedy({ unit })}`] : []),
   ];
 }

@@ -103,6 +103,7 @@ export async function evaluateCheckpoint(
     single: setup.single,
     rng: rngFrom(request.seed ?? 0n),
     judgeShare: judged.judgeShare,
+    wholeLog: judged.wholeLog,
     unit: judged.rule.unit,
     ranges: given({ quality: request.qualityRange }),
     estimatePropensities,

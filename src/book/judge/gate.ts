@@ -95,6 +95,7 @@ export async function gateCheckpoints(source: DecisionSource, request: GateReque
   const options = {
     ...{ rule, candidates: setups, baseline: setup ?? ("behaviour" as const), rng: rngFrom(seed) },
     judgeShare: judged.judgeShare,
+    wholeLog: judged.wholeLog,
     unit: judged.rule.unit,
   };
   const exact = discount === undefined && isFullyKnown(judged.rows);

@@ -3,7 +3,7 @@
 import { compareUtf8, type Digest, RollbookError } from "../../base/index.ts";
 import { SINGLE_TASK } from "../../contract/index.ts";
 import { type JudgedRow, type JudgedRows, toJudgedRows } from "../../judge/index.ts";
-import { judgeShareOf, smallLogRemedy } from "../../judge/ope/index.ts";
+import { judgeShareOf, type LoggedChoices, smallLogRemedy } from "../../judge/ope/index.ts";
 import {
   digestRows,
   hasSeen,
@@ -22,6 +22,8 @@ export interface JudgeRows extends JudgedRows {
   readonly rule: SplitRule;
   /** The share of a log that the split leaves for judging. */
   readonly judgeShare: number;
+  /** The choices of all rows, with those that do not judge. */
+  readonly wholeLog: LoggedChoices;
 }
 
 /** `logged`: by the time of the decision; `id`: by its id, which no clock can change. */
@@ -48,7 +50,17 @@ export function judgeRowsOf(
   requireUnits(judged.rows, rule);
   requireKnown(judged.rows, policies);
   const judgeShare = judgeShareOf(rule.shares, { isCalibrated: leftOut.calibration > 0 });
-  return { ...judged, digest: digestRows(ordered, judged), leftOut, rule, judgeShare };
+  const wholeLog = { rows: rows.length, chosen: choicesIn(rows) };
+  return { ...judged, digest: digestRows(ordered, judged), leftOut, rule, judgeShare, wholeLog };
+}
+
+function choicesIn(rows: readonly LoggedRow[]): Map<string, number> {
+  const chosen = new Map<string, number>();
+  for (const { candidates, chosen: at } of rows) {
+    const { id } = candidates[at]!;
+    chosen.set(id, (chosen.get(id) ?? 0) + 1);
+  }
+  return chosen;
 }
 
 /** With a discount only whole chains judge, and the decisions of broken ones count as unlabelled. */

@@ -230,5 +230,5 @@ function refusal(verdict: GateVerdict): RollbookError {
   const reasons = verdict.candidates.flatMap(({ revision, reasons: each }) =>
     each.map((reason) => `${revision.id}: ${reason}`),
   );
-  return new RollbookError("gate-refused", { reasons }, `the gate passes none. ${refusalText(verdict)}`);
+  return new RollbookError("gate-refused", { reasons }, `the gate passes none.${refusalText(verdict)}`);
 }

@@ -114,7 +114,7 @@ describe("evaluate", () => {
     }));
     const refused = judge(rows);
     expect(refused.contenders[0]).toMatchObject({ name: "learned", basis: "refused", values: {} });
-    expect(refused.contenders[0]!.reasons.join()).toMatch(/candidates cheap/);
+    expect(refused.contenders[0]!.reasons.join()).toMatch(/never chose \(cheap\)/);
     expect(refused.contenders.find(({ name }) => name === "static")!.basis).toBe("off-policy");
   });
 
@@ -124,7 +124,9 @@ describe("evaluate", () => {
       propensity: null,
       state: { ...row.state, candidates: row.state.candidates.map((one) => ({ ...one, probability: null })) },
     }));
-    expect(() => judge(rows)).toThrow(/decision d-0: .*--estimate-propensities/);
+    expect(() => judge(rows)).toThrow(
+      /1 500 of 1 500 rows .* first decision d-0\. .*--estimate-propensities/,
+    );
     const estimated = judge(rows, {}, { estimatePropensities: true });
     expect(estimated.certification).toBe("not certified");
     expect(estimated.contenders[0]!.panels.reward).toMatchObject({ certification: "not certified" });
@@ -151,7 +153,7 @@ describe("evaluate", () => {
       const found = contenders.find((each) => each.name === name)!;
       expect([name, found.basis, Object.keys(found.values)]).toEqual([name, "refused", []]);
       expect(found.reasons[0]).toMatch(
-        /the log is too small: 55 units left to judge by\. Log about 1000 different tasks/,
+        /the log is too small: 55 units left to judge by\. Record about 1000 different tasks/,
       );
     }
     expect(comparisons).toEqual([]);
@@ -174,7 +176,7 @@ describe("evaluate", () => {
     if ("absent" in frontier) throw new Error(frontier.absent);
     const { points, refused, area, singlesArea } = frontier.hull!;
     expect(refused.map(({ name }) => name)).toEqual(["rare"]);
-    expect(refused[0]!.reasons.join()).toMatch(/candidates rare/);
+    expect(refused[0]!.reasons.join()).toMatch(/^rare gets 100\.0 % of the choices/);
     expect(points.map(({ name }) => name)).toEqual(expect.arrayContaining(["cheap", "strong"]));
     expect([area, singlesArea]).toEqual([undefined, undefined]);
   });

@@ -2,7 +2,7 @@
  *  In: rows, an Rng. Out: the value of any policy on them, by the off-policy panel and row by row. Pure.
  *  A value is a plain mean where outcomes are known (`known`), else the panel's DR estimate (`DR`): differences, frontiers
  *  and bands are paired with it row by row. */
-import { given, RollbookError } from "../../base/index.ts";
+import { given, plural, RollbookError, thousands } from "../../base/index.ts";
 import { armsOf, denseSpec, fieldsOf } from "../../learn/index.ts";
 import { makeFeatureReader } from "../../policy/index.ts";
 import {
@@ -22,6 +22,7 @@ import {
   explainFaults,
   isWithin,
   judgePolicy,
+  type LoggedChoices,
   type LoggedDecisions,
   loggedOutcomes,
   meanOverUnits,
@@ -31,6 +32,7 @@ import {
   predictionsFrom,
   type Range,
   type RewardPredictions,
+  rareChoices,
   recalibrate,
   returnsOf,
   sensitivityBounds,
@@ -53,6 +55,8 @@ export interface EvaluationOptions
   /** Judges whole chains: a value is the return of an episode, with a reward one decision later worth this much. Absent: each
    *  decision is judged by its own outcome. */
   readonly discount?: number | undefined;
+  /** The log that these rows are a part of; a refusal says how often it has a choice. */
+  readonly wholeLog?: LoggedChoices | undefined;
 }
 
 export interface Support {
@@ -89,10 +93,10 @@ export class EvaluationData {
     const columns = columnsOf(rows, this.candidates);
     const { discount } = options;
     const log = discount === undefined ? columns : { ...columns, ...chainsIn(rows, discount) };
-    const missing = rows.findIndex((row) => row.propensity === null);
-    if (missing >= 0 && (options.estimatePropensities !== true || discount !== undefined))
-      throw noPropensity(rows[missing]!, missing);
-    this.certified = missing < 0;
+    const missing = rows.filter((row) => row.propensity === null);
+    if (missing.length > 0 && (options.estimatePropensities !== true || discount !== undefined))
+      throw noPropensity(missing, rows.length);
+    this.certified = missing.length === 0;
     if (this.certified) checkRows(rows, () => checkDecisions(log));
     else checkRows(rows, () => checkWithoutPropensities(log));
     this.#log = this.certified
@@ -216,13 +220,10 @@ export class EvaluationData {
 
   #faults(log: LoggedDecisions) {
     const diagnostics = diagnose(log);
-    const { limits, judgeShare, unit } = this.options;
+    const { limits, judgeShare, unit, wholeLog } = this.options;
     const faults = supportFaults(diagnostics, limits);
-    return {
-      diagnostics,
-      faults,
-      reasons: explainFaults(faults, { names: this.candidates, judgeShare, unit }),
-    };
+    const about = { names: this.candidates, rare: rareChoices(log), judgeShare, unit, wholeLog };
+    return { diagnostics, faults, reasons: explainFaults(faults, about) };
   }
 
   #logOf(target: Float64Array, measure: Measure): LoggedDecisions {
@@ -379,10 +380,11 @@ function checkRows(rows: readonly JudgedRow[], check: () => void): void {
   }
 }
 
-function noPropensity({ id }: JudgedRow, row: number): RollbookError {
+function noPropensity(missing: readonly JudgedRow[], rows: number): RollbookError {
+  const [{ id }] = missing as [JudgedRow];
   return new RollbookError(
     "missing-propensity",
-    { row, decision: id },
-    `decision ${id}: its propensity was not logged. Log the probability of every choice; \`rollbook evaluate --estimate-propensities\` guesses it and certifies nothing.`,
+    { decision: id, missing: missing.length, rows },
+    `${thousands(missing.length)} of ${plural(rows, "row")} that judge have no logged propensity, first decision ${id}. Log the probability of every choice; \`rollbook evaluate --estimate-propensities\` guesses it and certifies nothing.`,
   );
 }

@@ -26,6 +26,8 @@ export interface KnownTargetReport {
   readonly panels: Partial<Readonly<Record<Measure, PanelResult>>>;
   /** Target minus the mean of the log, by DR or, without distributions, SNIPS. */
   readonly differences: Partial<Readonly<Record<Measure, Valued>>>;
+  /** The mean of the log. */
+  readonly logged: Partial<Readonly<Record<Measure, number>>>;
 }
 
 export function evaluateTarget(
@@ -53,6 +55,7 @@ export function evaluateTarget(
     measures: data.measures,
     panels,
     differences: estimated.length === 0 ? {} : valued(data, estimated),
+    logged: Object.fromEntries(estimated.map(([measure]) => [measure, data.logged(measure).value])),
   };
 }
 

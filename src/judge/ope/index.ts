@@ -8,4 +8,5 @@ export * from "./models/index.ts";
 export * from "./panel.ts";
 export * from "./panel-estimators.ts";
 export * from "./panel-text.ts";
+export * from "./rare-choices.ts";
 export * from "./support.ts";

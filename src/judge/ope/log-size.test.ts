@@ -4,44 +4,44 @@ import { explainFaults, type SupportFault } from "./support.ts";
 
 test("the figure of a small log is 1000, and grows only where the log shows that this is too few", () => {
   for (const judging of [null, 12, 399])
-    expect(smallLogRemedy({ judging })).toMatch(/^Log about 1000 different/);
+    expect(smallLogRemedy({ judging })).toMatch(/^Record about 1000 different/);
   // 2 610 units to judge by are two fifths of the log: 6 525, to two digits.
-  expect(smallLogRemedy({ judging: 2610 })).toMatch(/^Log about 6600 different/);
+  expect(smallLogRemedy({ judging: 2610 })).toMatch(/^Record about 6600 different/);
 });
 
 test("a log whose floor is calibrated needs twice as many tasks: a fifth of it judges", () => {
   const shares = [0.6, 0.2, 0.2] as const;
   const [plain, calibrated] = [false, true].map((isCalibrated) => judgeShareOf(shares, { isCalibrated }));
   expect([plain, calibrated]).toEqual([0.4, 0.2]);
-  expect(smallLogRemedy({ judging: 2610, judgeShare: calibrated })).toMatch(/^Log about 14000 different/);
+  expect(smallLogRemedy({ judging: 2610, judgeShare: calibrated })).toMatch(/^Record about 14000 different/);
   // Of 1000 units 200 judge, and 300 are needed: more of the same is no longer within the 1000.
   const fault: SupportFault = {
     ...{ kind: "thin-support", effectiveSize: 25, units: 150, needed: 50, enough: 300 },
   };
   expect(explainFaults([fault], { judgeShare: plain })[0]).toMatch(/^the log is too small/);
   expect(explainFaults([fault], { judgeShare: calibrated })[0]).toMatch(
-    /^effective sample size 25\.0 of 150 .* Log about 1500 different/,
+    /^effective sample size 25\.0 of 150 .* Record about 1500 different/,
   );
 });
 
 test("a log that nothing is trained from needs as many tasks as judge", () => {
   expect(smallLogRemedy({ judgeShare: 1 })).toBe(
-    "Log about 200 different tasks; rows of one task count once, unless the policy is trained with --unit decision",
+    "Record about 200 different tasks. Several rows of one task count once, unless you train with --unit decision",
   );
-  expect(smallLogRemedy({ judging: 2610, judgeShare: 1 })).toMatch(/^Log about 2700 different tasks; /);
+  expect(smallLogRemedy({ judging: 2610, judgeShare: 1 })).toMatch(/^Record about 2700 different tasks\. /);
 });
 
 test("the advice names the unit that is counted", () => {
   expect(smallLogRemedy({ unit: "decision" })).toBe(
-    "Log about 1000 decisions in all, to train a router and judge it; those of one rollout count once",
+    "Record about 1000 decisions to train a router and judge it. Several decisions of one rollout count once",
   );
   expect(smallLogRemedy({ unit: "session", judgeShare: 1 })).toBe(
-    "Log about 200 different sessions; rows of one session count once",
+    "Record about 200 different sessions. Several rows of one session count once",
   );
   const fault: SupportFault = {
     ...{ kind: "thin-support", effectiveSize: 25, units: 30, needed: 50, enough: 60 },
   };
-  expect(explainFaults([fault], { unit: "decision" })[0]).toMatch(/Log about 1000 decisions in all/);
+  expect(explainFaults([fault], { unit: "decision" })[0]).toMatch(/Record about 1000 decisions to train/);
 });
 
 test("a split without a judge part says nothing of the log that judges", () => {

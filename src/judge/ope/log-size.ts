@@ -36,22 +36,25 @@ interface SmallLog {
 }
 
 /** The next step for a log that is too small, without a full stop. */
-export function smallLogRemedy({ judging = null, judgeShare = JUDGE_SHARE, unit }: SmallLog = {}): string {
+export function smallLogRemedy(log: SmallLog = {}): string {
+  const purpose = log.judgeShare === 1 ? "" : " to train a router and judge it";
+  return `Record about ${enoughUnits(log)}${purpose}. Several ${UNITS[log.unit ?? "task"][1]}`;
+}
+
+/** How many units would do: `1000 different tasks`. */
+export function enoughUnits({ judging = null, judgeShare = JUDGE_SHARE, unit }: SmallLog = {}): string {
   const units = Math.max(
     judgeShare === 1 ? FEWEST_TO_JUDGE : ENOUGH_UNITS,
     judging === null ? 0 : roundUp(judging / judgeShare),
   );
-  const [counted, once] = UNITS[unit ?? "task"];
-  return judgeShare === 1
-    ? `Log about ${units} ${counted}; ${once}`
-    : `Log about ${units} ${counted} in all, to train a router and judge it; ${once}`;
+  return `${units} ${UNITS[unit ?? "task"][0]}`;
 }
 
 /** What counts, and what counts once. The unit of decisions is the rollout that they belong to. */
 const UNITS: Readonly<Record<SplitUnit, readonly [string, string]>> = {
-  task: ["different tasks", "rows of one task count once, unless the policy is trained with --unit decision"],
+  task: ["different tasks", "rows of one task count once, unless you train with --unit decision"],
   session: ["different sessions", "rows of one session count once"],
-  decision: ["decisions", "those of one rollout count once"],
+  decision: ["decisions", "decisions of one rollout count once"],
 };
 
 /** To two digits: what a log shows is no more exact than that. */

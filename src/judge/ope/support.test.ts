@@ -63,7 +63,7 @@ describe("refusal", () => {
     const verdict = judgePolicy(few, { rng: rngFrom(1) });
     expect(kinds(verdict)).toEqual(["thin-support"]);
     expect(panelText(verdict)).toContain(
-      "the log is too small: 19 units left to judge by. Log about 1000 different tasks in all",
+      "the log is too small: 19 units left to judge by. Record about 1000 different tasks to train",
     );
   });
 

@@ -1,9 +1,10 @@
 /** Decides whether a log supports an estimate. In: diagnostics, limits. Out: every fault, and its explanation with a
  *  remedy; no fault means that an estimate may be made. */
-import { percent, plural } from "../../base/index.ts";
+import { nearestName, percent, plural } from "../../base/index.ts";
 import type { SplitUnit } from "../../contract/index.ts";
 import type { Diagnostics } from "./diagnostics.ts";
 import { enoughToJudge, smallLogRemedy } from "./log-size.ts";
+import type { RareChoices } from "./rare-choices.ts";
 
 export interface SupportLimits {
   readonly effectiveSize: number;
@@ -86,11 +87,36 @@ function isSmallLog(fault: SupportFault, judgeShare?: number): boolean {
   return fault.units < fault.needed || (fault.enough !== null && fault.enough <= enoughToJudge(judgeShare));
 }
 
-/** The explanations of all faults. Of a small log one unit holds much of the weight by its size alone: that is left out. */
+/** The explanations of all faults, without those that follow from another. Of a small log one unit holds much of the weight by
+ *  its size alone. Where the log hardly has the choices of the policy, every figure of its weights is bad. */
 export function explainFaults(faults: readonly SupportFault[], about: FaultContext = {}): string[] {
+  if (about.rare !== undefined && faults.some(({ kind }) => kind !== "constant-reward")) {
+    const others = faults.filter(({ kind }) => kind === "constant-reward");
+    return [explainRare(about.rare, about), ...others.map((fault) => explainFault(fault, about))];
+  }
   const isSmall = faults.some((fault) => isSmallLog(fault, about.judgeShare));
   const told = isSmall ? faults.filter(({ kind }) => kind !== "dominant-weight") : faults;
   return told.map((fault) => explainFault(fault, about));
+}
+
+function explainRare({ actions, share, rows }: RareChoices, { names, wholeLog }: FaultContext): string {
+  const has =
+    rows === 0
+      ? "no row that judges has"
+      : `only ${plural(rows, "row")} that judge${rows === 1 ? "s has" : " have"}`;
+  const [isOne, listed] = [actions.length === 1, list(actions, names)];
+  const logged = actions.reduce((sum, action) => sum + (wholeLog?.chosen.get(names?.[action] ?? "") ?? 0), 0);
+  const known = names?.filter((_, action) => !actions.includes(action)) ?? [];
+  const meant = isOne ? nearestName(listed, known) : undefined;
+  return [
+    `${listed} ${isOne ? "gets" : "get"} ${percent(share)} of the choices, and ${has} ${isOne ? "this choice" : "one of them"}.`,
+    ...(wholeLog === undefined
+      ? []
+      : [`${listed} ${isOne ? "occurs" : "occur"} in ${logged} of ${plural(wholeLog.rows, "row")}.`]),
+    meant === undefined
+      ? `Record more choices of ${isOne ? "it" : "them"}, with their probability.`
+      : `If it means ${meant}, correct the name in the log; else record more choices of it.`,
+  ].join(" ");
 }
 
 /** A reason with the effective sample size of the policies that it refuses, where it is that of a small log. The size is no
@@ -115,6 +141,14 @@ interface FaultContext {
   readonly judgeShare?: number | undefined;
   /** What a unit is (default: a task). */
   readonly unit?: SplitUnit | undefined;
+  readonly rare?: RareChoices | undefined;
+  readonly wholeLog?: LoggedChoices | undefined;
+}
+
+/** How often each candidate was chosen in a log, with the rows that do not judge. */
+export interface LoggedChoices {
+  readonly rows: number;
+  readonly chosen: ReadonlyMap<string, number>;
 }
 
 function explainFault(fault: SupportFault, { names, judgeShare, unit }: FaultContext = {}): string {
@@ -122,15 +156,15 @@ function explainFault(fault: SupportFault, { names, judgeShare, unit }: FaultCon
     case "thin-support":
       return isSmallLog(fault, judgeShare)
         ? `the log is too small: ${plural(fault.units, "unit")} left to judge by. ${smallLogRemedy({ judging: judgeShare === 1 ? fault.enough : null, judgeShare, unit })}.`
-        : `effective sample size ${fault.effectiveSize.toFixed(1)} of ${fault.units} units, ${fault.needed} needed: the target rarely does what was logged. ${smallLogRemedy({ judging: fault.enough, judgeShare, unit })}. Or explore more, or judge a policy closer to the logging one.`;
+        : `effective sample size ${fault.effectiveSize.toFixed(1)} of ${fault.units} units, ${fault.needed} needed: the policy rarely does what was logged. ${smallLogRemedy({ judging: fault.enough, judgeShare, unit })}. Or explore more, or judge a policy closer to the logging one.`;
     case "dominant-weight":
       return `one unit holds ${percent(fault.share)} of all weight (the largest weight of a row is ${fault.largestWeight.toPrecision(4)}), at most ${percent(fault.allowed)} allowed: the estimate would be that unit's reward. Raise the propensity floor of the logging policy.`;
     case "unsupported-actions":
-      return `the target puts ${percent(fault.mass)} of its probability on actions the log cannot speak about (candidates ${list(fault.actions, names)}), at most ${percent(fault.allowed)} allowed. Explore them first: record choices of them, with their probability.`;
+      return `the policy puts ${percent(fault.mass)} of its probability on candidates that the log never chose (${list(fault.actions, names)}), at most ${percent(fault.allowed)} allowed. Record choices of them, with their probability.`;
     case "mean-weight":
       return `weights average ${fault.meanWeight.toFixed(4)} instead of 1 (z = ${fault.z.toFixed(1)}, at most ${fault.allowed}): the propensities are wrong or support is missing. Check that the logged probability is that of the final choice.`;
     case "constant-reward":
-      return `the outcome is always ${fault.reward} (${fault.rows} rows): a log without variation cannot show how often another outcome occurs. Log more, or state the range of outcomes.`;
+      return `the outcome is always ${fault.reward} (${fault.rows} rows): a log without variation cannot show how often another outcome occurs. Log more, or state the range of outcomes with --quality-range LOW..HIGH.`;
     default:
       return fault satisfies never;
   }

@@ -36,7 +36,19 @@ export function verdictSentence(evaluation: Evaluation, { policy, unit }: Senten
   const figures = compared.map((each) => figuresOf(each, evaluation));
   const trust = certification === "certified" ? "" : " NOT CERTIFIED: do not release it on this evidence.";
   const whole = asked[0] === "reward" ? ` ${WHOLE_REWARD}` : "";
-  return `verdict: compared with ${called}, ${policy} shows ${words.join(" and ")}: ${figures.join("; ")}.${whole} Judged by ${plural(units, unit)} that it has not seen.${trust}`;
+  return `verdict: compared with ${called}, ${policy} shows ${words.join(" and ")}: ${figures.join("; ")}.${whole}${refusedText(evaluation)} Judged by ${plural(units, unit)} that it has not seen.${trust}`;
+}
+
+/** Where the table cannot be judged, another baseline takes its place: which could not, and why. */
+function refusedText({ contenders }: Evaluation): string {
+  const refused = contenders.find(({ name, basis }) => name === "static" && basis === "refused");
+  if (refused === undefined) return "";
+  const why = refused.reasons.join(" ");
+  const alike = contenders.filter(({ basis, reasons }) => basis === "refused" && reasons.join(" ") === why);
+  const names = BASELINES.filter(([name]) => alike.some((each) => each.name === name)).map(
+    ([, called]) => called,
+  );
+  return ` The log cannot judge ${names.join(" and ")}: ${why}`;
 }
 
 export const WHOLE_REWARD = "Quality is the whole reward here, which has no term for cost or latency.";
@@ -53,8 +65,6 @@ export function standing(measure: Measure, says: ComparedMeasure["says"]): strin
   return `a ${(says === "better") === isBurden(measure) ? "lower" : "higher"} ${measureName(measure)}`;
 }
 
-/** `quality 0.81 instead of 0.74 (+0.07, 95 % interval +0.02 to +0.12)`. An unbiased estimate may leave the range of what it
- *  estimates; it is not cut there, since the two figures must differ by the difference beside them. */
 function figuresOf(
   { against, measure, difference }: ComparedMeasure,
   { contenders, level }: Evaluation,
@@ -62,7 +72,21 @@ function figuresOf(
   const pointOf = (name: string | undefined) =>
     contenders.find((each, i) => (name === undefined ? i === 0 : each.name === name))?.values[measure]
       ?.estimate.value;
-  const [mine, theirs] = [pointOf(undefined), pointOf(against)];
+  return figuresText(measure, { mine: pointOf(undefined), theirs: pointOf(against), difference, level });
+}
+
+/** `quality 0.81 instead of 0.74 (+0.07, 95 % interval +0.02 to +0.12)`. An unbiased estimate may leave the range of what it
+ *  estimates; it is not cut there, since the two figures must differ by the difference beside them. */
+export function figuresText(
+  measure: Measure,
+  found: {
+    mine: number | undefined;
+    theirs: number | undefined;
+    difference: ComparedMeasure["difference"];
+    level: number;
+  },
+): string {
+  const { mine, theirs, difference, level } = found;
   const [interval] = difference.intervals;
   const show = (value: number | undefined) => (value === undefined ? "unknown" : figure(value));
   const band =

@@ -16,7 +16,7 @@ import {
   type PanelResult,
   type Range,
 } from "../../judge/ope/index.ts";
-import { measureName, standing, verdictSentence } from "../data/verdict-sentence.ts";
+import { figuresText, standing, verdictSentence } from "../data/verdict-sentence.ts";
 import { plural, short, table, thousands } from "../format.ts";
 import { costLine, judgedText } from "./gate-view.ts";
 
@@ -65,16 +65,19 @@ export function renderTarget(
   report: KnownTargetReport & { readonly unlabelled: number },
   { unit, verbose }: { unit: string; verbose: boolean },
 ): string {
-  const { rows, units, unlabelled, basis, findings, panels, measures, differences, level, certification } =
-    report;
+  const { rows, units, unlabelled, basis, findings, panels, measures, differences, level } = report;
   const found = measures.flatMap((measure) => {
     const each = differences[measure];
     return each === undefined ? [] : [{ measure, each }];
   });
+  const targetFigures = (measure: Measure, difference: Valued) => {
+    const theirs = report.logged[measure]!;
+    return figuresText(measure, { mine: theirs + difference.estimate.value, theirs, difference, level });
+  };
   const verdict =
     found.length === 0
       ? "verdict: none; the log cannot say how good the policy is"
-      : `verdict: compared with the policy behind the log, the target shows ${found.map(({ measure, each }) => standing(measure, saysOf(each, measure))).join(" and ")}: ${found.map(({ measure, each }) => `${measureName(measure)} ${valueText(each)}`).join("; ")} (target minus log, ${percent(level)} ${found[0]!.each.intervals[0]!.method} interval).${certification === "certified" ? "" : " NOT CERTIFIED."}`;
+      : `verdict: compared with the policy behind the log, the target shows ${found.map(({ measure, each }) => standing(measure, saysOf(each, measure))).join(" and ")}: ${found.map(({ measure, each }) => targetFigures(measure, each)).join("; ")}.${report.certification === "certified" ? "" : " NOT CERTIFIED."}`;
   return [
     `${plural(rows, "row")} of ${plural(units, unit)} judge a target given by the probabilities of ${basis === "candidates" ? "all candidates" : "the chosen candidate"}, ${thousands(unlabelled)} unlabelled`,
     ...findings.map(
@@ -134,7 +137,6 @@ function headOf(
     ...(chains === undefined ? [] : [chainLine(chains)]),
     `router: floor ${floor}, exploration ${figure(setup.exploration)}, table ${short(setup.table.digest)}`,
     `liveness: decides ${percent(liveness.live)} of rows${known}; confidence up to ${figure(liveness.highestConfidence)}, median ${figure(liveness.medianConfidence)}`,
-    ...(liveness.warning === undefined ? [] : [`WARNING: ${liveness.warning}`]),
     ...findings.map(
       ({ severity, message }) => `${severity === "refuse" ? "NOT CERTIFIED" : "WARNING"}: ${message}`,
     ),

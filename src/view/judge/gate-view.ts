@@ -1,7 +1,7 @@
 /** How a gate's verdict looks on a terminal. */
 import type { PolicyEvaluation } from "../../book/judge/index.ts";
 import type { GateVerdict, Sealed } from "../../contract/index.ts";
-import { judgeShareOf, smallLogRemedy, withEffectiveSize } from "../../judge/ope/index.ts";
+import { enoughUnits, judgeShareOf, withEffectiveSize } from "../../judge/ope/index.ts";
 import { measureName, WHOLE_REWARD } from "../data/verdict-sentence.ts";
 import { plural, short, table, thousands } from "../format.ts";
 
@@ -10,8 +10,7 @@ export function renderVerdict(
   { sealed, changed, earlier, ...judged }: VerdictFacts,
 ): string {
   const { data, rule, baseline, candidates, outcome, passed } = record;
-  const against =
-    baseline.revision?.id ?? (baseline.kind === "static" ? "the static table" : "the log's policy");
+  const against = baselineName(baseline);
   const passedAt = candidates.findIndex(({ revision }) => revision.digest === passed?.digest);
   const found = candidates.flatMap((each) =>
     each.checks.map((check) => ({ id: each.revision.id, ...check })),
@@ -107,8 +106,8 @@ export function costLine({
   return [`cost is ${callCosts ? recorded : declared}, in US dollars`];
 }
 
-/** Why no candidate passes. A reason that several share is said once. */
-export function refusalText({ candidates, data, split, rule }: GateVerdict): string {
+/** Why no candidate passes, a line for each reason. A reason that several share is said once. */
+export function refusalText({ candidates, baseline, data, split, rule }: GateVerdict): string {
   const sharedBy = new Map<string, GateVerdict["candidates"]>();
   for (const candidate of candidates)
     for (const reason of candidate.reasons.map((each) =>
@@ -118,18 +117,29 @@ export function refusalText({ candidates, data, split, rule }: GateVerdict): str
   const told = [...sharedBy].map(([reason, alike]) => {
     const ids = alike.map(({ revision }) => revision.id).join(", ");
     const sizes = alike.map(({ support }) => support.effectiveSize);
-    return `${ids}: ${withEffectiveSize(reason, sizes).replace(/\.$/, "")}`;
+    const told = withEffectiveSize(reason, sizes).replace(/\.$/, "");
+    return `${ids}: ${told.replace(/^the baseline: /, `the gate cannot judge the baseline (${baselineName(baseline)}): `)}.`;
   });
   const units = Math.min(...candidates.map(({ checks }) => unitsToProve(checks, data.units)));
   const share = judgeShareOf(split.shares, { isCalibrated: data.leftOut.calibration > 0 });
-  const unproven = `The estimated difference is inside the margin, but its bound over ${plural(data.units, split.unit)} is not. To prove this difference at this margin: ${lowerFirst(smallLogRemedy({ judging: units, judgeShare: share, unit: split.unit }))}. Or allow a larger margin.`;
-  return `${told.join("; ")}.${units > MOST_UNITS ? "" : ` ${unproven}`}`;
+  const enough = enoughUnits({ judging: units, judgeShare: share, unit: split.unit });
+  const missed = new Set(
+    candidates.flatMap(({ checks }) => checks.filter(({ clears }) => !clears).map(({ measure }) => measure)),
+  );
+  const accepted = [...missed].map((measure) =>
+    measure === "cost" ? "a higher cost with --epsilon-cost" : "a loss with --epsilon-quality",
+  );
+  const lines =
+    units > MOST_UNITS ? told : [...told, `Record about ${enough}, or accept ${accepted.join(" and ")}.`];
+  return lines.length === 1 ? ` ${lines[0]}` : lines.map((line) => `\n  ${line}`).join("");
+}
+
+function baselineName({ kind, revision }: GateVerdict["baseline"]): string {
+  return revision?.id ?? (kind === "static" ? "the static table" : "the log's policy");
 }
 
 /** As the table of the checks names the measure; the record has its own name. */
 const reasonText = (reason: string) => reason.replace(/^reward:/, `${measureName("reward")}:`);
-
-const lowerFirst = (text: string) => `${text[0]!.toLowerCase()}${text.slice(1)}`;
 
 /** More units than this are no advice. */
 const MOST_UNITS = 1e6;

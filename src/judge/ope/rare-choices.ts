@@ -1,0 +1,29 @@
+/** The candidates that a policy chooses and a log hardly has: a misspelt name, or a model that was tried once or never.
+ *  In: a log with a target. Out: these candidates, if the target often chooses them. Pure. */
+import type { LoggedDecisions } from "./log/index.ts";
+
+export interface RareChoices {
+  readonly actions: readonly number[];
+  /** Their part of the target's probability. */
+  readonly share: number;
+  /** Rows with such a choice. */
+  readonly rows: number;
+}
+
+/** Of the rows: choices that fewer of them have are rare. */
+const RARE = 0.01;
+/** Of the target: a smaller part does not explain alone why the rest cannot be estimated. */
+const OFTEN = 0.1;
+
+export function rareChoices({ candidates, reward }: LoggedDecisions): RareChoices | undefined {
+  if (candidates === undefined) return undefined;
+  const { count, chosen, target } = candidates;
+  const [times, mass] = [new Float64Array(count), new Float64Array(count)];
+  for (const action of chosen) times[action]!++;
+  for (const [i, p] of target.entries()) mass[i % count]! += p;
+  const limit = RARE * reward.length;
+  const actions = Array.from(times.keys()).filter((a) => mass[a]! > 0 && times[a]! < limit);
+  const total = (of: Float64Array) => actions.reduce((sum, a) => sum + of[a]!, 0);
+  const [rows, share] = [total(times), total(mass) / reward.length];
+  return rows < limit && share > OFTEN ? { actions, share, rows } : undefined;
+}
