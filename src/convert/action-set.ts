@@ -44,9 +44,11 @@ export async function* withActions(
 
 export function checkFound(found: ActionSet, file: string): ActionSet {
   if (found.count !== 1) return found;
+  const [name] = found.names ?? [];
+  const all = name === undefined ? "--actions 2, if there are two" : `--actions ${name},OTHER`;
   throw new RollbookError(
     "one-action",
     { file },
-    `${file}: every row has the same action, so the file does not say what else could have been chosen. State --actions.`,
+    `${file}: every row has the model ${name ?? 0}, so the file does not say what else could have been chosen. Name all candidates: ${all}.`,
   );
 }

@@ -1,5 +1,5 @@
 /** Records of a CSV file (RFC 4180: quoted fields may hold commas, quotes and line breaks), streamed; and tables, which are
- *  records below a header. */
+ *  records below a header. Semicolons or tabs separate the fields of a file whose first line has no comma. */
 import { badRow, type LinePlace } from "./foreign-decision.ts";
 import { readLines } from "./text-lines.ts";
 
@@ -16,11 +16,13 @@ export async function* readCsv(file: string): AsyncGenerator<CsvRecord> {
   let open: OpenRecord | undefined;
   let start = 0;
   let chars = 0;
+  let separator: string | undefined;
   for await (const { text, line } of readLines(file)) {
+    separator ??= [",", ";", "\t"].find((each) => text.includes(each)) ?? ",";
     if (open === undefined) {
       if (!text.includes('"')) {
         const bare = text.endsWith("\r") ? text.slice(0, -1) : text;
-        if (bare !== "") yield { fields: bare.split(","), line };
+        if (bare !== "") yield { fields: bare.split(separator), line };
         continue;
       }
       start = line;
@@ -29,7 +31,9 @@ export async function* readCsv(file: string): AsyncGenerator<CsvRecord> {
     chars += text.length + 1;
     if (chars > MAX_RECORD_CHARS)
       throw badRow({ file, line: start }, "a quoted field does not end", "Close the quote");
-    const split: OpenRecord | { readonly fields: string[] } = splitQuoted(text, { file, line: start }, open);
+    const split: OpenRecord | { readonly fields: string[] } = splitQuoted(text, {
+      ...{ place: { file, line: start }, separator, open },
+    });
     open = "value" in split ? split : undefined;
     if (open === undefined) yield { fields: split.fields, line: start };
   }
@@ -46,8 +50,7 @@ interface OpenRecord {
 /** Goes on from `open`, so that a field over many lines is read once. */
 function splitQuoted(
   text: string,
-  place: LinePlace,
-  open?: OpenRecord,
+  { place, separator, open }: { place: LinePlace; separator: string; open: OpenRecord | undefined },
 ): OpenRecord | { readonly fields: string[] } {
   const fields = open?.fields ?? [];
   let resumed = open?.value;
@@ -68,16 +71,16 @@ function splitQuoted(
       }
       fields.push(value);
       if (text[at] === "\r" && at === text.length - 1) at++;
-      if (at < text.length && text[at] !== ",")
+      if (at < text.length && text[at] !== separator)
         throw badRow(
           place,
           `field ${fields.length} goes on after its closing quote`,
           "Double the quotes inside fields",
         );
     } else {
-      const comma = text.indexOf(",", at);
-      const end = comma < 0 ? text.length : comma;
-      fields.push(comma < 0 && text.endsWith("\r") ? text.slice(at, -1) : text.slice(at, end));
+      const next = text.indexOf(separator, at);
+      const end = next < 0 ? text.length : next;
+      fields.push(next < 0 && text.endsWith("\r") ? text.slice(at, -1) : text.slice(at, end));
       at = end;
     }
     if (at >= text.length) return { fields };
@@ -104,7 +107,7 @@ export async function* readTable<Row>(
       throw badRow(
         { file, line: record.line },
         `${record.fields.length} fields, the header has ${columns}`,
-        "Quote fields that hold commas, or restore the row",
+        "Quote fields that hold a separator, or restore the row",
       );
     yield parse(record);
   }

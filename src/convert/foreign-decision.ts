@@ -117,10 +117,19 @@ export function toTimeMs(value: unknown, column: string, place: LinePlace): numb
   // Seconds stay below this until the year 5138; milliseconds have been above it since 1973.
   const at = Number.isFinite(number)
     ? Math.round(number < 1e11 ? 1000 * number : number)
-    : Date.parse(text.replace(" ", "T"));
+    : ISO_TIME.test(text)
+      ? Date.parse(text.replace(" ", "T").replace(/ ?UTC$/, "Z"))
+      : Number.NaN;
   if (Number.isSafeInteger(at)) return at;
-  throw badRow(place, `${column} ${JSON.stringify(text)} is not a time`, "Write it as ISO 8601");
+  throw badRow(
+    place,
+    `${column} ${JSON.stringify(text)} is neither ISO 8601 nor seconds or milliseconds since 1970`,
+    "Write the time as 2026-05-31T10:00:00Z",
+  );
 }
+
+/** Other texts are not parsed: 01/05/2026 is in January or in May. */
+const ISO_TIME = /^\d{4}-\d\d-\d\d([T ]\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:?\d\d| ?UTC)?)?$/;
 
 export function toIndex(text: unknown, column: string, place: LinePlace): number {
   const value = toNumber(text, column, place);

@@ -31,8 +31,52 @@ export async function requireFirstImport(
   throw new RollbookError(
     "imported-otherwise",
     { file, sha256, first: first.settings, now: settings },
-    `${file} is in this book already, imported ${new Date(first.atMs).toISOString().slice(0, 16)}Z with ${first.settings}, as a whole or in part. With ${settings} every row would enter a second time, read in another way. Import it into a new book (--book DIR), or add --again if the rows are meant to count twice.`,
+    `${file} is already in this book, as a whole or in part, imported ${differs(first.settings, settings)}. You now import it ${differs(settings, first.settings)}; the rest is the same. Its rows would count twice. Use a new --book DIR, or add --again.`,
   );
+}
+
+/** What one import states otherwise than another: `with --map reward=score --family router`, `without --family`. */
+function differs(settings: string, other: string): string {
+  const [here, there] = [statedIn(settings), statedIn(other)];
+  const own = [...here].filter(([name, value]) => there.get(name) !== value);
+  const lacking = [...there.keys()].filter((name) => !here.has(name));
+  const mapped = own.flatMap(([name, value]) => (name.startsWith("--") ? [] : [`${name}=${value}`]));
+  const stated = [
+    ...(mapped.length === 0 ? [] : [`--map ${mapped.join(",")}`]),
+    ...own.flatMap(([name, value]) => (name.startsWith("--") ? [`${name} ${value}`] : [])),
+  ];
+  return [
+    ...(stated.length === 0 ? [] : [`with ${stated.join(" ")}`]),
+    ...(lacking.length === 0
+      ? []
+      : [`without ${lacking.map((name) => (name.startsWith("--") ? name : `${name}=`)).join(", ")}`]),
+  ].join(" and ");
+}
+
+/** The settings by option, and those of a map by key, as a person writes them. */
+function statedIn(settings: string): Map<string, string> {
+  const stated = new Map<string, string>();
+  for (const part of settings.split(/ (?=--(?:map|actions|family) )/)) {
+    const [flag, value] = [part.slice(0, part.indexOf(" ")), part.slice(part.indexOf(" ") + 1)];
+    if (flag === "--map")
+      for (const [key, column] of Object.entries(JSON.parse(value) as Record<string, unknown>))
+        stated.set(key === "action" ? "model" : key, columnText(column));
+    else if (flag === "--actions") {
+      const { count, names } = JSON.parse(value) as { count: number; names?: string[] };
+      stated.set(flag, names?.join(",") ?? String(count));
+    } else stated.set(flag, value);
+  }
+  return stated;
+}
+
+/** A column, a list of them, or columns with weights. */
+function columnText(column: unknown): string {
+  if (!Array.isArray(column)) return String(column);
+  return column
+    .map((each: string | { column: string; weight: number }) =>
+      typeof each === "string" ? each : `${each.column}:${each.weight}`,
+    )
+    .join("+");
 }
 
 export function noteImport(root: string, note: Omit<ImportedFile, "atMs">, clock: Clock): void {

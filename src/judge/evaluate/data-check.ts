@@ -19,7 +19,8 @@ export interface DataFinding {
     | "outliers"
     | "heavy-tail"
     | "drift"
-    | "costs";
+    | "costs"
+    | "candidates";
   readonly severity: "refuse" | "warn";
   readonly message: string;
   /** Of a tail: the measure and the candidate. The gate refuses to judge that measure of policies that choose the candidate. */

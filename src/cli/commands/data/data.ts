@@ -5,7 +5,7 @@ import { exportConversations, exportTable } from "../../../book/convert/index.ts
 import { everyDecision, requireSome, writeDataset, wrongUsage } from "../../../book/decisions/index.ts";
 import { checkLog } from "../../../book/judge/index.ts";
 import type { OpenBook } from "../../../book/open/index.ts";
-import { requireAdmitted, requireRollouts } from "../../../book/rollouts/index.ts";
+import { type AdmittedRollouts, requireAdmitted, requireRollouts } from "../../../book/rollouts/index.ts";
 import {
   BOOK_TABLES,
   type BookTableName,
@@ -48,10 +48,10 @@ export function addData(program: Command, io: Io): void {
 function addCheck(data: Command, io: Io): void {
   const command = addCommand(data, "check", {
     summary: "check whether a log can judge a policy: size, propensities, repeated rows, outliers, drift",
-    description: `Look for faults in a decision log: missing propensities, too few rows, rows that occur twice under
-different ids, a reward that never changes, rewards far from all others, rewards that drift, and logged probabilities
-that do not match the choices. \`evaluate\` and \`gate\` look for the same faults in the rows they judge by. Exit 1
-if the log is not fit to judge a policy.`,
+    description: `Look for faults in a decision log: missing propensities, too few tasks, rows that occur twice, a candidate
+that is hardly ever chosen (a misspelt name), a reward that never changes, rewards far from all others, rewards that drift,
+and logged probabilities that do not match the choices. \`evaluate\` and \`gate\` look for such faults in the rows they
+judge by. Exit 1 if the log is not fit to judge a policy.`,
     examples: [
       "rollbook data check --data decisions.jsonl",
       "rollbook data check --data decisions.jsonl --json",
@@ -166,9 +166,27 @@ async function exportDecisions(io: Io, book: OpenBook, flags: ExportFlags): Prom
   requireSome(admitted, request);
   // The ledger of the first says why none is admitted.
   if (admitted.every((each) => each.rows.length === 0)) requireAdmitted(admitted[0]!);
+  requireOnce(admitted);
   const meta = await writeDataset(rows(), { out: flags.out, filters: filtersOf(flags) });
   printDataset(io, flags, meta, { admitted: admitted.map(admittedJson) });
   if (!flags.json) io.err(renderEveryAdmitted(admitted));
+}
+
+/** A log that was imported under two families has every decision twice; a dataset with two rows of one id cannot be read. */
+function requireOnce(admitted: readonly AdmittedRollouts[]): void {
+  const familyOf = new Map<string, string>();
+  for (const { family, rows } of admitted)
+    for (const { rolloutId, stream } of rows) {
+      const key = `${rolloutId}/${stream}`;
+      const other = familyOf.get(key);
+      if (other !== undefined)
+        throw new RollbookError(
+          "duplicate-decision",
+          { rollout: rolloutId, families: [other, family] },
+          `rollout ${rolloutId} is in the families ${other} and ${family}, and a dataset holds each decision once. Export one of them: --family ${family}.`,
+        );
+      familyOf.set(key, family);
+    }
 }
 
 async function exportChat(
