@@ -49,7 +49,8 @@ function sentence(summary: string): string {
   return `${summary[0]!.toUpperCase()}${summary.slice(1)}.`;
 }
 
-/** Single line breaks belong to the source; help wraps to the terminal. Empty lines part paragraphs. */
+/** Single line breaks belong to the source; help wraps to the terminal. Empty lines part paragraphs, and
+ *  indented lines stay as they are. */
 function unwrap(text: string): string {
-  return text.replaceAll(/(?<!\n)\n(?!\n)/g, " ");
+  return text.replaceAll(/(?<!\n)\n(?![\n ])/g, " ");
 }

@@ -41,8 +41,12 @@ export function defaultTable(
   ids: readonly string[],
 ): StaticTable {
   const worth = (id: string) => worthOf(config.candidates[id], config.costWeight);
-  const known = ids.every((id) => worth(id) !== undefined);
-  return listTable(known ? [...ids].sort((a, b) => worth(b)! - worth(a)!) : ids);
+  return listTable(hasWorth(config, ids) ? [...ids].sort((a, b) => worth(b)! - worth(a)!) : ids);
+}
+
+/** Whether every candidate declares a quality. */
+export function hasWorth({ candidates }: Pick<RouterConfig, "candidates">, ids: readonly string[]): boolean {
+  return ids.every((id) => candidates[id]?.quality !== undefined);
 }
 
 export function listTable(ids: readonly string[]): StaticTable {

@@ -23,9 +23,9 @@ interface ExplainRequest {
   readonly model?: PolicyModel | undefined;
   /** Where known. */
   readonly router?: { readonly floor: number; readonly exploration: number } | undefined;
-  /** What decides where the policy does not: a table, the candidates in their order where none is configured, or what the record
-   *  does not say. */
-  readonly fallback?: "table" | "list" | "unknown" | undefined;
+  /** What decides where the policy does not: a table; where none is configured the candidates in their order, or by declared
+   *  worth; or what the record does not say. */
+  readonly fallback?: "table" | "list" | "worth" | "unknown" | undefined;
   /** Why this router serves. */
   readonly why?: string | undefined;
 }
@@ -111,11 +111,14 @@ function usedLine(why: string, { reason }: Facts): string {
   return reason === "no-policy" ? `Policy used: none; ${said}.` : `The router: ${said}.`;
 }
 
-/** As in candidates.ts. */
-const UNTABLED =
-  "the router takes the candidate with the best declared worth, or the first if not all declare a quality";
+function untabledText({ candidates, decision: { probabilities }, fallback }: ExplainRequest): string {
+  const { id } = candidates[probabilities.indexOf(Math.max(...probabilities))]!;
+  const rule = fallback === "worth" ? "the best declared quality less price" : "the first candidate";
+  return `no table is configured, so the router prefers ${rule} (${id})`;
+}
 
-function reasonLine({ reason, confidence }: Facts, { router, fallback = "table" }: ExplainRequest): string {
+function reasonLine({ reason, confidence }: Facts, request: ExplainRequest): string {
+  const { router, fallback = "table" } = request;
   const sure = confidence === null ? "" : ` with confidence ${figure(confidence)}`;
   const floor = router === undefined ? "its floor" : `its floor of ${figure(router.floor)}`;
   switch (reason) {
@@ -124,13 +127,13 @@ function reasonLine({ reason, confidence }: Facts, { router, fallback = "table" 
     case "below-floor":
       return fallback === "table"
         ? `The static table decided: the policy answered${sure}, below ${floor}.`
-        : `The policy answered${sure}, below ${floor}, and no table is configured: ${UNTABLED}.`;
+        : `The policy answered${sure}, below ${floor}, and ${untabledText(request)}.`;
     case "no-policy":
       if (fallback === "unknown")
         return "The record does not say what decided: no router of Rollbook wrote it.";
       return fallback === "table"
         ? "The static table decided: no learned policy serves."
-        : `No learned policy is in use, and no table is configured: ${UNTABLED}.`;
+        : `No learned policy is in use and ${untabledText(request)}.`;
     case "only-candidate":
       return "It was the only candidate that could be chosen.";
     case "constraints-relaxed":

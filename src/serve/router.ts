@@ -5,7 +5,7 @@
 import { type Clock, reasonOf, short } from "../base/index.ts";
 import type { RouteQuestion } from "../collect/gateway/index.ts";
 import { fieldsNeverSent, neverSentWarning, type PolicyModel, type Router } from "../policy/index.ts";
-import { defaultTable } from "./candidates.ts";
+import { defaultTable, hasWorth } from "./candidates.ts";
 import { checkRouterConfig, type RouterConfig } from "./config.ts";
 import { type Explanation, explainDecision } from "./explain.ts";
 import { type Loaded, type LoadPlace, loadServed, loadShadow, signatureOf } from "./load.ts";
@@ -132,7 +132,7 @@ export class ServedRouter {
       this.config.table === undefined && router.table.digest === defaultTable(this.config, ids).digest;
     return explainDecision({
       ...{ decision, context: question.context, model, router, why: served.why },
-      fallback: isList ? "list" : "table",
+      fallback: !isList ? "table" : hasWorth(this.config, ids) ? "worth" : "list",
       candidates: decision.candidates ?? question.candidates,
     });
   }

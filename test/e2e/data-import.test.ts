@@ -75,7 +75,12 @@ describe("the candidates of an imported row", () => {
 
   it("are never guessed from a file with one action, nor exceeded, nor stated in vain", async () => {
     const one = await faultOf("arm,score,p\n0,1,0.5\n0,0,0.5\n", CSV);
-    expect(one).toMatchObject({ exit: 1, message: expect.stringMatching(/same action.*State --actions/) });
+    expect(one).toMatchObject({
+      exit: 1,
+      message: expect.stringMatching(/every row has the model 0, .* --actions 2/),
+    });
+    const named = await faultOf("arm,score,p\nlarge,1,0.5\nlarge,0,0.5\n", CSV);
+    expect(named.message).toMatch(/every row has the model large, .* --actions large,OTHER\. \[/);
     const beyond = await faultOf("arm,score,p\n0,1,0.5\n2,0,0.5\n", `${CSV} --actions 2`);
     expect(beyond.message).toMatch(/log:3: action 2 is not in 0 … 1/);
     const name = await faultOf("arm,score,p\nsmall,1,0.5\n", `${CSV} --actions 2`);
@@ -88,6 +93,52 @@ describe("the candidates of an imported row", () => {
 });
 
 describe("an imported log", () => {
+  it("is exported by one family, if two have its decisions", async () => {
+    const cli = new Cli();
+    await cli.ok("init");
+    const file = cli.file("log.csv", "arm,score,p\na,1,0.5\nb,0,0.5\n");
+    const words = `data import ${file} --data-source real --map model=arm,reward=score,propensity=p`;
+    await cli.ok(words);
+    await cli.ok(`${words} --family router --again`);
+    const out = join(cli.folder, "out.jsonl");
+    const refused = await cli.run(`data export --out ${out}`);
+    expect([refused.code, refused.err]).toEqual([
+      1,
+      expect.stringMatching(/Export one of them: --family router/),
+    ]);
+    await cli.ok(`data export --out ${out} --family router`);
+    await cli.ok(`data import ${out} --out ${join(cli.folder, "again.jsonl")}`);
+    expect((await cli.run("data check")).out).toContain("2 rows of 4 repeat the id of another");
+  });
+
+  it("has times that mean one moment", async () => {
+    const timed = (time: string) => `arm,score,p,t\na,1,0.5,${time}\nb,0,0.5,${time}\n`;
+    const format = `${CSV},time=t`;
+    for (const time of ["01/05/2026", "May 5", "13/05/2026"])
+      expect((await faultOf(timed(time), format)).message).toMatch(
+        /:2: t ".*" is neither ISO 8601 nor seconds or milliseconds since 1970\. Write the time as 2026-05-31T10:00:00Z/,
+      );
+    for (const time of [
+      "2026-05-01",
+      "2026-05-01 00:00:00 UTC",
+      "2026-05-01T02:00:00.000+02:00",
+      "1777593600",
+      "1777593600000",
+    ])
+      expect((await imported(timed(time), format))[0].timestamp).toBe("2026-05-01T00:00:00.000Z");
+  });
+
+  it("may separate its columns by semicolons or tabs", async () => {
+    for (const [separator, quoted] of [
+      [";", '"b;c"'],
+      ["\t", '"b\tc"'],
+    ] as const) {
+      const table = `arm,score,p\na,1,0.5\n${quoted},0,0.5\n`.replaceAll(",", separator);
+      const rows = await imported(table, CSV);
+      expect(rows.map((row) => row.model_chosen)).toEqual(["a", quoted.slice(1, -1)]);
+    }
+  });
+
   it("enters once: the same file with another map is refused, unless its rows are to count twice", async () => {
     const cli = new Cli();
     await cli.ok("init");
@@ -97,8 +148,12 @@ describe("an imported log", () => {
     expect(await cli.ok(words)).toContain("2 already there");
     const refused = await cli.run(`${words},cost=c`);
     expect(refused).toMatchObject({ code: 1 });
-    expect(refused.err).toMatch(/is in this book already, imported .* would enter a second time.*--again/);
+    expect(refused.err).toMatch(
+      /log\.csv is already in this book, as a whole or in part, imported without cost=\. You now import it with --map cost=c; the rest is the same\. .*--again/,
+    );
     expect(await cli.ok(`${words},cost=c --again`)).toContain("2 decisions sealed");
+    const moved = await cli.run(`${words} --family router`);
+    expect(moved.err).toMatch(/imported without --family\. You now import it with --family router; /);
     // They hold no conversation: an empty dataset is refused.
     for (const export_ of [
       "data export --format sft",
@@ -331,10 +386,9 @@ describe("a decision log under ids that the book has", () => {
       );
       expect(batch.totals.rows).toBe(2);
     }
+    // A dataset has each id once.
     const exported = await cli.run(`data export --out ${join(cli.folder, "all.jsonl")}`);
-    expect(exported.err).toContain(
-      "imported (steps): 2 of 2 rollouts admitted\nrouter (steps): 2 of 2 rollouts admitted\n",
-    );
+    expect(exported.err).toContain("rollout 1 is in the families imported and router");
   });
 
   it("refuses a decision that was erased from it", async () => {

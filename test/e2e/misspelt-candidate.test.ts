@@ -1,4 +1,5 @@
 /** A log in which one row of 401 misspells its model: what judges it and checks it names the cause, and only the cause. */
+import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { beforeAll, describe, expect, it } from "vitest";
 import { Cli } from "../support/cli.ts";
@@ -40,6 +41,14 @@ describe("a candidate that occurs once", () => {
     );
   });
 
+  it("is a finding of data check, which names what was meant", async () => {
+    const found = await cli.ok(`data check --data ${data}`);
+    expect(found).toMatch(
+      /WARNING \(candidates\): larg is the choice in 1 of 401 rows, .* If it means large, correct/,
+    );
+    expect(found).toMatch(/WARNING \(size\): only 401 tasks with a reward\. Record about 1000/);
+  });
+
   it("is the one reason of the gate", async () => {
     const { code, err } = await cli.run(`gate --data ${data} --checkpoint ${policy} --quality-only`);
     expect(code).toBe(1);
@@ -49,3 +58,34 @@ describe("a candidate that occurs once", () => {
     expect(err).not.toMatch(/effective sample size|holds .* of all weight|weights average|the target/);
   });
 });
+
+describe("a log of 400 tasks", () => {
+  it("is too small for a difference: the gate says how large the difference is, and what would do", async () => {
+    const cli = new Cli();
+    const [data, policy] = [join(cli.folder, "log.jsonl"), join(cli.folder, "p")];
+    await cli.ok(`data import ${cli.file("log.csv", csv())} --map ${MAP} --data-source real --out ${data}`);
+    await cli.ok(`train auto --data ${data} --out ${policy} --id p`);
+    const judge = `gate --data ${data} --checkpoint ${policy} --quality-only`;
+    const refused = await cli.run(judge);
+    expect(refused.err).toMatch(
+      /quality: the estimate is \w+ \w+ \(difference [-+][\d.]+; at least 0 is needed\).* its lower bound is -[\d.]+ /,
+    );
+    const passed = await cli.run(`${judge} --epsilon-quality 0.4 --out ${join(cli.folder, "verdict.json")}`);
+    expect(passed.err).toMatch(/cannot judge another policy later.* --exploration 0\.02/);
+    const target = cli.file(
+      "target.csv",
+      `decision_id,probability\n${(await ids(data)).map((id) => `${id},0.5\n`).join("")}`,
+    );
+    expect(await cli.ok(`evaluate --data ${data} --target-probabilities ${target}`)).toMatch(
+      /quality (0\.\d+) instead of \1 \(\+0, 95 % interval/,
+    );
+  });
+});
+
+async function ids(data: string): Promise<string[]> {
+  const text = await readFile(data, "utf8");
+  return text
+    .trimEnd()
+    .split("\n")
+    .map((line) => JSON.parse(line).decision_id);
+}

@@ -303,7 +303,7 @@ router: { exploration: 0, table: ${table} }
       `router: { checkpoint: ${checkpoint}, candidates: { cheap: {}, strong: {} } }\n`,
     );
     const first =
-      "No learned policy is in use, and no table is configured: the router takes the candidate with the best declared worth, or the first if not all declare a quality.";
+      "No learned policy is in use and no table is configured, so the router prefers the first candidate (cheap).";
     expect((await ask("--config", served)).out).toContain(first);
     const table = cli.file(
       "table.yaml",

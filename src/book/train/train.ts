@@ -320,7 +320,13 @@ async function parentFrom(
   { parent, policy }: TrainRequest,
 ): Promise<PolicyRevision | undefined> {
   if (parent === undefined) return undefined;
-  if (isDataset(source) || existsSync(parent)) return readCheckpoint(parent).revision.record;
+  if (existsSync(parent)) return readCheckpoint(parent).revision.record;
+  if (isDataset(source))
+    throw new RollbookError(
+      "no-parent",
+      { parent },
+      `--parent ${parent} is not a folder, and with --data or --replay no book is read that may have a revision of this id. Name the folder of its checkpoint.`,
+    );
   return (await readRevision(source, parent, policy === undefined ? undefined : parseId(policy))).record;
 }
 

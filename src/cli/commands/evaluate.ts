@@ -17,7 +17,13 @@ import { renderAdmitted } from "../../view/ledger-view.ts";
 import { addCommand } from "../command.ts";
 import type { Io } from "../io.ts";
 import { embeddingPlace } from "../options/embedding-options.ts";
-import { addJudgeOptions, JUDGE_DISCOUNT, type JudgeFlags, judgedRouter } from "../options/judge-options.ts";
+import {
+  addJudgeOptions,
+  JUDGE_DISCOUNT,
+  type JudgeFlags,
+  judgedRouter,
+  TABLE_EXAMPLE,
+} from "../options/judge-options.ts";
 import { share } from "../options/numbers.ts";
 import { addRowOptions, requestOf, withDecisions } from "../options/row-options.ts";
 
@@ -43,7 +49,9 @@ static table fitted on the same training rows, the best single candidate, the be
 oracle is added. Policies choose as the router would, with its table, floor and exploration. The command first checks
 whether the log supports the comparison, and refuses (exit 1) if it does not. The output ends with one sentence:
 better or not, by how much, how sure. --verbose prints the figures behind it. From a book it reads the admitted
-decisions of any age.`,
+decisions of any age.
+
+${TABLE_EXAMPLE}`,
     examples: [
       "rollbook evaluate --data decisions.jsonl --checkpoint policies/learned",
       "rollbook evaluate --data decisions.jsonl --checkpoint policies/learned --verbose",

@@ -24,6 +24,7 @@ import {
   type JudgeFlags,
   judgedRouter,
   type PromiseFlags,
+  TABLE_EXAMPLE,
   toRange,
 } from "../options/judge-options.ts";
 import { nonNegative, share, wholeNumber } from "../options/numbers.ts";
@@ -61,9 +62,12 @@ bound decides: the lower bound of the difference in total reward must be at leas
 among all policies tried (Bonferroni). In a book, the verdict is sealed with everything needed to repeat it.
 
 In a book, a PASS is the release: gateways with \`checkpoint: released\` on this book serve the policy from then on, if it was
-trained from the book (without --data). With --dry-run nothing is sealed and nothing is released.
+trained from the book (without --data). With --dry-run nothing is sealed and nothing is released. To serve an older
+policy again, set \`router.checkpoint\` in the gateway's file to its folder; \`router.enabled: false\` serves the static table.
 
-Use --method confidence-sequence if you run the gate repeatedly on a growing log. The other methods allow one look.`,
+Use --method confidence-sequence if you run the gate repeatedly on a growing log. The other methods allow one look.
+
+${TABLE_EXAMPLE}`,
     examples: [
       "rollbook gate --data decisions.jsonl --checkpoint policies/learned --epsilon-quality 0.1",
       "rollbook gate --data decisions.jsonl --checkpoint policies/learned --baseline behaviour --epsilon-cost 0.2",
@@ -196,6 +200,11 @@ function servedAsJudged({ candidates, passed }: GateVerdict, { table }: GateFlag
   const { floor, exploration } = judged.router;
   return [
     `this PASS holds only for a router with exploration ${exploration}, floor ${floor}, ${table === undefined ? "the table of the training" : `the table ${table}`} and no constraints. A router that is configured otherwise does not use ${judged.revision.id}. A gateway whose configuration sets no exploration and no floor takes those of this verdict. To judge it for your router, add --router FILE`,
+    ...(exploration > 0
+      ? []
+      : [
+          `this PASS is for exploration 0. Traffic that is served with probabilities of 1 and 0 cannot judge another policy later. To let the router explore, judge it with --exploration 0.02`,
+        ]),
   ];
 }
 

@@ -8,6 +8,12 @@ import type { Io } from "../io.ts";
 import { share } from "./numbers.ts";
 import type { RowFlags } from "./row-options.ts";
 
+/** For the description of a command that takes --table. */
+export const TABLE_EXAMPLE = `A static table for --table is a YAML file, in which the first rule that holds decides:
+  schema: rollbook.static-table.v1
+  rules: [{ when: { promptChars: { min: 2000 } }, choose: large }]
+  default: [small, large]`;
+
 export const JUDGE_DISCOUNT =
   "for rollouts with several decisions: weight of a reward that comes one decision later, 0 … 1. A rollout is judged by the weighted sum of its rewards; with 0 each decision is judged by its own reward (default: as in training, else 1)";
 

@@ -71,7 +71,8 @@ describe("the parts of a linear policy", () => {
       "price of the candidate",
     ])
       expect(names).not.toContain(name);
-    for (const name of ["“theorem”", "common words that it lacks"]) expect(names).toContain(name);
+    for (const name of ["“theorem”", "common words that are not in this prompt"])
+      expect(names).toContain(name);
     // By hand: the mean score of the requests that the average is of.
     const mean = others.reduce((sum, each) => sum + explainPolicy(model, each, candidates)[0]!.score!, 0) / 3;
     expect(small!.usual).toBeCloseTo(mean, 9);

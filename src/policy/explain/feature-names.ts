@@ -9,7 +9,7 @@ import { denseSizeOf, embeddingAt, PROMPT_MEASURES } from "../value/index.ts";
 export type NameFeature = (index: number) => readonly string[];
 
 /** Of a word that training saw and this question lacks: its bucket does not tell it. */
-const ABSENT = ["common words that it lacks"];
+const ABSENT = ["common words that are not in this prompt"];
 
 /** Chars, words and lines rise and fall together: one part. */
 const LENGTHS: readonly string[] = ["chars", "words", "lines"];

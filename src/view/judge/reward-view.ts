@@ -30,14 +30,14 @@ export function renderRewards(report: RewardReport): string {
   const ranking = report.ranking.map(({ arm, value }) => `${arm} ${figure(value)}`).join(" > ");
   const weights = table(report.weights, [
     { title: "TERM", cell: (each) => each.term },
-    { title: "WEIGHT ×", align: "right", cell: (each) => String(each.factor) },
+    { title: "FACTOR", align: "right", cell: (each) => String(each.factor) },
     { title: "ORDER", cell: (each) => each.ranking.join(" > ") },
     { title: "", cell: (each) => (each.changed ? "changed" : "") },
   ]);
   const { count, ids } = report.outliers;
   const far =
     count === 0 ? "no outliers" : `${count} outliers: ${ids.join(", ")}${count > ids.length ? ", …" : ""}`;
-  return `${distributions}\n${far}\nalways one candidate (${report.values}): ${ranking}\n\n${weights}`;
+  return `${distributions}\n${far}\nalways one candidate (${report.values}): ${ranking}\n\nThe same order if the weight of one term is multiplied by FACTOR:\n${weights}`;
 }
 
 function named(what: string, groups: Readonly<Record<string, RewardDistribution>>) {

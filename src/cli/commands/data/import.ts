@@ -45,14 +45,15 @@ Rows of one episode become one task. Without --out every decision is sealed into
 your key if there is one; importing a file twice adds nothing,
 and the same file with another --map or --family is refused. With --out a routing dataset is written. --dry-run
 writes nothing: it prints three rows as they were read, and what is missing. Rows are read one by one, so memory use
-does not depend on the size of the file. Text files may be gzipped. A bad row stops the import, and the error names
-its line.
+does not depend on the size of the file. Text files may be gzipped. In a CSV file without a comma in its
+header, semicolons or tabs separate the fields. A bad row stops the import, and the error names its line.
 
 --map is a list of KEY=COLUMN. In JSON Lines and Parquet a column may be a path such as request.messages[0].content.
 Keys: model (the candidate that was chosen), reward (what policies learn from; without terms it is also the quality
 that evaluate and gate judge), prompt or messages, propensity (the probability of the choice),
 candidates (a list in each row), terms=quality:1+cost:-0.5 (columns and their weights; without reward= their weighted
-sum is the reward), cost, latency, id, session, task, time, episode, step, features=a+b. If a column name contains a
+sum is the reward), cost, latency, id, session, task, time (ISO 8601, or seconds or milliseconds since 1970), episode, step,
+features=a+b. If a column name contains a
 comma, a plus or an equals sign, give --map as a JSON object.
 
 A table in which each row holds the outcome of every candidate has other keys: outcomes=small+large names one reward
