@@ -125,7 +125,7 @@ describe("an imported log", () => {
       "1777593600",
       "1777593600000",
     ])
-      expect((await imported(timed(time), format))[0].timestamp).toBe("2026-05-01T00:00:00.000Z");
+      expect((await imported(timed(time), format))[0]!.timestamp).toBe("2026-05-01T00:00:00.000Z");
   });
 
   it("may separate its columns by semicolons or tabs", async () => {
