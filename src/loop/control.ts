@@ -35,7 +35,7 @@ type Settings = Readonly<Record<string, unknown>>;
 
 /** Keeps the settings that a run begins with. Its records have their digest alone. */
 export function noteSettings({ root, run }: { root: string; run: string }, settings: Settings): void {
-  writeFileSync(settingsFile(root, run), JSON.stringify(settings));
+  writeFileSync(settingsFile(root, run), JSON.stringify(settings), { mode: 0o600 });
 }
 
 /** The keys that have changed since the run began; empty where its settings are not here. */
