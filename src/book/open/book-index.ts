@@ -1,6 +1,6 @@
 /** Finds records of a book by kind, name and digest prefix: through its catalog, or by reading everything.
  *  In: a book. Out: what its records say of themselves. Does not check the records: `verify` does. */
-import { compareUtf8, type Digest } from "../../base/index.ts";
+import { compareUtf8, type Digest, isDigest } from "../../base/index.ts";
 import {
   Attestation,
   Call,
@@ -87,11 +87,15 @@ function rolloutsWith(catalog: Catalog, digest: Digest): string[] {
     ...catalog.recordsWith([digest, ...contentOf(catalog.record(digest))]),
     ...catalog.recordsReferringTo([digest, ...calls], [RolloutContent.kind]),
   ];
-  return [...new Set(contents.flatMap(({ kind, id }) => (kind === RolloutContent.kind ? [id!] : [])))].sort();
+  return [
+    ...new Set(contents.flatMap(({ kind, id }) => (kind === RolloutContent.kind ? (id ?? []) : []))),
+  ].sort();
 }
 
+/** `verify` asks this of a catalog that may be damaged itself. */
 function contentOf(record: IndexedRecord | undefined): Digest[] {
-  return record?.kind === RolloutEnvelope.kind ? [record.fields.content as Digest] : [];
+  const content = record?.kind === RolloutEnvelope.kind ? record.fields.content : undefined;
+  return isDigest(content) ? [content] : [];
 }
 
 /** For stores without a catalog. Takes as long as reading everything does. */
