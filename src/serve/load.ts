@@ -80,7 +80,9 @@ export async function loadServed(config: RouterConfig, place: LoadPlace): Promis
   } catch (error) {
     if (place.asksOnly === true) throw error;
     const refused = reasonOf(error);
-    const why = isNoneYet(error) ? refused : `the configured policy cannot serve: ${refused}`;
+    const why = isNoneYet(error)
+      ? refused
+      : `the configured policy cannot serve, so the static table decides: ${refused}`;
     return { served: fallback(context, why), previous: undefined, refused };
   }
 }

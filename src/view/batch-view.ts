@@ -68,7 +68,7 @@ function sourceTable(batch: TrainerBatch, lineage: PolicyRevisionLineage): strin
   const isRouter = ({ id, digest }: TrainerBatch["target"]) => id === `router-${digest.slice(7, 19)}`;
   const mixed =
     !isRouter(batch.target) && batch.bySource.some(({ revision }) => isRouter(revision))
-      ? "DRIFT from a router of a run (router-…) to a policy is one too low: the router that serves policy 1 has number 2\n"
+      ? "For a source router-…, add 1 to DRIFT: a run counts its routers from 1. --drift compares the number as printed.\n"
       : "";
   const rows = table(batch.bySource, [
     { title: "SOURCE", cell: (each) => each.revision.id },

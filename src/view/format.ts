@@ -55,7 +55,7 @@ export function paint(color: boolean): Paint {
   };
 }
 
-interface TableColumn<Row> {
+export interface TableColumn<Row> {
   readonly title: string;
   readonly align?: "right";
   cell(row: Row): string;

@@ -82,8 +82,9 @@ function valueText(facts: TrainedFacts): string {
     lines.push("too few tasks to hold any out: cautious settings, and no estimate of what they bring");
   else {
     const { value, single, rows } = crossValidated;
+    const what = sweep === undefined ? ": mean reward" : ", without a cost weight: mean quality";
     lines.push(
-      `cross-validated on ${plural(rows, "row")}: mean ${sweep === undefined ? "reward" : "quality"} ${figure(value)}, always the best single candidate ${figure(single)}`,
+      `cross-validated on ${plural(rows, "row")}${what} ${figure(value)}, always the best single candidate ${figure(single)}`,
     );
     if (value < single)
       lines.push(
@@ -92,7 +93,7 @@ function valueText(facts: TrainedFacts): string {
   }
   sweep?.forEach(({ costWeight, quality, cost }, i) => {
     const at = `cost weight ${figure(costWeight)}: quality ${figure(quality)}, cost ${figure(cost)}`;
-    lines.push(i === 0 ? `taken: ${at}` : `  ${at}`);
+    lines.push(i === 0 ? `this policy, ${at}; for comparison:` : `  ${at}`);
   });
   const discount = returnDiscount(facts.model);
   if (discount !== undefined && ("progressive" in report || crossValidated !== undefined))

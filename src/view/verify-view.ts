@@ -144,14 +144,14 @@ function catalogLines(differences: readonly CatalogDifference[]): string[] {
 }
 
 const MADE_BECAUSE = {
-  absent: "because there was none",
-  damaged: "because the old one was damaged",
-  "other-version": "because the old one was of another version",
+  absent: "there was none before",
+  damaged: "the one before was damaged",
+  "other-version": "the one before was of another version",
   rebuilt: "by `catalog rebuild`",
 } as const;
 
 function madeLine({ why, atMs }: NonNullable<Verified["catalogMade"]>): string {
-  return `  The catalog was built at ${new Date(atMs).toISOString()}, ${MADE_BECAUSE[why]}. It does not know of data that was lost before then.`;
+  return `  The catalog is from ${new Date(atMs).toISOString()} (${MADE_BECAUSE[why]}). If records were deleted before that time, this check cannot notice it.`;
 }
 
 function problemText({ code, record, where, message }: Problem): string {

@@ -127,7 +127,7 @@ describe("evaluate and gate on the command line", () => {
     expect(first).toMatchObject({ code: 0 });
     expect(first.out).toContain("PASS: ucb, which changes no decision of ucb");
     expect(first.out).toMatch(
-      /the judge split, and the calibration split, which is free because no floor was set/,
+      /the judge split, and the calibration split, which was not used because no floor was set/,
     );
     expect(first.out).not.toContain("gate number");
     expect(first.err).toContain("500 of 500 rollouts admitted");

@@ -80,7 +80,7 @@ describe("rollbook route ask", () => {
     );
     expect(other.explanation.lines).toContainEqual(
       expect.stringMatching(
-        /^Policy used: none; the configured policy cannot serve: .*revision bandit knows none of the candidates \(tiny, huge\): it was trained on decisions among cheap, strong\. Name candidates that it knows/,
+        /^Policy used: none; the configured policy cannot serve, so the static table decides: .*revision bandit knows none of the candidates \(tiny, huge\): it was trained on decisions among cheap, strong\. Name candidates that it knows/,
       ),
     );
     expect(text).toMatch(/For strong rather than cheap, compared with an average request: /);

@@ -256,7 +256,7 @@ export function nameOf(record: IndexedRecord): string {
 }
 
 const seeArtifacts =
-  "`rollbook artifact ls` lists the rollouts. If it is still open at a gateway, close it, or use `rollbook feedback --gateway URL`.";
+  "`rollbook artifact ls` lists the rollouts. If it is still open at a gateway, close it first; `rollbook feedback` reaches it there with --gateway URL.";
 
 const seeRecords =
   "`rollbook artifact ls` lists rollouts, `rollbook artifact ls --revisions` policy revisions, and `rollbook batch show` batches.";

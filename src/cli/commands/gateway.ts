@@ -32,7 +32,9 @@ on disk before the gateway sends its last byte. Runs until interrupted; open rol
 Point the agent at http://127.0.0.1:8790/v1 (OPENAI_BASE_URL), the default address. Any key will do, unless tokensEnv in
 the configuration names variables that hold access tokens; --host 0.0.0.0 needs them. Each call is then a rollout of its
 own. To join calls, POST /v1/rollouts {"task":{"id":"t-1"}}, use its \`apiKey\` as the key of the agent, then
-POST /v1/rollouts/ID/close. \`rollbook feedback ID --gateway URL\` adds a reward.
+POST /v1/rollouts/ID/close, with {"scores":[{"name":"solved","value":1}]} as its reward. An outcome that is known later enters by
+\`rollbook feedback ID --gateway URL --name solved --value 1\`; \`train\`, \`evaluate\`, \`gate\` and \`batch assemble\` take it as the
+reward with --feedback solved.
 
 router.checkpoint in the configuration serves a trained router: a folder that a verdict of \`gate\` releases, or
 \`released\`. \`capture: { tokens: vllm }\` (or sglang) and \`logprobKind\` of a model record its tokens with their

@@ -68,7 +68,7 @@ function remedyFor(
     case "stale":
     case "quarantined":
       return budgeted
-        ? "They are too far behind the target: raise --drift, or use --freshness none."
+        ? "They are too far behind the target, or the distance is unknown: raise --drift, or use --freshness none, which takes both."
         : `Verdicts of the book exclude them, and no option of a batch changes that. ${reason === "stale" ? `Judge them again against this target: \`rollbook artifact admit --target ${target}\`, with --exp or the names of rollouts.` : "`rollbook artifact show ROLLOUT` lists the verdicts, `rollbook artifact release` overrides them."}`;
     case "unobserved":
       return "A check found nothing to judge in them: judge them again with `rollbook artifact admit` and a --target of their family.";

@@ -76,7 +76,7 @@ export function judgedText({
   // The rule of the split says which rows would have calibrated a floor.
   const uncalibrated = calibration === 0 && train > 0 && rule.shares[1] > 0;
   const note = uncalibrated
-    ? ": the judge split, and the calibration split, which is free because no floor was set"
+    ? ": the judge split, and the calibration split, which was not used because no floor was set"
     : "";
   return `judged by ${plural(rows.length, "row")} of ${plural(units, rule.unit)}${note}; left out: ${left.join(", ")}`;
 }

@@ -133,7 +133,7 @@ function passText({ passAt, passReward }: LaunchReport): string {
 function intervalText({ mean, low, high, level, tasks }: MeanInterval): string {
   if (low === null || high === null)
     return `${rounded(mean)} over ${plural(tasks, "task")}: too few tasks for an interval`;
-  return `${rounded(mean)}, ${Math.round(level * 100)} % interval ${rounded(low)} to ${rounded(high)} over ${plural(tasks, "task")} (Student's t, widened for results that so many tasks may not show)`;
+  return `${rounded(mean)}, ${Math.round(level * 100)} % interval ${rounded(low)} to ${rounded(high)} over ${plural(tasks, "task")} (Student's t, wider because ${plural(tasks, "task")} may miss rare results)`;
 }
 
 /** More digits than an interval of a few tasks can support would mislead. */

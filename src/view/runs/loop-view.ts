@@ -1,6 +1,6 @@
 /** A training loop as people read it: one line a window, and what serves now. */
 import { short } from "../../base/index.ts";
-import { plural, table } from "../format.ts";
+import { plural, type TableColumn, table } from "../format.ts";
 
 /** One of several learners that a window compares. */
 interface CandidateStatus {
@@ -65,21 +65,9 @@ export interface LoopStatus {
 
 export function renderLoop(status: LoopStatus): string {
   const { windows, digest } = status;
-  const lines =
-    windows.length === 0
-      ? ""
-      : table(windows, [
-          { title: "WINDOW", align: "right", cell: ({ window }) => String(window) },
-          { title: "STATE", cell: ({ state }) => state },
-          { title: "ROLLOUTS", align: "right", cell: ({ rollouts }) => String(rollouts) },
-          { title: "COLLECTED BY", cell: ({ collectedBy }) => collectedBy },
-          { title: "VALUE BEFORE", align: "right", cell: ({ behaviourValue }) => number(behaviourValue) },
-          { title: "NEW POLICY, ESTIMATE", cell: ({ estimate }) => interval(estimate) },
-          { title: "GATE", cell: ({ outcome }) => outcome ?? "—" },
-          { title: "SERVES", cell: ({ serves }) => serves ?? "—" },
-          { title: "VALUE AFTER", align: "right", cell: ({ servedValue }) => number(servedValue) },
-          { title: "OPTIMUM", align: "right", cell: ({ optimum }) => number(optimum) },
-        ]);
+  const isExact = windows.some(({ optimum }) => optimum !== undefined);
+  const columns = COLUMNS.filter(({ title }) => isExact || !EXACT.has(title));
+  const lines = windows.length === 0 ? "" : table(windows, columns);
   // A gate that does not let a policy through has done its work: nothing has failed.
   const refused = windows.flatMap(({ window, reasons = [], serves }) =>
     reasons.length === 0
@@ -91,6 +79,21 @@ export function renderLoop(status: LoopStatus): string {
   const end = digest === undefined ? "" : `run digest ${short(digest as never)}\n`;
   return `${lines}${refused.join("")}${whereIs(status)}\n${end}`;
 }
+
+const COLUMNS: readonly TableColumn<WindowStatus>[] = [
+  { title: "WINDOW", align: "right", cell: ({ window }) => String(window) },
+  { title: "STATE", cell: ({ state }) => state },
+  { title: "ROLLOUTS", align: "right", cell: ({ rollouts }) => String(rollouts) },
+  { title: "COLLECTED BY", cell: ({ collectedBy }) => collectedBy },
+  { title: "VALUE BEFORE", align: "right", cell: ({ behaviourValue }) => number(behaviourValue) },
+  { title: "NEW POLICY, ESTIMATE", cell: ({ estimate }) => interval(estimate) },
+  { title: "GATE", cell: ({ outcome }) => outcome ?? "—" },
+  { title: "SERVES", cell: ({ serves }) => serves ?? "—" },
+  { title: "VALUE AFTER", align: "right", cell: ({ servedValue }) => number(servedValue) },
+  { title: "OPTIMUM", align: "right", cell: ({ optimum }) => number(optimum) },
+];
+/** Known of simulated tasks alone. */
+const EXACT: ReadonlySet<string> = new Set(["VALUE BEFORE", "VALUE AFTER", "OPTIMUM"]);
 
 function whereIs({ run, planned, ended, running, activity, collected, windows }: LoopStatus): string {
   const now =
