@@ -135,6 +135,8 @@ describe("evaluate and gate on the command line", () => {
     await cli.ok(`data import ${cli.file("more.jsonl", lines(...routingWorld(520, 3).slice(500)))}`);
     const second = await cli.ok(`${words} --epsilon-cost 1`);
     expect(second).toMatch(/WARNING: this is gate number 2 on these rows, and alpha is not corrected/);
+    const counted = await cli.run(`${words} --epsilon-cost 1 --candidates-tried 3 --dry-run`);
+    expect(counted.out).not.toContain("gate number");
     const sequence = "--method confidence-sequence --quality-only --propensity-floor 0.4";
     expect((await cli.run(`${words} ${sequence}`)).out).not.toContain("gate number");
     // A look that is not sealed counts the others, and no other counts it.

@@ -19,9 +19,12 @@ interface RemedyFacts {
   readonly propensity: BatchOptions["propensity"];
 }
 
-/** The reason of most streams first. */
+/** The reason of most streams first; another family last, because a batch is asked for one. */
 export function reasonsOf(ledger: Admitted["ledger"]): ExclusionReason[] {
-  return [...ledger.reasons()].sort((a, b) => b.streams - a.streams).map(({ reason }) => reason);
+  const isOther = ({ reason }: { reason: ExclusionReason }) => Number(reason === "other-family");
+  return [...ledger.reasons()]
+    .sort((a, b) => isOther(a) - isOther(b) || b.streams - a.streams)
+    .map(({ reason }) => reason);
 }
 
 /** What lets in the streams that were left out, by the reason of most of them that something lets in. */

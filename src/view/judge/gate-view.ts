@@ -37,7 +37,7 @@ export function renderVerdict(
       : candidates.flatMap(({ revision, reasons }) =>
           reasons.map((reason) => `  ${revision.id}: ${isWhole ? reasonText(reason) : reason}`),
         )),
-    ...repeatText(earlier, rule.method),
+    ...repeatText(earlier, record),
     outcome === "pass"
       ? `PASS: ${passed!.id}, which ${changeText(changed[passedAt]!)} of ${against}`
       : "REFUSE",
@@ -89,8 +89,10 @@ function changeText(share: number): string {
 const ROUNDING = 1e-9;
 
 /** One look is what alpha promises, unless the bound holds for any number of them. */
-function repeatText(earlier: number, method: GateVerdict["rule"]["method"]): string[] {
-  if (earlier === 0 || method === "confidence-sequence") return [];
+function repeatText(earlier: number, { rule: { method, tried }, candidates }: GateVerdict): string[] {
+  // Who tried more policies than those given counts the gates before.
+  const isCounted = tried >= candidates.length + earlier;
+  if (earlier === 0 || method === "confidence-sequence" || isCounted) return [];
   return [
     `WARNING: this is gate number ${earlier + 1} on these rows, and alpha is not corrected for the earlier ones. Use --method confidence-sequence for repeated gates, or count every policy in --candidates-tried`,
   ];
@@ -129,8 +131,8 @@ export function refusalText({ candidates, baseline, data, split, rule }: GateVer
   const accepted = [...missed].map((measure) =>
     measure === "cost" ? "a higher cost with --epsilon-cost" : "a loss with --epsilon-quality",
   );
-  const lines =
-    units > MOST_UNITS ? told : [...told, `Record about ${enough}, or accept ${accepted.join(" and ")}.`];
+  const more = units > MOST_UNITS ? "To release it all the same," : `Record about ${enough}, or`;
+  const lines = missed.size === 0 ? told : [...told, `${more} accept ${accepted.join(" and ")}.`];
   return lines.length === 1 ? ` ${lines[0]}` : lines.map((line) => `\n  ${line}`).join("");
 }
 

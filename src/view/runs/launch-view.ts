@@ -69,7 +69,7 @@ export function renderLaunchReport(report: LaunchReport): string {
       : [`rewards: lowest, quartiles, highest ${quartiles.map(figure).join(" / ")}`]),
     ...(unlabelled > 0 ? [`${plural(unlabelled, "rollout")} without a reward`] : []),
     ...(outside > 0
-      ? [`${plural(outside, "rollout")} say nothing about the agent (failed by others, or cancelled)`]
+      ? [`no result of the agent in ${plural(outside, "rollout")} (failed by others, or cancelled)`]
       : []),
   ];
   return [page(lines), taskTable(report), failureTable(report)].join("");
