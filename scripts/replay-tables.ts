@@ -13,7 +13,7 @@ export function replayTables(): string {
     const rows = Object.entries(columns).map(
       ([name, spec]) => `| \`${name}\` | ${typeOf(spec)} | ${leadsTo(spec)} | ${spec.doc} |`,
     );
-    return `### ${table}\n\n${doc} Dimension \`${dimension}\`.\n\n| column | type | leads to | meaning |\n| --- | --- | --- | --- |\n${rows.join("\n")}\n`;
+    return `### ${table}\n\n${doc} Dimension \`${dimension}\`.\n\n| column | type | refers to | meaning |\n| --- | --- | --- | --- |\n${rows.join("\n")}\n`;
   }).join("\n");
 }
 
