@@ -20,12 +20,14 @@ const PROGRAM = fileURLToPath(new URL("./routers/sklearn_peer.py", import.meta.u
 const LIBRARIES = ["numpy==2.4.6", "scipy==1.17.1", "scikit-learn==1.9.1"];
 /** Share of the peer's gain that the default learner must reach, where that gain is more than two standard errors. */
 const BAR = 0.95;
+/** One outcome of a question is known, or all. */
+const MODES: readonly RouterMode[] = ["logged", "full"];
 /** The part that measures time and memory. */
 const SPEED = "speed";
 
 export const bench: Bench = {
   summary:
-    "default learners against scikit-learn, gain over the best single model (--data DIR --only SET --splits N --from FIRST)",
+    "default learners against scikit-learn, gain over the best single model (--data DIR --only SET --mode logged|full --splits N --from FIRST)",
   async run(args) {
     const { values } = parseArgs({
       args,
@@ -41,6 +43,8 @@ export const bench: Bench = {
       },
     });
     install();
+    if (values.mode !== undefined && !MODES.includes(values.mode as RouterMode))
+      throw unknownName("mode", values.mode, MODES);
     const names = values.only?.split(",") ?? [SPEED, ...Object.keys(ROUTER_SETS)];
     if (names.includes(SPEED)) {
       const peer = new PythonPeer(PYTHON, PROGRAM);
@@ -53,7 +57,7 @@ export const bench: Bench = {
     const rows: Record<string, string>[] = [];
     for (const name of names.filter((each) => each !== SPEED)) {
       const load = ROUTER_SETS[name];
-      if (load === undefined) throw unknownSet(name);
+      if (load === undefined) throw unknownName("set", name, Object.keys(ROUTER_SETS));
       const peer = new PythonPeer(PYTHON, PROGRAM);
       try {
         const set = await load(values.data);
@@ -115,7 +119,7 @@ function statsOf(values: readonly number[]): { mean: number; error: number } {
 }
 
 function modesOf({ kind }: RouterSet, only: string | undefined): RouterMode[] {
-  const all: RouterMode[] = kind === "logged" ? ["logged"] : ["logged", "full"];
+  const all = kind === "logged" ? MODES.slice(0, 1) : MODES;
   return all.filter((mode) => only === undefined || mode === only);
 }
 
@@ -136,7 +140,10 @@ function install(): void {
   }
 }
 
-function unknownSet(name: string): RollbookError {
-  const known = Object.keys(ROUTER_SETS).join(", ");
-  return new RollbookError("unknown-name", { name }, `no set is called ${name}. Known: ${known}.`);
+function unknownName(kind: string, name: string, known: readonly string[]): RollbookError {
+  return new RollbookError(
+    "unknown-name",
+    { name },
+    `no ${kind} is called ${name}. Known: ${known.join(", ")}.`,
+  );
 }
