@@ -3,5 +3,8 @@
 
 /** The fields that have a value. */
 export function given<T extends object>(fields: T): { [K in keyof T]?: Exclude<T[K], undefined> } {
-  return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)) as never;
+  const found: Partial<T> = {};
+  for (const key of Object.keys(fields) as (keyof T)[])
+    if (fields[key] !== undefined) found[key] = fields[key];
+  return found as never;
 }
