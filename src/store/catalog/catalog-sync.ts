@@ -186,8 +186,10 @@ class CatalogSync {
   /** False, and nothing is done, if another process has replaced the rows meanwhile and what is before these is not listed. */
   #insert(pack: PackRow, rows: readonly BlobRow[], { from, end }: { from: number; end: number }): boolean {
     const db = this.#db;
+    const isListed = () => (this.#endOf(pack) ?? -1) >= from;
+    if (end === from) return isListed(); // most packs have nothing new, and a transaction waits for other writers
     return db.transaction(() => {
-      if ((this.#endOf(pack) ?? -1) < from) return false;
+      if (!isListed()) return false;
       this.#foundAgain(rows);
       const numberFor = numberDigests(
         db,

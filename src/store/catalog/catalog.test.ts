@@ -148,6 +148,8 @@ describe("a catalog", () => {
     expect([...catalog.records()].map(({ id }) => id)).toEqual(["a", "b"]);
     expect([...catalog.records({ kind: NOTE, family: "two" })].map(({ id }) => id)).toEqual(["b"]);
     expect([...catalog.records({ id: "none" })]).toEqual([]);
+    expect(catalog.has(NOTE, { id: "a", count: NOTE })).toEqual({ isHeld: true, count: 2 });
+    expect(catalog.has(MEDIA_KIND, { id: "a", count: MEDIA_KIND })).toEqual({ isHeld: false, count: 0 });
     expect(catalog.record(a)).toEqual({
       digest: a,
       kind: NOTE,
@@ -337,5 +339,21 @@ describe("a catalog", () => {
     expect((await catalog.sync()).blobs).toBe(1);
     other.close();
     catalog.close();
+  });
+
+  it("waits for no writer where nothing is new", async () => {
+    const root = fresh();
+    const book = await openBook(root, { clock });
+    book.put(MEDIA_KIND, new TextEncoder().encode("listed"));
+    await book.flush();
+    const catalog = openCatalog(root);
+    expect((await catalog.sync()).blobs).toBe(1);
+    const other = openSqlite(bookPaths(root).catalog);
+    other.exec("BEGIN IMMEDIATE");
+    expect((await catalog.sync()).blobs).toBe(0); // would wait for ever
+    other.exec("COMMIT");
+    other.close();
+    catalog.close();
+    await book.close();
   });
 });

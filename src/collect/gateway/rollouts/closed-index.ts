@@ -40,7 +40,8 @@ export class ClosedIndex {
 
   /** Whether the name is taken: the book holds an artifact of it, or one was erased. */
   has(id: string): boolean {
-    return this.#contents(id).length > 0 || this.#isErased(id);
+    const { isHeld, count } = this.#catalog.has(RolloutContent.kind, { id, count: Tombstone.kind });
+    return isHeld || this.#isErased(id, count);
   }
 
   /** Calls of the largest whole artifact of that name; undefined if there is none, infinite if one was erased. */
@@ -106,8 +107,7 @@ export class ClosedIndex {
   }
 
   /** Tombstones are read again only when there are more of them: this is asked for every new name. */
-  #isErased(id: string): boolean {
-    const tombstones = this.#catalog.count(Tombstone.kind);
+  #isErased(id: string, tombstones = this.#catalog.count(Tombstone.kind)): boolean {
     if (this.#erased?.tombstones !== tombstones) {
       const all = [...this.#catalog.records({ kind: Tombstone.kind })];
       const ids = new Set(all.flatMap(({ fields }) => (fields as { rollouts: string[] }).rollouts));
