@@ -1,7 +1,7 @@
 /** What an agent is told beside its payload: `rollout_config`, with the names agents already know.
  *  In: the parts it is merged from, last wins. Out: one frozen object. Keys of providers never enter it from a file:
  *  the only key in it is the one that names this rollout to the gateway. */
-import { frozenCopy, type Json, RollbookError } from "../../../base/index.ts";
+import { frozenCopy, given, type Json, RollbookError } from "../../../base/index.ts";
 
 export interface RolloutConfig {
   readonly exp_id: string;
@@ -21,12 +21,17 @@ export interface ConfigParts {
   readonly overrides?: Readonly<Record<string, Json>>;
 }
 
-export function mergeConfig({ required, extra, endpoint, overrides }: ConfigParts): RolloutConfig {
-  const known = Object.fromEntries(Object.entries(endpoint ?? {}).filter(([, value]) => value !== undefined));
-  return frozenCopy({ ...required, ...extra, ...known, ...overrides } as Record<
-    string,
-    Json
-  >) as RolloutConfig;
+export function mergeConfig(parts: ConfigParts): RolloutConfig {
+  return frozenCopy(merged(parts)) as RolloutConfig;
+}
+
+/** Of the merged configuration, what shapes the draws. Not a copy. */
+export function samplingOf(parts: ConfigParts): Readonly<Record<string, Json>> {
+  return ((merged(parts) as RolloutConfig).sampling_params ?? {}) as Readonly<Record<string, Json>>;
+}
+
+function merged({ required, extra, endpoint, overrides }: ConfigParts): Record<string, Json> {
+  return { ...required, ...extra, ...given(endpoint ?? {}), ...overrides } as Record<string, Json>;
 }
 
 /** Configuration is written to the queue and hashed into ids: a key has no place in it. */

@@ -27,6 +27,7 @@ import {
   type RolloutUsage,
   readOutput,
   type Score,
+  samplingOf,
   totalOf,
 } from "../agent/index.ts";
 import type { Recorded, Recorder, Recording, RolloutClosing } from "./recorder.ts";
@@ -76,7 +77,7 @@ export async function executeRollout(job: RolloutJob, options: ExecutorOptions):
   const limits = { ...agent.limits, ...job.limits };
   const startedAtMs = clock.nowMs();
   const { environment, dataSource, id } = job.task;
-  const sampling = mergeConfig(job.config).sampling_params ?? {};
+  const sampling = samplingOf(job.config);
   const recording = await recorder.open({
     ...{ rolloutId: job.rolloutId, environment, dataSource, sampling, worker, startedAtMs, agent },
     task: { id, digest: job.taskDigest },

@@ -76,14 +76,19 @@ export interface RegisteredRunner extends ClaimRunner {
 const RETRY_BASE_MS = 1_000;
 const RETRY_MAX_MS = 60_000;
 
-export async function runClaim(claim: Claim, options: RegisteredRunner, signal: AbortSignal): Promise<void> {
+/** `isKnown`: the book had something under the names of the claim when it was made. */
+export async function runClaim(
+  claim: Claim,
+  options: RegisteredRunner,
+  { signal, isKnown }: { signal: AbortSignal; isKnown: boolean },
+): Promise<void> {
   const { server, session, cancelled, agent, recorder, clock, name, log } = options;
   if (cancelled?.has(claim.item)) {
     await server.fail(session, claim, { message: "cancelled" });
     return;
   }
   try {
-    if (await adoptSealed(claim, options)) return;
+    if ((isKnown || claim.token > 1) && (await adoptSealed(claim, options))) return;
     const job = await readJob(claim, options);
     const by = { agent, recorder, clock, worker: name, signal, ...(log === undefined ? {} : { log }) };
     const execution = await executeRollout(job, by);
@@ -102,8 +107,7 @@ export async function runClaim(claim: Claim, options: RegisteredRunner, signal: 
  *  all can find it only at the start. */
 async function adoptSealed(claim: Claim, options: RegisteredRunner): Promise<boolean> {
   const { sealed, recorder, book } = options;
-  const ids = recorder.namesOf?.(claim.item, claim.token) ?? [claim.item];
-  const found = await sealed.find(ids, {
+  const found = await sealed.find(namesOf(claim, options), {
     fresh: claim.token > 1,
     accept: async (digest) => recorder.isReported?.(await readRecord(book, RolloutContent, digest)) ?? true,
   });
@@ -123,6 +127,14 @@ async function adoptSealed(claim: Claim, options: RegisteredRunner): Promise<boo
       }
     }
   return false;
+}
+
+/** Under which ids the book may hold results of the claim's item. */
+export function namesOf(
+  { item, token }: Claim,
+  { recorder }: Pick<ClaimRunner, "recorder">,
+): readonly string[] {
+  return recorder.namesOf?.(item, token) ?? [item];
 }
 
 async function settleClaim(

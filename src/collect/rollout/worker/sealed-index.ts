@@ -30,6 +30,8 @@ export interface SealedIndex {
     ids: readonly string[],
     options: { fresh: boolean; accept?: (content: Digest) => Promise<boolean> },
   ): Promise<SealedArtifact[]>;
+  /** Those of the ids that have contents. `find` of the others finds nothing, unless it looks afresh. */
+  among(ids: readonly string[]): ReadonlySet<string>;
   /** The contents under these ids, signed or not; looks afresh. */
   contents(ids: readonly string[]): Promise<Digest[]>;
   /** The receipts that take these contents as results, by content; looks afresh. */
@@ -62,6 +64,7 @@ export async function openSealedIndex(root: string): Promise<SealedIndex> {
       }
       return found;
     },
+    among: (ids) => new Set(catalog.digestsOf(RolloutContent.kind, ids).map(({ id }) => id)),
     async contents(ids) {
       await lookAfresh();
       return ids.flatMap((id) => named(catalog, id));
@@ -88,7 +91,6 @@ export async function openSealedIndex(root: string): Promise<SealedIndex> {
   };
 }
 
-/** Asked for every claim, and nearly always in vain. */
 function named(catalog: Catalog, id: string): Digest[] {
   const found = catalog.digestsOf(RolloutContent.kind, [id]);
   return found.map(({ digest }) => digest).sort();

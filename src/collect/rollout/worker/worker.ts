@@ -9,7 +9,7 @@ import { makeGroupSigner } from "./group-signer.ts";
 import { laneOf } from "./plan.ts";
 import { makeRateLimit } from "./rate-limit.ts";
 import { RecentRecords } from "./recent-records.ts";
-import { type ClaimRunner, type RegisteredRunner, runClaim } from "./run-claim.ts";
+import { type ClaimRunner, namesOf, type RegisteredRunner, runClaim } from "./run-claim.ts";
 import { makeRegistration } from "./worker-registration.ts";
 
 export interface WorkerOptions extends ClaimRunner {
@@ -28,6 +28,7 @@ export interface WorkerOptions extends ClaimRunner {
   readonly idleMs?: number;
 }
 
+const NONE: ReadonlySet<string> = new Set();
 /** What becomes ready by waiting (a retry, an expired claim) is found by asking again this often. */
 const ASK_MS = 250;
 
@@ -92,10 +93,13 @@ async function work(options: Joined, running: Running): Promise<void> {
       const room = drained ? 0 : Math.min(concurrency - running.size, rate.available());
       const claims = room > 0 ? await claimSome(options, room, lane) : [];
       rate.take(claims.length);
+      const known =
+        claims.length === 0 ? NONE : options.sealed.among(claims.flatMap((each) => namesOf(each, options)));
       for (const claim of claims) {
         const stop = new AbortController();
         if (signal.aborted) stop.abort();
-        const done = runClaim(claim, options, stop.signal)
+        const isKnown = namesOf(claim, options).some((name) => known.has(name));
+        const done = runClaim(claim, options, { signal: stop.signal, isKnown })
           .catch((error: unknown) => {
             fault ??= { error };
           })
