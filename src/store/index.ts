@@ -4,6 +4,7 @@ export {
   type Finding,
   type Location,
   memoryStore,
+  type ReadRecord,
   readRecord,
   type ScanItem,
 } from "./blob/index.ts";

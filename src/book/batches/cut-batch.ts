@@ -21,7 +21,7 @@ import {
 } from "../../contract/index.ts";
 import type { FreshnessBudgets } from "../../keep/admit/index.ts";
 import { assembleBatch } from "../../keep/batch/index.ts";
-import { signedAmong } from "../../store/index.ts";
+import { type ReadRecord, signedAmong } from "../../store/index.ts";
 import {
   type BookIndex,
   type IndexedArtifact,
@@ -63,6 +63,8 @@ export interface CutRequest extends RolloutFilter {
   /** Budgets to judge the artifacts by first, ages included: the verdicts are sealed, and the batch obeys them. */
   readonly judge?: FreshnessBudgets | undefined;
   readonly seed?: bigint | undefined;
+  /** Reads the records of rollouts, for one who has some of them opened (default: from the book). */
+  readonly readRecord?: ReadRecord | undefined;
   readonly onProgress?: ((done: number, total: number) => void) | undefined;
 }
 
@@ -90,6 +92,7 @@ export async function cutBatch(book: OpenBook, request: CutRequest): Promise<Sea
         ...propensity,
       },
       seed: request.seed ?? 0n,
+      readRecord: request.readRecord,
       onProgress: request.onProgress,
     });
   try {
@@ -167,6 +170,7 @@ interface CutFrom {
   readonly revisions?: readonly Sealed<PolicyRevision>[] | undefined;
   /** Late feedback of the manifest, by name (default: all of it). */
   readonly feedback?: ((name: unknown) => boolean) | undefined;
+  readonly readRecord?: CutRequest["readRecord"];
   readonly onProgress?: ((done: number, total: number) => void) | undefined;
 }
 

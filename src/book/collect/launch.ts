@@ -40,6 +40,7 @@ export interface LaunchRequest
         | "deadlineMs"
         | "override"
         | "router"
+        | "records"
       >
     > {
   /** Name of the experiment; a new name gives new rollouts (default: default). */
@@ -140,7 +141,7 @@ async function openLaunch(
       ...settings,
       ...workerOptions(request),
       ...{ agent, book: book.store, queue, clock, signer, trusts, worker: workerName(request) },
-      ...given({ admit, retries, source: sourceOf(tasks) }),
+      ...given({ admit, retries, source: sourceOf(tasks), records: request.records }),
       agentsBefore: await agentsIn(book),
       rerun: rerunsOf(book, settings.exp),
       recorder: recorderAt(request.gateway, request),

@@ -63,6 +63,7 @@ export {
   type FailedSample,
   makeWorkerServer,
   openSealedIndex,
+  RecentRecords,
   startWorker,
   type WorkerOptions,
   type WorkerServer,

@@ -15,7 +15,13 @@ export {
   releaseQuarantined,
 } from "./freshness-verdict.ts";
 export { type LateReward, labelSteps, labelTokens } from "./labels.ts";
-export { contentReader, readSealed, type SourceReaders, sourceReaders } from "./read-sources.ts";
+export {
+  contentReader,
+  readSealed,
+  recordReader,
+  type SourceReaders,
+  sourceReaders,
+} from "./read-sources.ts";
 export { selectAdmitted } from "./select.ts";
 export {
   checkSplit,

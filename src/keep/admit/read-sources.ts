@@ -9,7 +9,7 @@ import {
   RolloutContent,
   type Sealed,
 } from "../../contract/index.ts";
-import { readRecord } from "../../store/index.ts";
+import { type ReadRecord, readRecord } from "../../store/index.ts";
 
 export async function readSealed<T extends RecordType>(
   read: ReadBlob,
@@ -24,12 +24,17 @@ export type ReadContent = (digest: Digest) => Promise<RolloutContent>;
 
 /** Readers that keep some of what they read, for those who come back to it. */
 export interface SourceReaders {
+  readonly readRecord: ReadRecord;
   readonly readContent: ReadContent;
   readonly readColumns: ReadBlob;
 }
 
-export function sourceReaders(read: ReadBlob): SourceReaders {
-  return { readContent: contentReader(read), readColumns: columnReader(read) };
+export function sourceReaders(read: ReadBlob, readRecord = recordReader(read)): SourceReaders {
+  return { readRecord, readContent: contentReader(readRecord), readColumns: columnReader(read) };
+}
+
+export function recordReader(read: ReadBlob): ReadRecord {
+  return (type, digest) => readRecord(read, type, digest);
 }
 
 /** Parts of contents that a reader keeps, some megabytes. */
@@ -37,17 +42,17 @@ const KEPT_PARTS = 20_000;
 
 /** Contents, each checked against its assignment. Assignments are few and shared by a group, so they are kept; of contents
  *  the first that fit, because a batch is cut in two passes. */
-export function contentReader(read: ReadBlob): ReadContent {
+export function contentReader(readRecord: ReadRecord): ReadContent {
   const assignments = new Map<Digest, Assignment>();
   const kept = new Map<Digest, RolloutContent>();
   let room = KEPT_PARTS;
   return async (digest) => {
     const known = kept.get(digest);
     if (known !== undefined) return known;
-    const content = await readRecord(read, RolloutContent, digest);
+    const content = await readRecord(RolloutContent, digest);
     if (content.assignment !== undefined) {
       const key = content.assignment.digest;
-      const assignment = assignments.get(key) ?? (await readRecord(read, Assignment, key));
+      const assignment = assignments.get(key) ?? (await readRecord(Assignment, key));
       assignments.set(key, assignment);
       checkBinding(content, assignment, key);
     }

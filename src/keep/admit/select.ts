@@ -8,7 +8,6 @@ import {
   type ExclusionReason,
   type PolicyRevision,
   type Proof,
-  type ReadBlob,
   type RolloutContent,
   RolloutEnvelope,
   refuse,
@@ -16,7 +15,6 @@ import {
   type Stream,
   sampleCount,
 } from "../../contract/index.ts";
-import { readRecord } from "../../store/index.ts";
 import type { AdmitRequest, Admitted, AdmittedStream } from "./admitted.ts";
 import { measureDrift } from "./freshness.ts";
 import { type Gates, makeGates, taskKey } from "./gates.ts";
@@ -46,7 +44,7 @@ export async function selectAdmitted(request: AdmitRequest): Promise<Admitted> {
 type SelectRequest = AdmitRequest & { readers: SourceReaders };
 
 async function selectOnce(request: SelectRequest, inputs: ManifestInputs, suspects: ReadonlySet<string>) {
-  const { read, readers, manifest, options, selection } = request;
+  const { readers, manifest, options, selection } = request;
   const gates = makeGates({ ...inputs, requireVerdict: options.requireVerdict, failedTasks: suspects });
   const ledger = new LedgerTally();
   const failedTasks = new Set<string>();
@@ -74,7 +72,7 @@ async function selectOnce(request: SelectRequest, inputs: ManifestInputs, suspec
     for (const row of chosen)
       for (const { revision } of row.revisions)
         used.set(revision.id, inputs.revisions.find(revision, digest));
-    await keepProofs(read, { digest, envelope, content, proofs: admitted.proofs });
+    await keepProofs(readers, { digest, envelope, content, proofs: admitted.proofs });
   }
   admitted.sources = [...used.values()].sort((a, b) => compareUtf8(a.record.id, b.record.id));
   return { ...admitted, failedTasks };
@@ -168,11 +166,11 @@ function revisionParts(stream: Stream): AdmittedStream["revisions"] {
 
 /** Proofs of admitted rollouts, checked and unique by digest. */
 async function keepProofs(
-  read: ReadBlob,
+  { readRecord }: SourceReaders,
   at: { digest: Digest; envelope: Digest; content: RolloutContent; proofs: Map<Digest, Proof> },
 ): Promise<void> {
   const { digest, envelope, content, proofs } = at;
-  const record = await readRecord(read, RolloutEnvelope, envelope);
+  const record = await readRecord(RolloutEnvelope, envelope);
   if (record.content !== digest) {
     throw refuse(
       "digest-mismatch",

@@ -11,8 +11,10 @@ import {
   LedgerPage,
   LossLedger,
   PolicyRevisionLineage,
+  RolloutContent,
+  RolloutEnvelope,
 } from "../../contract/index.ts";
-import { readRecord } from "../../store/index.ts";
+import { type ReadRecord, readRecord } from "../../store/index.ts";
 import { type AssembleRequest, assembleBatch, reassemble } from "./assemble.ts";
 import { diffBatches } from "./diff.ts";
 
@@ -68,6 +70,25 @@ describe("order", () => {
       digests.add((await assemble(shelf, target, { options: { shardTokens: 20 } })).digest);
     }
     expect(digests.size).toBe(1);
+  });
+
+  test("records that the caller has opened are not read again, and give the same batch", async () => {
+    const { shelf, target } = shelfWithTarget();
+    for (let i = 0; i < 6; i++) shelf.rollout(`rollout-${i}`, { group: `group-${i % 2}` });
+    const kinds = new Set<string>();
+    const read = async (digest: Digest) => {
+      const blob = await shelf.read(digest);
+      if (blob !== undefined) kinds.add(blob.kind);
+      return blob;
+    };
+    const plain = await assemble(shelf, target, { read });
+    const ofRollouts: string[] = [RolloutContent.kind, RolloutEnvelope.kind];
+    expect([...kinds]).toEqual(expect.arrayContaining(ofRollouts));
+    kinds.clear();
+    const readOpened: ReadRecord = (type, digest) => readRecord(shelf.read, type, digest);
+    const opened = await assemble(shelf, target, { read, readRecord: readOpened });
+    expect(opened.digest).toBe(plain.digest);
+    expect([...kinds].filter((kind) => ofRollouts.includes(kind))).toEqual([]);
   });
 
   test("a seed fixes the order of the rows, another seed changes it, and no row is lost", async () => {

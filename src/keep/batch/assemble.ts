@@ -17,7 +17,7 @@ import {
   sealLineage,
   TrainerBatch,
 } from "../../contract/index.ts";
-import { readRecord } from "../../store/index.ts";
+import { type ReadRecord, readRecord } from "../../store/index.ts";
 import {
   type AdmitRequest,
   type Admitted,
@@ -36,6 +36,8 @@ import { ShardWriter, type StepRowColumns, type TokenRowColumns, type WriteBlob 
 export interface AssembleRequest {
   read: ReadBlob;
   write: WriteBlob;
+  /** Reads the records of rollouts, for one who has some of them opened (default: with `read`). */
+  readRecord?: ReadRecord | undefined;
   /** Digests of records that `read` can find. */
   manifest: Digest;
   target: Digest;
@@ -62,7 +64,7 @@ export async function assembleBatch(request: AssembleRequest): Promise<Sealed<Tr
     );
   }
   const grouped = options.advantage === "mean-std" || options.advantage === "leave-one-out";
-  const readers = sourceReaders(read);
+  const readers = sourceReaders(read, request.readRecord);
   const { ledger, ...admitted } = await selectAdmitted({
     ...{ read, readers },
     manifest,

@@ -80,6 +80,7 @@ async function score(context: TokenContext, at: WindowAt): Promise<StageEnd> {
     ...{ contents: await contentsOf(context, at), target: target.digest },
     ...{ level: "token", family: settings.family },
     ...{ logprobKind: "sampling", tokenizer: world.tokenizer, seed: BigInt(config.seed) },
+    readRecord: (type, digest) => world.records.read(type, digest),
     advantage: learner.kind === "rloo" ? "leave-one-out" : "mean-std",
     freshness: { drift: { accept: drift, quarantine: drift }, unmeasured: "discarded" },
   });

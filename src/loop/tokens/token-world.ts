@@ -5,7 +5,7 @@ import { type Digest, digestBytes, digestJson, type Json, RollbookError } from "
 import { followLaunch, hiddenFrom, launch, openGateway } from "../../book/collect/index.ts";
 import { KeptThread, startCatalogKeeper } from "../../collect/index.ts";
 import type { Agent, Progress, RolloutResult } from "../../collect/rollout/index.ts";
-import { loadAgent } from "../../collect/rollout/index.ts";
+import { loadAgent, RecentRecords } from "../../collect/rollout/index.ts";
 import { WEIGHTS_KIND } from "../../contract/index.ts";
 import type { RunContext } from "../stage-parts.ts";
 import type { TokenWorldConfig } from "../token-config.ts";
@@ -34,6 +34,8 @@ export interface TokenWorld {
   /** Of the tokenizer's file. */
   readonly tokenizer: Digest;
   assign(rows: readonly number[], samples: number): Assigned;
+  /** What the last window sealed, opened. */
+  readonly records: RecentRecords;
   /** The bytes of the checkpoint that the run begins with. */
   weights(): Uint8Array;
   collect(request: TokenCollecting): Promise<{ results: readonly RolloutResult[]; progress: Progress }>;
@@ -44,6 +46,8 @@ export interface TokenWorld {
 /** Times that a server may die within one window. */
 const DEATHS = 3;
 const MODEL = "policy";
+/** Content, envelope, task and assignment. */
+const RECORDS_OF_ROLLOUT = 4;
 /** One process works on a window, and what is sealed stands in the book: a queue on disk would be forgotten after a kill. */
 const QUEUE = ":memory:";
 
@@ -62,6 +66,7 @@ export async function openTokenWorld(config: TokenWorldConfig, run: RunContext):
   const server = new ModelServer(place, { maxBatch: config.maxBatch });
   const keeper = startCatalogKeeper(book.root, log);
   const keptThread = new KeptThread();
+  const records = new RecentRecords(book.store, RECORDS_OF_ROLLOUT * loop.rollouts);
   let trainer: TorchProcess | undefined;
   const tokenizer = tokenizerDigest(config.model);
   let base: Uint8Array | undefined;
@@ -75,7 +80,7 @@ export async function openTokenWorld(config: TokenWorldConfig, run: RunContext):
       model: digestBytes(WEIGHTS_KIND, weights()),
       heldOut: heldOut.map((row) => digestJson("rollbook.loop-row.v1", row)),
     }),
-    ...{ rows: tasks.length, tasks, heldOut, weights, tokenizer },
+    ...{ rows: tasks.length, tasks, heldOut, weights, tokenizer, records },
     assign: (chosen, samples) => assignedOf(chosen, samples, digests),
     async collect({ revision, rows, samples, experiment, seed, gateway: worker, onProgress }) {
       for (let deaths = 0; ; deaths++) {
@@ -97,6 +102,7 @@ export async function openTokenWorld(config: TokenWorldConfig, run: RunContext):
               samples,
               log,
               queue: QUEUE,
+              records,
             },
             ...{ concurrency: loop.workers, drain: signal, signal: serving.died, modelId: MODEL },
             ...{ gateway: { url: gateway.url, desk: gateway.desk }, identity: () => identity },

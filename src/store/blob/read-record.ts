@@ -4,6 +4,9 @@ import { type Digest, isDigest } from "../../base/index.ts";
 import { openRecord, type ReadBlob, type RecordOf, type RecordType, refuse } from "../../contract/index.ts";
 import type { BlobStore } from "./blob-store.ts";
 
+/** Reads records of one book, each checked. */
+export type ReadRecord = <T extends RecordType>(type: T, digest: Digest) => Promise<RecordOf<T>>;
+
 export async function readRecord<T extends RecordType>(
   store: Pick<BlobStore, "get"> | ReadBlob,
   type: T,

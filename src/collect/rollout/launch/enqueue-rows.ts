@@ -1,7 +1,7 @@
 /** From rows to queued work. In: rows, and what makes them the rollouts of this launch. Out: tasks and assignments in
  *  the book, items in the queue, every planned rollout told. Tasks are durable before the queue names them. Runs none. */
 import { type Digest, given, type Id } from "../../../base/index.ts";
-import type { Signer } from "../../../contract/index.ts";
+import { Assignment, type Signer, Task } from "../../../contract/index.ts";
 import { type Book, makeSealer } from "../../../store/index.ts";
 import type { WorkQueue } from "../../queue/index.ts";
 import type { Agent } from "../agent/index.ts";
@@ -13,6 +13,7 @@ import {
   type Overrides,
   type PlannedRollout,
   planner,
+  type RecentRecords,
 } from "../worker/index.ts";
 import { ChangedAgent } from "./changed-agent.ts";
 
@@ -39,7 +40,16 @@ const CHUNK = 256;
 export async function enqueueRows(
   rows: Iterable<unknown> | AsyncIterable<unknown>,
   options: EnqueueOptions,
-  { signal, onRollout }: { signal: AbortSignal; onRollout: (rollout: PlannedRollout) => void },
+  {
+    signal,
+    onRollout,
+    records,
+  }: {
+    signal: AbortSignal;
+    onRollout: (rollout: PlannedRollout) => void;
+    /** Told what the workers of this process will read first. */
+    records: Pick<RecentRecords, "add">;
+  },
 ): Promise<void> {
   const { book, queue, form, source, retries, override, log, agent, signer } = options;
   const plan = planner({ ...options, agent: agent.digest }, given({ form, source, retries }));
@@ -74,6 +84,8 @@ export async function enqueueRows(
           puts.push(put);
           revisions = [];
         }
+        records.add(Task, task.digest, task.record);
+        records.add(Assignment, assignment.digest, assignment.record);
         for (const rollout of rollouts) onRollout(rollout);
         chunk.push(...rollouts);
       }

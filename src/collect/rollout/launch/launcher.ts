@@ -37,6 +37,8 @@ export interface LaunchOptions extends EnqueueOptions {
   readonly trusts?: (key: PublicKey) => boolean;
   /** Judges every rollout when it is uploaded. */
   readonly admit?: Admit;
+  /** Shared with others that read the same records afterwards (default: its own). */
+  readonly records?: RecentRecords | undefined;
   /** Who records the rollouts; the book itself unless given. */
   readonly recorder?: Recorder;
   /** The last result of a sample that failed and was run again since, by another launch. Undefined: it was not. */
@@ -91,7 +93,7 @@ class RunningLaunch implements Launch {
   constructor(rows: Iterable<unknown> | AsyncIterable<unknown>, options: LaunchOptions) {
     this.#options = options;
     this.#tally = new LaunchTally(options.clock);
-    this.#records = new RecentRecords(options.book);
+    this.#records = options.records ?? new RecentRecords(options.book);
     this.#server = serverOf(options, this.#records);
     this.#startMs = options.clock.nowMs();
     const planned = deferred<void>();
@@ -180,6 +182,7 @@ class RunningLaunch implements Launch {
         this.#slots.add(rollout);
         this.#tally.total = this.#slots.size;
       },
+      records: this.#records,
     });
     planned();
     await this.#revive();

@@ -77,7 +77,7 @@ export interface RepeatedSample {
 export type ContentsOf = (item: string, claims: number) => Promise<readonly Digest[]>;
 
 export async function readResult(
-  records: Pick<RecentRecords, "read">,
+  records: Pick<RecentRecords, "read" | "readOnce">,
   planned: PlannedRollout,
   { contentsOf, ...settled }: SettledItem & { readonly earlier: boolean; readonly contentsOf: ContentsOf },
 ): Promise<ReadResult> {
@@ -111,7 +111,7 @@ export async function readResult(
 }
 
 async function readGivenUp(
-  records: Pick<RecentRecords, "read">,
+  records: Pick<RecentRecords, "read" | "readOnce">,
   contents: readonly Digest[],
 ): Promise<GivenUp> {
   const calls: Digest[] = [];
@@ -129,13 +129,13 @@ function policyOf(stream: Stream): ResultPolicy[] {
 }
 
 export async function readUsage(
-  records: Pick<RecentRecords, "read">,
+  records: Pick<RecentRecords, "readOnce">,
   { calls }: Pick<RolloutContent, "calls">,
 ): Promise<RolloutUsage> {
   const usage = { calls: calls.length, promptTokens: 0, completionTokens: 0, costUsd: 0 };
   let unpriced = 0;
   for (const digest of calls) {
-    const call = await records.read(Call, digest);
+    const call = await records.readOnce(Call, digest);
     usage.promptTokens += call.usage?.promptTokens ?? 0;
     usage.completionTokens += call.usage?.completionTokens ?? 0;
     usage.costUsd += call.costUsd ?? 0;

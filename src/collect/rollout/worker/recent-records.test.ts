@@ -5,7 +5,7 @@ import type { Blob } from "../../../store/index.ts";
 import { RecentRecords } from "./recent-records.ts";
 
 /** Tasks by number, and how often each was read. */
-function bookOf(count: number) {
+function bookOf(count: number, most?: number) {
   const tasks = Array.from({ length: count }, (_, i) =>
     seal(Task, {
       ...{ id: `task-${i}`, environment: "local@1", dataSource: "real", payload: {} },
@@ -17,7 +17,7 @@ function bookOf(count: number) {
     reads.push(digest);
     return blobs.get(digest);
   };
-  return { tasks, reads, blobs, records: new RecentRecords({ get }) };
+  return { tasks, reads, blobs, records: new RecentRecords({ get }, most) };
 }
 
 test("a record is read once, and one that is asked for as another kind is refused", async () => {
@@ -44,4 +44,15 @@ test("the oldest are given up first", async () => {
   expect(records.held(Task, tasks.at(-1)!.digest)).toBeDefined();
   expect(records.held(Task, tasks[0]!.digest)).toBeUndefined();
   expect(reads).toHaveLength(2_100);
+});
+
+test("as many are held as the caller says, and none of those read once", async () => {
+  const { tasks, reads, records } = bookOf(5, 3);
+  for (const { digest } of tasks) await records.read(Task, digest);
+  expect(tasks.map(({ digest }) => records.held(Task, digest) !== undefined)).toEqual([
+    ...[false, false, true, true, true],
+  ]);
+  const { digest } = tasks[0]!;
+  for (const _ of [1, 2]) expect(await records.readOnce(Task, digest)).toEqual(tasks[0]!.record);
+  expect(reads).toHaveLength(7);
 });

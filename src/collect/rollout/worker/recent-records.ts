@@ -1,5 +1,6 @@
-/** Records of a book that were read a moment ago: the samples of a task share its records, and what an upload was checked
- *  by is told again as its result. In: types and digests. Out: records, opened and checked once. Holds few, the newest. */
+/** Records of a book that this process read or sealed a moment ago: the samples of a task share its records, what an upload
+ *  was checked by is told again as its result, and a loop then cuts a batch from it. In: types and digests. Out: records,
+ *  opened and checked once. A digest names one record for ever, so none becomes wrong. Holds the newest. */
 import type { Digest } from "../../../base/index.ts";
 import type { RecordOf, RecordType } from "../../../contract/index.ts";
 import { type BlobStore, readRecord } from "../../../store/index.ts";
@@ -8,10 +9,12 @@ const MOST_HELD = 2_048;
 
 export class RecentRecords {
   readonly #book: Pick<BlobStore, "get">;
+  readonly #most: number;
   readonly #held = new Map<Digest, { readonly kind: string; readonly record: unknown }>();
 
-  constructor(book: Pick<BlobStore, "get">) {
+  constructor(book: Pick<BlobStore, "get">, most = MOST_HELD) {
     this.#book = book;
+    this.#most = most;
   }
 
   async read<T extends RecordType>(type: T, digest: Digest): Promise<RecordOf<T>> {
@@ -22,16 +25,21 @@ export class RecentRecords {
     return record;
   }
 
+  /** … and does not hold it, because hardly anybody asks for it again. */
+  readOnce<T extends RecordType>(type: T, digest: Digest): Promise<RecordOf<T>> {
+    return readRecord(this.#book, type, digest);
+  }
+
   /** Undefined for one that has to be read. */
   held<T extends RecordType>(type: T, digest: Digest): RecordOf<T> | undefined {
     const held = this.#held.get(digest);
     return held?.kind === type.kind ? (held.record as RecordOf<T>) : undefined;
   }
 
-  /** A record that was just read from the book. */
+  /** A record that was just read from the book, or is durable there. */
   add<T extends RecordType>({ kind }: T, digest: Digest, record: RecordOf<T>): void {
     this.#held.set(digest, { kind, record });
-    if (this.#held.size <= MOST_HELD) return;
+    if (this.#held.size <= this.#most) return;
     const [oldest] = this.#held.keys();
     this.#held.delete(oldest!);
   }

@@ -13,7 +13,7 @@ import {
   Task,
 } from "../../../contract/index.ts";
 import { makeDirectory, readRecord, syncDirectory } from "../../../store/index.ts";
-import { contentReader } from "../../admit/index.ts";
+import { contentReader, recordReader } from "../../admit/index.ts";
 import { ChainSet, closeSegments, openSegments, ReasonNames, SEGMENTS } from "../tables/index.ts";
 import { addChain } from "./chain-rows.ts";
 import { type LateFeedback, labelChain } from "./late-labels.ts";
@@ -92,7 +92,7 @@ export class WriteSession {
 
   async writeAll(): Promise<void> {
     const { read, rollouts, onProgress } = this.#options;
-    const readContent = contentReader(read);
+    const readContent = contentReader(recordReader(read));
     for await (const digest of rollouts) {
       await this.#addRollout(digest, await readContent(digest));
       this.rollouts++;
