@@ -2,7 +2,7 @@
  *  In: the gateway's URL and token. Out: a Recorder. Each attempt is a rollout of its own at the gateway, because what
  *  it recorded cannot be unrecorded: an attempt that is given up is sealed with the reason, outside every baseline.
  *  A rollout that called no model is sealed by the book's recorder. */
-import { type Digest, isRollbookError, RollbookError, reasonOf } from "../../../base/index.ts";
+import { type Digest, given, isRollbookError, RollbookError, reasonOf } from "../../../base/index.ts";
 import type { Ending } from "../../../contract/index.ts";
 import type { RolloutDesk } from "../../rollout-desk.ts";
 import { failedBy, type RolloutUsage } from "../agent/index.ts";
@@ -74,21 +74,14 @@ function namesUpTo(item: string, last: number): readonly string[] {
   return Array.from({ length: last }, (_, i) => claimedNames({ item, token: i + 1 })).flat();
 }
 
+/** Without undefined fields, which do not exist in JSON. */
 function openingBody(id: string, opening: RolloutOpening): object {
   const { environment, task, assignment, group, seed, dataSource, maxTurns, budgetUsd } = opening;
   const { worker, attempt, claim, experiment, router } = opening;
   return {
-    id,
-    environment,
-    task,
-    assignment,
-    group,
-    seed: String(seed),
-    dataSource,
-    maxTurns,
-    budgetUsd,
-    router,
-    run: { worker, attempt, claim, experiment },
+    ...{ id, environment, task: given(task), seed: String(seed), dataSource },
+    ...given({ assignment, group, maxTurns, budgetUsd, router }),
+    run: { worker, attempt, ...given({ claim, experiment }) },
   };
 }
 
@@ -160,7 +153,7 @@ function deskHere(desk: RolloutDesk, url: string): RecorderDesk {
   const plain = (body: object) => JSON.parse(JSON.stringify(body)) as object;
   return {
     url,
-    open: (opening) => desk.open(plain(opening)).catch(refused),
+    open: (opening) => desk.open(opening).catch(refused),
     status: (rollout) => desk.status(rollout),
     close: (rollout, closing) => desk.close(rollout, plain(closing)).catch(refused),
     closeIfOpen: (rollout, closing) =>
