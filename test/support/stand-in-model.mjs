@@ -1,7 +1,7 @@
 #!/usr/bin/env node
 /** Stands for rollbook_torch in tests of the windows around it: the server answers at once, the trainer writes weights that
  *  follow from parent and batch. Called like Python: stand-in-model.mjs -m rollbook_torch serve|train … STAND_IN names a folder:
- *  the trainer appends each step to `trained.jsonl` there; a file `serving` or `training` ends the process once, the
+ *  the trainer appends each step to `trained.jsonl` there, the server each revision that it loads to `loaded.jsonl`; a file `serving` or `training` ends the process once, the
  *  server after as many answers as the file says, the trainer between checkpoint and report. */
 import { createHash } from "node:crypto";
 import { appendFileSync, cpSync, existsSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
@@ -26,6 +26,7 @@ function serve() {
     const body = JSON.parse(text);
     if (request.url === "/admin/revisions") {
       known.add(body.revision);
+      if (notes !== undefined) appendFileSync(join(notes, "loaded.jsonl"), `${JSON.stringify(body)}\n`);
       const tokenizer = hash(readFileSync(join(body.folder, "characters.json")));
       return reply({ ...body, tokenizer });
     }

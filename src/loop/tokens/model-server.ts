@@ -22,6 +22,9 @@ export class ModelServer {
   readonly #maxBatch: number;
   #process: TorchProcess | undefined;
   #url: string | undefined;
+  #starting: Promise<unknown> | undefined;
+  /** The revision that was asked for last, which the server keeps while it lives. */
+  #last: { readonly revision: ServedRevision; readonly serving: Promise<ServingModel> } | undefined;
 
   constructor(place: TorchPlace, { maxBatch }: { maxBatch: number }) {
     this.#place = place;
@@ -29,7 +32,18 @@ export class ModelServer {
   }
 
   /** The server, once it can answer for this revision. */
-  async serve(revision: ServedRevision): Promise<ServingModel> {
+  serve(revision: ServedRevision): Promise<ServingModel> {
+    const isLast = this.#last?.revision.id === revision.id && this.#last.revision.digest === revision.digest;
+    if (!isLast || this.#process?.ended.aborted !== false)
+      this.#last = { revision, serving: this.#load(revision) };
+    const { serving } = this.#last!;
+    serving.catch(() => {
+      if (this.#last?.serving === serving) this.#last = undefined; // asked again, it may succeed
+    });
+    return serving;
+  }
+
+  async #load(revision: ServedRevision): Promise<ServingModel> {
     const { url, ended } = await this.#running();
     const { id, folder, digest } = revision;
     const reply = await fetch(`${url}/admin/revisions`, {
@@ -59,12 +73,17 @@ export class ModelServer {
   async #running(): Promise<{ url: string; ended: AbortSignal }> {
     if (this.#process === undefined || this.#process.ended.aborted) {
       const port = this.#url === undefined ? "0" : new URL(this.#url).port;
-      this.#process = new TorchProcess("serve", this.#place, [
+      const started = new TorchProcess("serve", this.#place, [
         ...["--port", port, "--max-batch", String(this.#maxBatch)],
       ]);
-      this.#url = ((await this.#process.read()) as { url: string }).url;
+      this.#process = started;
+      this.#starting = started.read().then((said) => {
+        this.#url = (said as { url: string }).url;
+      });
     }
-    return { url: this.#url!, ended: this.#process.ended };
+    const { ended } = this.#process;
+    await this.#starting;
+    return { url: this.#url!, ended };
   }
 
   async close(): Promise<void> {

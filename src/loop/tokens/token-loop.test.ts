@@ -61,9 +61,9 @@ function configAt(path: string, folder: string) {
   return parseLoopConfig(readFileSync(path, "utf8"), path, folder);
 }
 
-/** What the trainer was asked to do, by the notes that the stand-in keeps in the world's folder. */
-function trainedIn(folder: string) {
-  return readFileSync(join(folder, "trained.jsonl"), "utf8")
+/** What trainer or server were asked to do, by the notes that the stand-in keeps in the world's folder. */
+function notesIn(folder: string, name: "trained" | "loaded") {
+  return readFileSync(join(folder, `${name}.jsonl`), "utf8")
     .trim()
     .split("\n")
     .map((line) => JSON.parse(line));
@@ -78,6 +78,7 @@ async function start(config: LoopConfig, how: "start" | "resume" = "start") {
 describe("token windows", () => {
   test("a window trains from its own token batch, and the next one collects with what it released", async () => {
     const { folder, path } = writeWorld();
+    process.env.STAND_IN = folder;
     const config = configAt(path, folder);
     const log: string[] = [];
     const { state, done } = await runLoop({
@@ -88,6 +89,8 @@ describe("token windows", () => {
     expect(first!.at("planned")!.step.router.id).toBe("climb-base");
     expect(second!.at("planned")!.step.router).toEqual(first!.at("released")!.step.revision);
     expect(log.filter((line) => line.includes("rollouts in"))).toHaveLength(2);
+    // Each once: the server loads what a window trained while it is sealed, and the next window finds it loaded.
+    expect(notesIn(folder, "loaded").map(({ revision }) => revision)).toEqual(["climb-base", "climb-w1"]);
     await useBook(config.book!, { mode: "read" }, async (book) => {
       const { batch } = await showBatch(book, second!.at("scored")!.envelope.batch!);
       expect(batch.selection).toMatchObject({ family: "adder", level: "token", logprobKind: "sampling" });
@@ -120,7 +123,7 @@ describe("token windows", () => {
     await expect(start(config)).rejects.toThrow(/the trainer has ended \(exit 1\).*rollbook run resume/);
     const { state, done } = await start(config, "resume");
     expect(done).toBe(true);
-    const trained = trainedIn(folder);
+    const trained = notesIn(folder, "trained");
     expect(trained.map(({ out }) => out.split("/").at(-1))).toEqual(["window-1", "window-2"]);
     expect(new Set(trained.map(({ batch }) => batch)).size).toBe(2);
     expect(state.windows.map((each) => each.at("scored")!.envelope.batch)).toEqual(
@@ -133,7 +136,7 @@ describe("token windows", () => {
     process.env.STAND_IN = folder;
     const { state, done, log } = await start(configAt(path, folder));
     expect(done).toBe(true);
-    const trained = trainedIn(folder);
+    const trained = notesIn(folder, "trained");
     expect(trained).toHaveLength(3);
     for (const [i, { target, from, sources }] of trained.entries()) {
       const collected = state.windows[i]!.at("planned")!.step.router;

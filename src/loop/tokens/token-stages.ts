@@ -110,8 +110,11 @@ async function train(context: TokenContext, { state, window }: WindowAt): Promis
   const spent = join(checkpointFolder(folder, window.number - config.maxDrift - 1), "optimizer.safetensors");
   rmSync(spent, { force: true });
   log(`window ${window.number}: ${describeReport(report)}`);
+  const name = `${config.run}-w${window.number}`;
+  // The server reads the weights while they are sealed. It refuses those of another digest.
+  if (window.number < config.windows) world.prepare({ id: name, digest: report.digest, folder: out });
   const revision = await sealWeights(book, {
-    ...{ weights: readWeights(out), family: settings.family, id: `${config.run}-w${window.number}`, parent },
+    ...{ weights: readWeights(out), family: settings.family, id: name, parent },
     batches: [batch],
     config: digestJson("rollbook.training-config.v1", kept),
     seed: BigInt(config.seed),

@@ -40,6 +40,8 @@ export interface TokenWorld {
   weights(): Uint8Array;
   collect(request: TokenCollecting): Promise<{ results: readonly RolloutResult[]; progress: Progress }>;
   train(request: object): Promise<TrainingReport>;
+  /** Has the server load a revision that is about to be served. */
+  prepare(revision: ServedRevision): void;
   close(): Promise<void>;
 }
 
@@ -141,6 +143,9 @@ export async function openTokenWorld(config: TokenWorldConfig, run: RunContext):
           `the trainer: ${reply.error.message} The window stays as it is; continue with \`rollbook run resume --config FILE\`.`,
         );
       return checkReport(reply.report);
+    },
+    prepare(revision) {
+      server.serve(revision).catch(() => {}); // who needs it asks again, and is told
     },
     async close() {
       await Promise.all([server.close(), trainer?.close(), keeper.close(), keptThread.close()]);
