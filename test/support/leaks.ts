@@ -3,9 +3,13 @@
 
 export function leaks(bytes: Uint8Array, secret: string): boolean {
   const texts = new Set([Buffer.from(bytes).toString("latin1"), Buffer.from(bytes).toString()]);
-  for (let round = 0; round < 6; round++)
-    for (const text of [...texts]) for (const decode of DECODERS) texts.add(decode(text));
-  return [...texts].some((text) => text.includes(secret) || inBase64(text, secret));
+  let latest = [...texts];
+  for (let round = 0; round < 6; round++) {
+    const decoded = new Set(latest.flatMap((text) => DECODERS.map((decode) => decode(text))));
+    latest = [...decoded].filter((text) => !texts.has(text));
+    for (const text of latest) texts.add(text);
+  }
+  return [...texts].some((text) => text.includes(secret)) || inBase64(texts, secret);
 }
 
 const DECODERS: readonly ((text: string) => string)[] = [
@@ -18,8 +22,9 @@ const DECODERS: readonly ((text: string) => string)[] = [
   (text) => text.replaceAll("\0", ""),
 ];
 
-function inBase64(text: string, secret: string): boolean {
-  for (const [run] of text.matchAll(/[A-Za-z0-9+/_-]{10,}/g))
+function inBase64(texts: Iterable<string>, secret: string): boolean {
+  const runs = new Set([...texts].flatMap((text) => text.match(/[A-Za-z0-9+/_-]{10,}/g) ?? []));
+  for (const run of runs)
     for (let cut = 0; cut < 4; cut++)
       if (Buffer.from(run.slice(cut), "base64url").includes(secret)) return true;
   return false;
