@@ -50,10 +50,11 @@ await describeNeeding(s3Server, "on S3", () => {
     rmSync(folder, { recursive: true, force: true });
   });
 
-  describeBlobStore("a book in a bucket", async () => {
+  const inBucket = async () => {
     const root = await machine(newBook());
     return { persistent: true, open: () => open(root) };
-  });
+  };
+  describeBlobStore("a book in a bucket", inBucket, { sequences: 10 });
 
   describe("a book in a bucket", () => {
     it("shows on another machine what one has flushed, while both go on writing", async () => {

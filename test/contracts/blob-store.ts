@@ -11,7 +11,12 @@ export interface StoreFixture {
   readonly persistent: boolean;
 }
 
-export function describeBlobStore(name: string, fixture: () => Promise<StoreFixture>): void {
+/** `sequences` of operations are drawn: fewer where each of them asks a server. */
+export function describeBlobStore(
+  name: string,
+  fixture: () => Promise<StoreFixture>,
+  { sequences = 25 } = {},
+): void {
   describe(`${name} keeps the promises of a blob store`, () => {
     it("gives back what was put, at once, under SHA-256(kind, 0x00, bytes)", async () => {
       const store = await (await fixture()).open();
@@ -152,7 +157,7 @@ export function describeBlobStore(name: string, fixture: () => Promise<StoreFixt
           for (const { digest, kind, bytes } of seen) expect(digestBytes(kind, bytes)).toBe(digest);
           await store.close();
         }),
-        { numRuns: 25 },
+        { numRuns: sequences },
       );
     });
   });

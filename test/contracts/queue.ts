@@ -24,7 +24,8 @@ const item = (id: string, more: Partial<QueueItem> = {}): QueueItem => ({
 
 const codeOf = async (promise: Promise<unknown>) => (await rejectionOf(promise)).code;
 
-export function describeQueue(name: string, open: OpenQueue): void {
+/** `sequences` of operations are drawn: fewer where another server runs the same driver. */
+export function describeQueue(name: string, open: OpenQueue, { sequences = 40 } = {}): void {
   /** A queue with the items a, b, c … at time 1 000 000, closed when the test ends. */
   const started = async (items: readonly QueueItem[]) => {
     const clock = manualClock(1_000_000);
@@ -334,7 +335,7 @@ export function describeQueue(name: string, open: OpenQueue): void {
           const clock = manualClock(0);
           await live([{ clock, queue: await open(clock) }], steps);
         }),
-        { numRuns: 40 },
+        { numRuns: sequences },
       );
     });
   });

@@ -28,7 +28,9 @@ await describeNeeding(natsServer, "the queue on NATS", () => {
   const freshUrlOfThree = () => `nats://${three.hosts}/q${names++}?replicas=3`;
 
   describeQueue("the queue on one NATS node", (at) => openNatsQueue(freshUrl(), { clock: at }));
-  describeQueue("the queue on three NATS nodes", (at) => openNatsQueue(freshUrlOfThree(), { clock: at }));
+  describeQueue("the queue on three NATS nodes", (at) => openNatsQueue(freshUrlOfThree(), { clock: at }), {
+    sequences: 10,
+  });
 
   describe("several processes", () => {
     it("keep everything in the stream: a queue that is opened again goes on where it was", async () => {
