@@ -52,7 +52,7 @@ describe("a configuration", () => {
 
   it("whose gate states limits that the rows break refuses the policy, and the run goes on", async () => {
     const gate = { method: "empirical-bernstein", propensityFloor: 0.9 };
-    const { cli, config } = withLoop({ ...LOOP, windows: 1, gate });
+    const { cli, config } = withLoop({ ...UNEQUAL, windows: 1, gate });
     const { code, err, out } = await cli.run(`run start --config ${config}`);
     const told = /breaks the promise of 0 … 1 and at least 0\.9.* start another run, under/s;
     expect([code, err + out]).toEqual([0, expect.stringMatching(told)]);
@@ -168,7 +168,13 @@ describe("rollbook run with an agent of the user's", () => {
       const agent = { kind: "agent", agent: "agent.mjs", tasks: "tasks.jsonl", gateway: "gateway.yaml" };
       const config = writeConfig(cli.folder, {
         ...LOOP,
-        ...{ windows: 1, world: { ...agent, family: "models" }, learner: { kind: "ucb", exploration: 0.1 } },
+        ...{
+          windows: 1,
+          rollouts: 36,
+          samples: 1,
+          world: { ...agent, family: "models" },
+          learner: { kind: "ucb", exploration: 0.1 },
+        },
       });
       await statusOf(cli, `start --config ${config}`);
       const revisions = await cli.json("artifact ls --revisions");
