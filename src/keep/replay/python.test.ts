@@ -16,8 +16,7 @@ import { FileStore, openArray } from "./zarr/index.ts";
 
 const PACKAGE = fileURLToPath(new URL("../../../python", import.meta.url));
 
-const ZARR =
-  "import json, sys, warnings\nwarnings.simplefilter('ignore')\nimport numpy as np, zarr, xarray\n";
+const QUIET = "import json, sys, warnings\nwarnings.simplefilter('ignore')\n";
 
 /** Runs a Python program; what it prints is JSON. */
 function runPython(
@@ -73,7 +72,7 @@ await describeNeeding(requirement, "Python", () => {
     ["compressed and sharded", () => packed],
   ])("zarr reads every array of a compacted store (%s) with equal values", async (_, root) => {
     const { value, stderr } = runPython(
-      `${ZARR}${SHOW}
+      `${QUIET}import zarr\n${SHOW}
 group = zarr.open_consolidated(sys.argv[1], mode="r")
 print(json.dumps({f"{table}/{name}": show(array[:]) for table, child in group.groups() for name, array in child.arrays()}))`,
       root(),
@@ -88,7 +87,7 @@ print(json.dumps({f"{table}/{name}": show(array[:]) for table, child in group.gr
 
   it("xarray opens each table as a dataset with named dimensions", async () => {
     const { value, stderr } = runPython(
-      `${ZARR}
+      `${QUIET}import numpy as np, xarray
 q = xarray.open_zarr(sys.argv[1], group="q_h", mask_and_scale=False, consolidated=False)
 steps = xarray.open_zarr(sys.argv[1], group="steps", mask_and_scale=False, consolidated=False)
 print(json.dumps({"sizes": dict(q.sizes), "label": float(np.nansum(q.label.values)), "steps": dict(steps.sizes),
