@@ -1,10 +1,11 @@
-/** Claims and completes everything in a queue, a few at a time, and prints each item: node claim-all.ts QUEUE WORKER */
-import { systemClock } from "../../src/base/clock.ts";
-import { digestJson } from "../../src/base/digest.ts";
-import { queueDriver } from "../../src/collect/queue/index.ts";
+/** Claims and completes everything in a queue, a few at a time, and prints each item: node claim-all.mjs QUEUE WORKER
+ *  Runs the build: three of them at a time start in a fraction of the time that TypeScript takes. */
+import { digestJson, systemClock } from "../../dist/exports/base.js";
+import { openNatsQueue, openSqliteQueue } from "../../dist/exports/queue.js";
 
-const [place, worker] = process.argv.slice(2) as [string, string];
-const queue = await queueDriver(place).open(place, { clock: systemClock, ttlMs: 20_000, create: true });
+const [place, worker] = process.argv.slice(2);
+const open = place.startsWith("nats://") ? openNatsQueue : openSqliteQueue;
+const queue = await open(place, { clock: systemClock, ttlMs: 20_000 });
 for (;;) {
   const claims = await queue.claim(worker, 4);
   if (claims.length === 0) break;

@@ -115,14 +115,14 @@ it("it learns within a heap that the rows of the store do not fit into", async (
   await makeStore(root, 8 * rows, { context: 48, features: 40 });
   const module = (path: string) => JSON.stringify(new URL(path, import.meta.url).href);
   const inChild = (flags: readonly string[], program: string) => {
-    const args = [...flags, "--import", "tsx", "--input-type=module", "-e", program];
+    const args = [...flags, "--input-type=module", "-e", program];
     const { stdout, stderr } = spawnSync(process.execPath, args, { encoding: "utf8" });
     expect(stderr).toBe("");
     return Number(stdout);
   };
   const source = `{ replay: ${JSON.stringify(root)} }`;
   const held = inChild(
-    ["--expose-gc"],
+    ["--expose-gc", "--import", "tsx"],
     `import { loadDecisions } from ${module("../decisions/index.ts")};
 const { rows } = await loadDecisions(${source}, {});
 for (const { context } of rows) context.fields;
@@ -135,7 +135,7 @@ if (rows.length === 0) throw new Error("no rows");`,
   const request = { learner: { kind: "cql", ...small, discount: 0.9 }, id: "r-1", split, baseline: false };
   const learned = inChild(
     [`--max-old-space-size=${heapMb}`],
-    `import { trainPolicy } from ${module("train.ts")};
+    `import { trainPolicy } from ${module("../../../dist/index.js")};
 console.log((await trainPolicy(${source}, ${JSON.stringify(request)})).rows);`,
   );
   expect(learned).toBe(rows);
