@@ -16,7 +16,7 @@ export {
 } from "./arrays.ts";
 export { canonicalize, isCanonical, type Json, MAX_DEPTH } from "./canonical-json.ts";
 export { choleskyFactor, choleskySolve } from "./cholesky.ts";
-export { type Clock, manualClock, systemClock } from "./clock.ts";
+export { type Clock, manualClock, parseTime, systemClock } from "./clock.ts";
 export {
   DIGEST_PATTERN,
   type Digest,

@@ -1,6 +1,6 @@
 /** One logged decision of a foreign file: the form that every reader here yields.
  *  Readers stream: memory does not grow with the file. A bad row stops them with file and line. */
-import { RollbookError } from "../base/index.ts";
+import { parseTime, RollbookError } from "../base/index.ts";
 import type { RewardTerms } from "../learn/index.ts";
 
 /** Sparse named features; a category is `name=value` with 1. */
@@ -34,6 +34,8 @@ export interface ForeignDecision {
   readonly id?: string;
   /** When it was made, where the format says so. */
   readonly atMs?: number;
+  /** That time has no offset in the file, and was read as UTC. */
+  readonly isUtcAssumed?: true;
   /** The names of its own candidates, where rows differ in them. */
   readonly names?: readonly string[];
   readonly session?: string;
@@ -109,27 +111,27 @@ export function toAction(text: unknown, column: string, place: LinePlace): numbe
   );
 }
 
-/** ISO 8601 with a T or a space, or seconds or milliseconds since 1970; undefined for an empty cell. */
-export function toTimeMs(value: unknown, column: string, place: LinePlace): number | undefined {
+/** When a decision was made: ISO 8601 with a T or a space, or seconds or milliseconds since 1970; nothing for an empty cell. */
+export function timeOf(
+  value: unknown,
+  column: string,
+  place: LinePlace,
+): Pick<ForeignDecision, "atMs" | "isUtcAssumed"> {
   const text = String(value ?? "");
-  if (text === "") return undefined;
+  if (text === "") return {};
   const number = Number(text);
   // Seconds stay below this until the year 5138; milliseconds have been above it since 1973.
-  const at = Number.isFinite(number)
-    ? Math.round(number < 1e11 ? 1000 * number : number)
-    : ISO_TIME.test(text)
-      ? Date.parse(text.replace(" ", "T").replace(/ ?UTC$/, "Z"))
-      : Number.NaN;
-  if (Number.isSafeInteger(at)) return at;
+  const atMs = Math.round(number < 1e11 ? 1000 * number : number);
+  if (Number.isSafeInteger(atMs)) return { atMs };
+  const parsed = parseTime(text);
+  if (parsed !== undefined)
+    return { atMs: parsed.atMs, ...(parsed.offset === "assumed" ? { isUtcAssumed: true } : {}) };
   throw badRow(
     place,
-    `${column} ${JSON.stringify(text)} is neither ISO 8601 nor seconds or milliseconds since 1970`,
-    "Write the time as 2026-05-31T10:00:00Z",
+    `${column} ${JSON.stringify(text)} is no time of ISO 8601, nor seconds or milliseconds since 1970`,
+    "Write an existing date and time as 2026-05-31T10:00:00Z",
   );
 }
-
-/** Other texts are not parsed: 01/05/2026 is in January or in May. */
-const ISO_TIME = /^\d{4}-\d\d-\d\d([T ]\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:?\d\d| ?UTC)?)?$/;
 
 export function toIndex(text: unknown, column: string, place: LinePlace): number {
   const value = toNumber(text, column, place);

@@ -4,11 +4,11 @@ import { type CsvRecord, readTable } from "./csv-records.ts";
 import {
   badRow,
   type ForeignDecision,
+  timeOf,
   toAction,
   toIndex,
   toNumber,
   toPropensity,
-  toTimeMs,
 } from "./foreign-decision.ts";
 
 export interface OpenBanditDecision extends ForeignDecision {
@@ -36,10 +36,9 @@ function rowParser(
     const position = toIndex(fields[at("position")], "position", place) - 1;
     if (position < 0 || position >= POSITIONS)
       throw badRow(place, "position is not 1, 2 or 3", "Restore the row");
-    const atMs = header.has("timestamp") ? toTimeMs(fields[at("timestamp")]!, "timestamp", place) : undefined;
     return {
       line,
-      ...(atMs === undefined ? {} : { atMs }),
+      ...(header.has("timestamp") ? timeOf(fields[at("timestamp")], "timestamp", place) : {}),
       action: toAction(fields[at("item_id")], "item_id", place),
       ...(affinities.length > 0 ? { actions: affinities.length } : {}),
       reward: toNumber(fields[at("click")], "click", place),

@@ -1,7 +1,7 @@
 /** The routing dataset: one decision with its outcome per line of JSON.
  *  In: a path, or a decision. Out: decisions, streamed; a line. Rows without `state` (a plain two-model log) are read too:
  *  their candidates are the primary and the fallback, their propensity is unknown. A bad row stops with file and line. */
-import { digestJson, isObject, type Json } from "../base/index.ts";
+import { digestJson, isObject, type Json, parseTime } from "../base/index.ts";
 import type { LoggedRow, RewardTerms } from "../learn/index.ts";
 import { badRow, type LinePlace, toNumber, toPropensity } from "./foreign-decision.ts";
 import { IdTable } from "./id-table.ts";
@@ -363,9 +363,10 @@ function optionalNumber(raw: JsonFields, name: string, place: LinePlace): number
   return value === undefined || value === null ? null : toNumber(value, name, place);
 }
 
-/** ISO text or seconds since the epoch. */
+/** ISO text (without an offset: UTC) or seconds since the epoch. */
 function timeOf(value: unknown, place: LinePlace): string {
-  const time = typeof value === "number" ? new Date(value * 1000) : new Date(String(value ?? ""));
+  const atMs = typeof value === "number" ? value * 1000 : parseTime(String(value ?? ""))?.atMs;
+  const time = new Date(atMs ?? Number.NaN);
   if (!Number.isNaN(time.getTime())) return time.toISOString();
   throw badRow(
     place,

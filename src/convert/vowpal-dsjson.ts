@@ -6,10 +6,10 @@ import {
   type ForeignDecision,
   type LinePlace,
   type NamedFeatures,
+  timeOf,
   toIndex,
   toNumber,
   toPropensity,
-  toTimeMs,
 } from "./foreign-decision.ts";
 import { type JsonFields, readJsonLines } from "./json-lines.ts";
 
@@ -45,12 +45,10 @@ function decisionOf(event: JsonFields, place: LinePlace): ForeignDecision {
       `_label_probability ${propensity} is not p's ${distribution[action]}`,
       "Log the final distribution",
     );
-  const atMs =
-    typeof event.Timestamp === "string" ? toTimeMs(event.Timestamp, "Timestamp", place) : undefined;
   return {
     line: place.line,
     ...(typeof event.EventId === "string" && event.EventId !== "" ? { id: event.EventId } : {}),
-    ...(atMs === undefined ? {} : { atMs }),
+    ...(typeof event.Timestamp === "string" ? timeOf(event.Timestamp, "Timestamp", place) : {}),
     action,
     actions: candidates.length,
     reward: event._skipLearn === true ? undefined : 0 - toNumber(event._label_cost, "_label_cost", place),

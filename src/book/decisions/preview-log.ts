@@ -27,6 +27,8 @@ export interface LogPreview extends Pick<RoutingMeta, "rows" | "units" | "labell
   readonly missing: readonly MissingPart[];
   /** Whether the log can teach and judge anything. */
   readonly warnings: readonly string[];
+  /** How rows were read where the file leaves it open. */
+  readonly notes: readonly string[];
   /** Columns of the file that the map does not name. */
   readonly unread: readonly string[];
 }
@@ -37,7 +39,8 @@ export async function previewLog(file: string, options: LogOptions): Promise<Log
   const first: LoggedRow[] = [];
   const chosen: Record<string, number> = {};
   const without = new Map<string, number>();
-  for await (const row of readLog(file, options)) {
+  const notes: string[] = [];
+  for await (const row of readLog(file, { ...options, onNote: (note) => notes.push(note) })) {
     tally.add(row);
     if (first.length < SHOWN_ROWS) first.push(row);
     for (const { id } of row.candidates) chosen[id] ??= 0;
@@ -59,7 +62,7 @@ export async function previewLog(file: string, options: LogOptions): Promise<Log
   });
   return {
     ...{ file, format: options.format, rows, units, labelled, with_propensity },
-    ...{ first, chosen, missing, warnings, unread },
+    ...{ first, chosen, missing, warnings, notes, unread },
   };
 }
 

@@ -57,6 +57,17 @@ describe("a log of another format", () => {
   });
 });
 
+describe("times without an offset", () => {
+  it("are told once, with the first line that has one", async () => {
+    const file = join(folder, "times.csv");
+    writeFileSync(file, "m,r,at\na,1,2026-05-31\nb,0,2026-05-31 10:00:00\na,1,2026-05-31 11:00:00\n");
+    const notes: string[] = [];
+    const map = { action: "m", reward: "r", time: "at" };
+    await readAll(file, { format: "csv", map, onNote: (note) => notes.push(note) });
+    expect(notes).toEqual([expect.stringMatching(/^line 3 .*read as UTC/)]);
+  });
+});
+
 async function readAll(file: string, options: Partial<LogOptions>): Promise<number> {
   let rows = 0;
   for await (const _ of readLog(file, { dataSource: "real", ...options } as LogOptions)) rows++;

@@ -49,6 +49,8 @@ export interface LogOptions {
   map?: ColumnMap | OutcomeColumns | undefined;
   /** The policy family of all rows. Absent: `agent_role` of a routing dataset, else `imported`. */
   family?: string | undefined;
+  /** Told once how the rows were read, where the file leaves it open. */
+  onNote?: ((note: string) => void) | undefined;
 }
 
 /** The format that a map speaks of, by what it holds and by the name of the file; without a map a routing dataset. */
@@ -125,7 +127,16 @@ async function* rowsOf(file: string, flags: LogOptions): AsyncGenerator<LoggedRo
     ...{ name: basename(file), source: flags.dataSource, identities: new RowIdentities() },
     ...given({ actions: names }),
   };
-  for await (const decision of rows) yield fromForeign(decision, options);
+  let isNoted = false;
+  for await (const decision of rows) {
+    if (decision.isUtcAssumed && !isNoted) {
+      isNoted = true;
+      flags.onNote?.(
+        `line ${decision.line} has a time without an offset: it is read as UTC, and so is every such time below it. If that is wrong, write the offset into the file, as in 2026-05-31T10:00:00+02:00`,
+      );
+    }
+    yield fromForeign(decision, options);
+  }
 }
 
 interface Decisions {

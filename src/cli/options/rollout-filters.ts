@@ -1,6 +1,6 @@
 /** The flags that say which rollouts: shared by `artifact ls` and `view`. */
 import { type Command, InvalidArgumentError, Option } from "commander";
-import type { Clock } from "../../base/index.ts";
+import { type Clock, parseTime } from "../../base/index.ts";
 import type { RolloutQuery } from "../../book/rollouts/index.ts";
 import { failureOwner } from "../../contract/index.ts";
 import { finite, wholeNumber } from "./numbers.ts";
@@ -59,6 +59,5 @@ export function agoMs(text: string): number | undefined {
 function timeOf(text: string, nowMs: number): number | undefined {
   const ago = agoMs(text);
   if (ago !== undefined) return nowMs - ago;
-  const at = Date.parse(text);
-  return Number.isNaN(at) ? undefined : at;
+  return parseTime(text)?.atMs;
 }

@@ -1,5 +1,6 @@
 /** The flags that say which decisions: shared by `data`, `reward`, `train`, `evaluate` and `gate`. */
 import { type Command, InvalidArgumentError, Option } from "commander";
+import { parseTime } from "../../base/index.ts";
 import {
   type DatasetSource,
   type DecisionRequest,
@@ -99,7 +100,7 @@ export function filtersOf(flags: RowFlags): Record<string, string> {
 }
 
 function toTime(text: string): number {
-  const at = Date.parse(text);
-  if (Number.isNaN(at)) throw new InvalidArgumentError("It must be a date such as 2026-01-31.");
+  const at = parseTime(text)?.atMs;
+  if (at === undefined) throw new InvalidArgumentError("It must be a date such as 2026-01-31.");
   return at;
 }

@@ -1,6 +1,6 @@
 /** ATIF trajectories as rollouts in the exchange form. In: a file with one trajectory, or one a line. Out: one rollout each.
  *  Every agent step becomes a call; the steps before it are its prompt. A version that is not known is refused. */
-import { digestJson, isObject, type Json, parseJson, RollbookError } from "../../base/index.ts";
+import { digestJson, isObject, type Json, parseJson, parseTime, RollbookError } from "../../base/index.ts";
 import { readLines } from "../text-lines.ts";
 import {
   type ReadTrace,
@@ -72,9 +72,7 @@ export function readTrajectory(
   const extras = readExtras(trajectory.extra, where);
   const scores = extras?.scores ?? [];
   const { calls, messages } = callsOf(trajectory);
-  const times = steps
-    .flatMap(({ timestamp }) => (timestamp ? [Date.parse(timestamp)] : []))
-    .filter(Number.isFinite);
+  const times = steps.flatMap(({ timestamp }) => parseTime(timestamp ?? "")?.atMs ?? []);
   return {
     format: "atif",
     id,

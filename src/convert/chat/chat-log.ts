@@ -10,6 +10,7 @@ import {
   isObject,
   type Json,
   parseId,
+  parseTime,
   RollbookError,
 } from "../../base/index.ts";
 import {
@@ -154,9 +155,9 @@ function messageOf(error: unknown): string {
     : "an error without a message";
 }
 
-/** Seconds since 1970 as the providers write them, milliseconds, or text; 0 where there is none. */
+/** Seconds since 1970 as the providers write them, milliseconds, or ISO 8601; 0 where there is none. */
 function timeOf(value: unknown): number {
-  if (typeof value === "string") return Math.max(0, Date.parse(value) || 0);
+  if (typeof value === "string") return Math.max(0, parseTime(value)?.atMs ?? 0);
   if (typeof value !== "number" || !Number.isFinite(value) || value < 0) return 0;
   return Math.round(value < 1e11 ? value * 1000 : value);
 }

@@ -85,6 +85,19 @@ test("CSV, JSON Lines and Parquet with the same rows give the same decisions", a
   expect(await decisions(parquet(), COLUMNS, MODELS)).toEqual(fromCsv);
 });
 
+test("a time without an offset is marked, and an impossible date is refused with file, line and value", async () => {
+  const columns: ColumnMap = { action: "m", reward: "r", time: "at" };
+  const naive = await decisions(place("log.csv", "m,r,at\n0,1,2026-05-31 10:00:00\n"), columns);
+  expect(naive).toMatchObject([{ atMs: Date.UTC(2026, 4, 31, 10), isUtcAssumed: true }]);
+  const file = place("log.csv", "m,r,at\n0,1,2026-05-31T10:00:00Z\n0,1,2026-02-30T10:00:00Z\n");
+  await expect(decisions(file, columns)).rejects.toThrow(
+    expect.objectContaining({
+      ...{ code: "bad-row", fields: { file, line: 3 } },
+      message: expect.stringContaining('at "2026-02-30T10:00:00Z"'),
+    }),
+  );
+});
+
 describe("a map of paths", () => {
   const call = {
     request: {

@@ -7,13 +7,13 @@ import {
   badRow,
   type ForeignDecision,
   type LinePlace,
+  timeOf,
   toAction,
   toField,
   toIndex,
   toNumber,
   toPropensity,
   toReward,
-  toTimeMs,
 } from "../foreign-decision.ts";
 import { type CellRow, readCells, type TableCell, type TableForm } from "./cell-rows.ts";
 
@@ -39,7 +39,7 @@ export interface ColumnMap {
   readonly id?: string;
   readonly session?: string;
   readonly task?: string;
-  /** ISO 8601, or seconds or milliseconds since 1970. Without it a dataset keeps the order of the file, a book sorts by id. */
+  /** ISO 8601 (without an offset: UTC), or seconds or milliseconds since 1970. Without it a dataset keeps the order of the file, a book sorts by id. */
   readonly time?: string;
   readonly episode?: string;
   readonly step?: string;
@@ -81,13 +81,12 @@ function decisionOf(
   const text = (column: string) => textOf(cell(column));
   const names =
     columns.candidates === undefined ? undefined : namesOf(cell(columns.candidates), columns, place);
-  const atMs = columns.time === undefined ? undefined : toTimeMs(cell(columns.time), columns.time, place);
   const fields = (columns.features ?? []).flatMap((name) => toField(name, cell(name)));
   const measured = measuredOf({ cell, place }, columns);
   return {
     line: place.line,
     ...(columns.id === undefined ? {} : { id: text(columns.id) }),
-    ...(atMs === undefined ? {} : { atMs }),
+    ...(columns.time === undefined ? {} : timeOf(cell(columns.time), columns.time, place)),
     ...choiceOf(cell(columns.action), { columns, names, numbers, place }),
     reward: measured.reward,
     propensity:

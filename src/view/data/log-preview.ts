@@ -8,7 +8,7 @@ type PreviewRow = LogPreview["first"][number];
 const SHOWN_CHARS = 100;
 
 export function renderPreview(preview: LogPreview): string {
-  const { file, format, rows, units, chosen, missing, warnings, unread } = preview;
+  const { file, format, rows, units, chosen, missing, warnings, notes, unread } = preview;
   const counts = Object.entries(chosen).map(([id, count]) => `${id} ${count}`);
   return page([
     ...preview.first.flatMap((row, i) => rowLines(row, i)),
@@ -18,6 +18,7 @@ export function renderPreview(preview: LogPreview): string {
       ? ["the log has everything that training and judging can use"]
       : missing.map((each) => missingLine(each, rows))),
     ...warnings.map((each) => `warning: ${each}`),
+    ...notes.map((each) => `note: ${each}`),
     ...(unread.length === 0 ? [] : [`columns that the map does not name: ${cut(unread.join(", "))}`]),
     "dry run: nothing was written",
   ]);

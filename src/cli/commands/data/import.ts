@@ -52,7 +52,7 @@ header, semicolons or tabs separate the fields. A bad row stops the import, and 
 Keys: model (the candidate that was chosen), reward (what policies learn from; without terms it is also the quality
 that evaluate and gate judge), prompt or messages, propensity (the probability of the choice),
 candidates (a list in each row), terms=quality:1+cost:-0.5 (columns and their weights; without reward= their weighted
-sum is the reward), cost, latency, id, session, task, time (ISO 8601, or seconds or milliseconds since 1970), episode, step,
+sum is the reward), cost, latency, id, session, task, time (ISO 8601, without an offset UTC, or seconds or milliseconds since 1970), episode, step,
 features=a+b. If a column name contains a
 comma, a plus or an equals sign, give --map as a JSON object.
 
@@ -103,7 +103,8 @@ the same; prompt, features, id, task.`,
     )
     .action(async (file: string, { columns, ...flags }: DataImportFlags) => {
       const map = flags.map ?? columns;
-      const options = { ...flags, map, format: flags.format ?? formatOf(file, map) };
+      const onNote = (note: string) => io.err(`note: ${printable(note)}\n`);
+      const options = { ...flags, map, format: flags.format ?? formatOf(file, map), onNote };
       if (flags.dryRun) {
         const preview = await previewLog(file, options);
         io.out(flags.json ? jsonLine(preview) : renderPreview(preview));
