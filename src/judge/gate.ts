@@ -22,6 +22,7 @@ import {
   type JudgedRow,
   livenessOf,
   type Measure,
+  mixedCosts,
   qualityOf,
   type RouterSetup,
   routed,
@@ -333,13 +334,16 @@ export function checkRule({ alpha, tried, epsilonQuality, epsilonCost }: GateRul
     throw new RollbookError("bad-rule", { alpha, tried, given }, `the gate cannot apply its rule: ${wrong}.`);
 }
 
-export function noCost(rows: readonly Pick<JudgedRow, "id" | "measures">[]): RollbookError {
+export function noCost(rows: readonly Pick<JudgedRow, "id" | "measures" | "unusedUsd">[]): RollbookError {
   const lacking = rows.filter(({ measures }) => measures.cost === null);
   const id = lacking[0]?.id;
+  const mixed = mixedCosts(rows);
   return new RollbookError(
     "no-cost",
     { rows: rows.length, lacking: lacking.length, id },
-    `no cost is known of ${plural(lacking.length, "decision")} of ${rows.length}, first ${id}: it has no reward term called cost, not every candidate has features.price, its call has no recorded cost and its choice no callPrice, or other decisions have a cost of another kind. Before you record, set price: of every model in the gateway's file, or callPrice: of every candidate of its router; add a cost term to the reward (costTerm in the agent), map cost=… or costs=… at \`data import\`, or gate quality alone with --quality-only.`,
+    mixed !== undefined
+      ? `${mixed}. Gate one kind at a time, for example with --since, or gate quality alone with --quality-only.`
+      : `no cost is known of ${plural(lacking.length, "decision")} of ${rows.length}, first ${id}: it has no reward term called cost, not every candidate has features.price, its call has no recorded cost and its choice no callPrice. Before you record, set price: of every model in the gateway's file, or callPrice: of every candidate of its router; add a cost term to the reward (costTerm in the agent), map cost=… or costs=… at \`data import\`, or gate quality alone with --quality-only.`,
   );
 }
 

@@ -75,4 +75,16 @@ describe("a cost weight", () => {
     });
     await expect(train(log, 100)).rejects.toMatchObject({ code: "no-cost", fields: { id: "d7" } });
   });
+
+  it("refuses a log with costs of two kinds, and says so", async () => {
+    const log = rows().map(({ costUsd, ...row }, i) =>
+      i < 7 ? { ...row, terms: { cost: { value: costUsd!, weight: 0 } } } : { ...row, costUsd: costUsd! },
+    );
+    await expect(train(log, 100)).rejects.toMatchObject({
+      ...{
+        code: "no-cost",
+        message: expect.stringMatching(/US dollars.*other decisions.*one kind at a time/),
+      },
+    });
+  });
 });

@@ -6,7 +6,7 @@
 import { armsOf } from "../../learn/index.ts";
 import { CERTAIN_LOG, quantile } from "../ope/index.ts";
 import { rowsOfReturns } from "./chains.ts";
-import { type JudgedRow, type Measure, measuresIn } from "./judged-row.ts";
+import { type JudgedRow, type Measure, measuresIn, mixedCosts } from "./judged-row.ts";
 import { sessionDependence } from "./session-check.ts";
 
 export interface DataFinding {
@@ -281,6 +281,15 @@ function drift(rows: readonly JudgedRow[]): DataFinding[] {
 function costs(rows: readonly JudgedRow[]): DataFinding[] {
   const lacking = rows.filter(({ measures }) => measures.cost === null);
   if (lacking.length === 0 || lacking.length === rows.length) return [];
+  const mixed = mixedCosts(rows);
+  if (mixed !== undefined)
+    return [
+      found(
+        "costs",
+        "warn",
+        `${mixed}: cost is not judged. Judge one kind at a time, for example with --since.`,
+      ),
+    ];
   return [
     found(
       "costs",

@@ -3,9 +3,9 @@ import { refusalOf } from "../../../test/support/refusal-of.ts";
 import { billed } from "../../../test/support/routing-world.ts";
 import { rngFrom } from "../../base/index.ts";
 import { parseStaticTable } from "../../policy/index.ts";
-import { gatePolicies } from "../gate.ts";
+import { gatePolicies, noCost } from "../gate.ts";
 import { checkData } from "./data-check.ts";
-import { measuresIn, measuresOf, toJudgedRows } from "./judged-row.ts";
+import { measuresIn, measuresOf, toJudgedRows, totalRewardRows } from "./judged-row.ts";
 
 describe("the parts of a reward", () => {
   it("are the same whichever sign says what cost means", () => {
@@ -105,5 +105,32 @@ describe("declared prices of candidates", () => {
       declared.map((row, i) => (i % 2 === 0 ? row.costUsd : priceOf(row))),
     );
     expect(rows[0]!.prices).toBeUndefined();
+  });
+});
+
+describe("costs of two kinds", () => {
+  // As in a book with an imported log, whose cost is a term, and the traffic of a gateway, whose candidates declare prices.
+  const mixed = billed(400, 3).map(({ costUsd, ...row }, i) =>
+    i < 300
+      ? { ...row, terms: { cost: { value: costUsd!, weight: 0 } } }
+      : { ...row, candidates: row.candidates.map((one) => ({ ...one, features: { callPrice: 0.02 } })) },
+  );
+  const kinds =
+    /^costs are of two kinds\. .*: 300 decisions \(first d-0\); US dollars.*callPrice: 100 decisions \(first d-300\)\./;
+
+  it("are told apart, with the rows of each and what to do", () => {
+    const { rows } = toJudgedRows(mixed, "task");
+    const [finding] = checkData(rows).filter(({ kind }) => kind === "costs");
+    expect(finding!.message).toMatch(kinds);
+    const refused = [noCost(rows), refusalOf(() => totalRewardRows(rows, { costWeight: 1 }))];
+    for (const { code, message } of refused) {
+      expect([code, message]).toEqual(["no-cost", expect.stringMatching(kinds)]);
+      expect(message).toContain("one kind at a time");
+    }
+  });
+
+  it("are one kind in each part", () => {
+    for (const part of [mixed.slice(0, 300), mixed.slice(300)])
+      expect(measuresIn(toJudgedRows(part, "task").rows)).toContain("cost");
   });
 });

@@ -1,9 +1,10 @@
 /** One decision as policies are judged by it: the logged choice, its unit, and its outcome split into measures.
  *  Reward is the whole outcome; quality is the reward without its cost and latency terms. */
-import { RollbookError } from "../../base/index.ts";
+import { given, plural, RollbookError } from "../../base/index.ts";
 import {
   areBilled,
   type DecisionRow,
+  hasOwnCost,
   type LoggedRow,
   type RewardTerms,
   type SplitUnit,
@@ -31,6 +32,8 @@ export interface JudgedRow extends DecisionRow {
   readonly measures: Measures;
   /** One per candidate, where the cost is a price that is known beforehand. */
   readonly prices?: readonly number[];
+  /** US dollars that are no measure, because other rows have a cost whose unit is not stated. */
+  readonly unusedUsd?: number;
   /** The outcome of every candidate: known in simulators and benchmarks, never in production. */
   readonly known?: readonly Measures[];
 }
@@ -69,6 +72,7 @@ function toJudged(
   const isSpent = bills && row.costUsd !== undefined;
   const priced = terms.cost === undefined && !isSpent && prices.every((price) => price !== undefined);
   const cost = bills ? spentOf(row) : priced ? prices[row.chosen] : undefined;
+  const unusedUsd = bills || hasOwnCost(row) ? undefined : spentOf(row);
   const logged = candidates.every((one) => one.probability !== null || !one.selectable);
   const known = candidates.flatMap((one, c): Measures[] =>
     one.outcome === undefined
@@ -94,6 +98,7 @@ function toJudged(
     ...(logged ? { behaviour: candidates.map((one) => one.probability ?? 0) } : {}),
     ...(priced ? { prices: prices as number[] } : {}),
     ...(known.length === candidates.length ? { known } : {}),
+    ...given({ unusedUsd }),
   };
 }
 
@@ -117,17 +122,37 @@ export function measuresOf(
   };
 }
 
+type CostOfRow = Pick<JudgedRow, "id" | "measures" | "unusedUsd">;
+
+/** Which rows have which kind of cost, in words. Undefined if no row has dollars that do not count. */
+export function mixedCosts(rows: readonly CostOfRow[]): string | undefined {
+  const dollars = rows.filter(({ unusedUsd }) => unusedUsd !== undefined);
+  const others = rows.filter(({ measures }) => measures.cost !== null);
+  if (dollars.length === 0) return undefined;
+  const none = rows.length - dollars.length - others.length;
+  const first = (of: readonly { id: string }[]) => (of[0] === undefined ? "" : ` (first ${of[0].id})`);
+  const counts = [
+    `a reward term called cost or features.price: ${plural(others.length, "decision")}${first(others)}`,
+    `US dollars, recorded by a gateway or declared as callPrice: ${plural(dollars.length, "decision")}${first(dollars)}`,
+    ...(none === 0 ? [] : [`no cost: ${plural(none, "decision")}`]),
+  ];
+  return `costs are of two kinds. ${counts.join("; ")}. A term states no unit, so the two are not compared`;
+}
+
 /** Rows whose only measure is the total: the logged reward, or quality minus a weight times cost. */
 export function totalRewardRows(
   rows: readonly JudgedRow[],
   { costWeight }: { readonly costWeight?: number | undefined },
 ): JudgedRow[] {
+  const mixed = mixedCosts(rows);
   const totalOf = ({ reward, quality, cost }: Measures, id: string): Measures => {
     if (costWeight !== undefined && cost === null)
       throw new RollbookError(
         "no-cost",
         { id },
-        `decision ${id} has no cost: neither a reward term called cost, nor features.price of every candidate, nor a recorded cost of its call, nor callPrice of the choice. Record one, or judge the logged reward without --cost-weight.`,
+        mixed !== undefined
+          ? `${mixed}. Judge one kind at a time, for example with --since, or judge the logged reward without --cost-weight.`
+          : `decision ${id} has no cost: neither a reward term called cost, nor features.price of every candidate, nor a recorded cost of its call, nor callPrice of the choice. Record one, or judge the logged reward without --cost-weight.`,
       );
     const total = costWeight === undefined ? reward! : quality! - costWeight * cost!;
     return { reward: total, quality: total, cost: null, latency: null };

@@ -127,7 +127,7 @@ function partOf(
   if (measure === "reward") return reward;
   if (measure === "quality") return cost === undefined ? reward : reward - cost.value * cost.weight;
   if (cost === undefined && price !== undefined) return price;
-  if (cost === undefined) throw noCost(row.id);
+  if (cost === undefined) throw spentToGo(row) === undefined ? noCost(row.id) : mixedCosts(row.id);
   return cost.weight > 0 ? 0 - cost.value : cost.weight < 0 ? cost.value : Math.abs(cost.value);
 }
 
@@ -136,5 +136,13 @@ function noCost(id: string): RollbookError {
     "no-cost",
     { id },
     `decision ${id} has no cost: neither a reward term called cost, nor features.price of every candidate, nor a recorded cost of its call, nor callPrice of the choice. Of an imported log, map the column that holds it (\`data import --map cost=COLUMN\`). Of calls through a gateway, set price: of every model in its file before you record. Or train without a cost weight or budget.`,
+  );
+}
+
+function mixedCosts(id: string): RollbookError {
+  return new RollbookError(
+    "no-cost",
+    { id },
+    `decision ${id} has a cost in US dollars, recorded by a gateway or declared as callPrice; other decisions have a reward term called cost or features.price. A term states no unit, so the two are not compared. Train from one kind at a time, for example with --since, or without a cost weight or budget.`,
   );
 }
