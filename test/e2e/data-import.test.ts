@@ -114,9 +114,9 @@ describe("an imported log", () => {
   it("has times that mean one moment", async () => {
     const timed = (time: string) => `arm,score,p,t\na,1,0.5,${time}\nb,0,0.5,${time}\n`;
     const format = `${CSV},time=t`;
-    for (const time of ["01/05/2026", "May 5", "13/05/2026"])
+    for (const time of ["01/05/2026", "May 5", "13/05/2026", "2026-02-30"])
       expect((await faultOf(timed(time), format)).message).toMatch(
-        /:2: t ".*" is neither ISO 8601 nor seconds or milliseconds since 1970\. Write the time as 2026-05-31T10:00:00Z/,
+        /:2: t ".*" is no time of ISO 8601, nor seconds or milliseconds since 1970\. Write an existing date and time as 2026-05-31T10:00:00Z/,
       );
     for (const time of [
       "2026-05-01",
@@ -369,7 +369,13 @@ describe("a decision log under ids that the book has", () => {
       rows: 3,
       warnings: [{ code: "two-contents", fields: { count: 2, rollouts: ["d2", "d3"] } }],
     });
-    expect(err).toMatch(/warning: 2 rollouts \(first d2\) .*use only one of them.*\[two-contents\]\n/);
+    expect(err).toMatch(/warning: 2 rollouts \(first d2\) .*to use the new contents.*\[two-contents\]\n/);
+    // What the warning says is what an export takes.
+    await cli.ok(`data export --out ${join(cli.folder, "used.jsonl")}`);
+    const used = readFileSync(join(cli.folder, "used.jsonl"), "utf8").trim().split("\n");
+    const fresh = used.filter((line) => /"decision_id":"d[23]\//.test(line) && /"reward":0[,}]/.test(line));
+    expect(JSON.parse(out).warnings[0].fields.used).toBe(fresh.length);
+    expect(err).toContain(`For ${fresh.length} of them that is the new content`);
   });
 
   it("says nothing where the contents are of different families: each family uses its own", async () => {

@@ -31,7 +31,7 @@ export async function requireFirstImport(
   throw new RollbookError(
     "imported-otherwise",
     { file, sha256, first: first.settings, now: settings },
-    `${file} is already in this book, as a whole or in part, imported ${differs(first.settings, settings)}. You now import it ${differs(settings, first.settings)}; the rest is the same. Its rows would count twice. Use a new --book DIR, or add --again.`,
+    `${file} is already in this book, as a whole or in part, imported ${differs(first.settings, settings)}. You now import it ${differs(settings, first.settings)}; the rest is the same. Its rows would count twice; of rows with the same id one would be used, not always the new one. Use a new --book DIR, or add --again.`,
   );
 }
 

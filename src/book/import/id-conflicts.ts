@@ -17,6 +17,8 @@ export class IdConflicts {
   readonly #hasErased: boolean;
   readonly #listed: string[] = [];
   #count = 0;
+  /** Of those, the rollouts whose new content is the one that is used. */
+  #used = 0;
 
   constructor(index: BookIndex) {
     this.#index = index;
@@ -30,9 +32,15 @@ export class IdConflicts {
     const known = new Map<string, Digest[]>();
     for (const { id, digest } of this.#index.digestsOf(RolloutContent.kind, ids))
       known.set(id, [...(known.get(id) ?? []), digest]);
-    for (const content of contents)
-      if (known.get(content.record.rolloutId)?.some((other) => this.#compete(content, other)) === true)
-        this.#add(content.record.rolloutId);
+    for (const content of contents) {
+      const others = (known.get(content.record.rolloutId) ?? []).filter((other) =>
+        this.#compete(content, other),
+      );
+      if (others.length === 0) continue;
+      this.#add(content.record.rolloutId);
+      // As admission chooses between them.
+      if (others.every((other) => content.digest < other)) this.#used++;
+    }
   }
 
   warnings(): ImportWarning[] {
@@ -41,8 +49,8 @@ export class IdConflicts {
     return [
       {
         code: "two-contents",
-        fields: { count: this.#count, rollouts: this.#listed },
-        message: `${plural(this.#count, "rollout")} (first ${first}) came under an id that another content of the same policy family has. Both are kept, but batches, training and judging use only one of them. Give each run an id of its own; \`rollbook artifact ls\` lists both.`,
+        fields: { count: this.#count, used: this.#used, rollouts: this.#listed },
+        message: `${plural(this.#count, "rollout")} (first ${first}) came under an id that another content of the same policy family has. Both contents are kept. Batches, training and judging use the one with the smaller digest, not the newer one. For ${this.#used} of them that is the new content. If these are other runs, give each an id of its own. If the file was corrected, to use the new contents import it into a new --book DIR, or erase the old contents by their digests (\`rollbook artifact erase\`).`,
       },
     ];
   }

@@ -80,7 +80,7 @@ the same; prompt, features, id, task.`,
     .option("--out <file>", "write a routing dataset there instead; never overwritten")
     .option(
       "--again",
-      "import a file again that the book has with another --map or --family: its rows then count twice",
+      "import a file again that the book has with another --map or --family: its rows then count twice; of rows with the same id, one is used",
     )
     .option("--no-sign", "do not sign, even if there is a key")
     .addOption(
