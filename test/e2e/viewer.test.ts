@@ -127,6 +127,16 @@ await describeNeeding(needs, "the page of the viewer", () => {
     }
   });
 
+  it("opens the rollout of a file that holds one, and goes back to the list", async () => {
+    const cli = await importing(chatWire("chat"), chatWire("other"));
+    const out = join(cli.folder, "one.html");
+    await cli.ok(["view", "other", "--out", out]);
+    const { page } = await watchPage(browser, pathToFileURL(out).href);
+    await page.getByRole("heading", { name: "other" }).waitFor();
+    await page.keyboard.press("Escape");
+    await rowsIn(page).first().waitFor();
+  });
+
   it("runs nothing of a hostile transcript, and does not hang on a message of 10 MB", async () => {
     const cli = await importing(hostileWire("evil", { megabytes: 10 }));
     const { page, faults, foreign } = await watchPage(browser, await served(cli.book));

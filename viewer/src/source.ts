@@ -14,6 +14,8 @@ import type {
 export interface Source {
   /** A server can be asked again; a file holds what it holds. */
   readonly isLive: boolean;
+  /** The content to open first, where it is the only one. */
+  readonly only?: string | undefined;
   book(options?: { reload: boolean }): Promise<BookFacts>;
   rollouts(query: RolloutQuery, window: { offset: number; limit: number }): Promise<RolloutWindow>;
   transcript(content: string): Promise<PageTranscript>;
@@ -78,6 +80,7 @@ function fileSource(data: PageData): Source {
     | undefined;
   return {
     isLive: false,
+    only: data.rollouts.length === 1 ? data.rollouts[0]!.content : undefined,
     book: async () => data.book,
     async rollouts(query, window) {
       const key = JSON.stringify(query);
