@@ -1,7 +1,8 @@
 /** Where a run stands, in plain facts: from its records, and from the process that runs it, if there is one. */
 import { given, parseId } from "../base/index.ts";
 import { copyOf, isBook, useBook, workingCopy } from "../book/open/index.ts";
-import { listRollouts } from "../book/rollouts/index.ts";
+import { listRollouts, type RolloutRow } from "../book/rollouts/index.ts";
+import { AGENT_FAMILY } from "../collect/rollout/index.ts";
 import type { LoopPolicy } from "../contract/index.ts";
 import type { LoopStatus, WindowStatus } from "../view/runs/loop-view.ts";
 import type { LoopConfig } from "./config.ts";
@@ -15,10 +16,18 @@ export async function loopStatus(book: string, config: LoopConfig): Promise<Loop
   return useBook(book, { mode: "read" }, async (open) => {
     const status = statusOf(await readRun(open, config.run), { book, config });
     const last = status.windows.at(-1);
-    if (status.running || last?.state !== "collecting") return status;
-    const done = (await listRollouts(open, { experiment: `${config.run}-w${last.window}` })).length;
-    return { ...status, collected: { window: last.window, done, total: last.rollouts } };
+    if (status.running || (last?.state !== "collecting" && last?.state !== "sealed")) return status;
+    const rollouts = await listRollouts(open, { experiment: `${config.run}-w${last.window}` });
+    if (last.state === "sealed")
+      return rollouts.some(teaches) ? status : { ...status, emptyWindow: last.window };
+    return { ...status, collected: { window: last.window, done: rollouts.length, total: last.rollouts } };
   });
+}
+
+/** Whether a window may learn from it: it came as far as a choice of a policy, and nobody but the agent failed. */
+function teaches({ ending, families, triedAgain }: RolloutRow): boolean {
+  const isOutside = ending === "cancelled" || (ending.startsWith("failed-") && ending !== "failed-agent");
+  return families.some((family) => family !== AGENT_FAMILY) && !isOutside && !triedAgain;
 }
 
 export function statusOf(

@@ -278,6 +278,12 @@ describe("rollbook run with an agent of the user's", () => {
       const { code, err } = await cli.run(`run start --config ${config}`);
       expect([code, err]).toEqual([1, expect.stringMatching(told)]);
       expect(err).not.toContain("sim.router");
+      const status = await cli.ok(`run status --config ${config}`);
+      expect(status).toMatch(
+        rollouts === 12
+          ? /window 1 is sealed and has no rollout to learn from.*another name under run:/
+          : /not running: `rollbook run resume --config FILE` continues it/,
+      );
       const sealed = (await cli.json("artifact ls")).length;
       expect(sealed).toBeGreaterThanOrEqual(Math.min(rollouts, 20));
       expect(sealed).toBeLessThan(60);

@@ -58,6 +58,8 @@ export interface LoopStatus {
   };
   /** Of a run that no process works on: the rollouts of the window that it was collecting. */
   readonly collected?: { readonly window: number; readonly done: number; readonly total: number };
+  /** Of a run that no process works on: its last window is sealed, and has no rollout to learn from. */
+  readonly emptyWindow?: number;
   readonly windows: readonly WindowStatus[];
   /** Of the last window's end: it commits to the whole run. */
   readonly digest?: string;
@@ -95,7 +97,8 @@ const COLUMNS: readonly TableColumn<WindowStatus>[] = [
 /** Known of simulated tasks alone. */
 const EXACT: ReadonlySet<string> = new Set(["VALUE BEFORE", "VALUE AFTER", "OPTIMUM"]);
 
-function whereIs({ run, planned, ended, running, activity, collected, windows }: LoopStatus): string {
+function whereIs(status: LoopStatus): string {
+  const { run, planned, ended, running, activity, collected, emptyWindow, windows } = status;
   const now =
     running && activity !== undefined
       ? `, window ${activity.window} is ${activity.state}${share(activity)}`
@@ -109,7 +112,9 @@ function whereIs({ run, planned, ended, running, activity, collected, windows }:
         ? "running"
         : windows.length === 0
           ? "not begun: `rollbook run start --config FILE` begins it"
-          : "not running: `rollbook run resume --config FILE` continues it";
+          : emptyWindow !== undefined
+            ? `stopped: window ${emptyWindow} is sealed and has no rollout to learn from, so \`rollbook run resume\` cannot continue. Correct the cause, and start the run under another name under run:`
+            : "not running: `rollbook run resume --config FILE` continues it";
   return `${run}: ${ended} of ${plural(planned, "window")} ended, ${how}${now}`;
 }
 
