@@ -35,6 +35,7 @@ def request_json(
         sent["authorization"] = f"Bearer {key}"
     data = None if body is None else json.dumps(body, allow_nan=False).encode()
     request = urllib.request.Request(url, data=data, headers=sent)
+    # The messages name the address and the cause, so errors of urllib are not chained: their traces fill a screen.
     try:
         with urllib.request.urlopen(request, timeout=timeout) as reply:
             content, headers = reply.read(), reply.headers
@@ -43,11 +44,11 @@ def request_json(
             text = error.read().decode("utf-8", "replace")
         raise GatewayError(error.code, text, dict(error.headers.items()), url) from None
     except (OSError, http.client.HTTPException) as error:
-        raise _away(url, error, timeout) from error
+        raise _away(url, error, timeout) from None
     try:
         parsed = json.loads(content)
-    except ValueError as error:
-        raise RollbookError(f"{url} answered what is not JSON. Check that the address is that of a gateway.") from error
+    except ValueError:
+        raise RollbookError(f"{url} answered what is not JSON. Check that the address is that of a gateway.") from None
     if not isinstance(parsed, dict):
         return parsed
     return Reply(parsed, call=headers.get("x-rollbook-call"), served_model=headers.get("x-rollbook-model"))

@@ -5,6 +5,7 @@ import json
 import re
 import socket
 import threading
+import traceback
 import unittest
 import urllib.request
 from contextlib import redirect_stderr
@@ -72,6 +73,7 @@ class Executors(unittest.TestCase):
         with self.assertRaises(rollbook.GatewayAwayError) as away:
             rollbook.Gateway(url).rollout()
         self.assertIn("Start one with", str(away.exception))
+        self.assertNotIn("urllib", "".join(traceback.format_exception(away.exception)))
 
     def test_a_gateway_that_cannot_record_is_a_failure_of_the_infrastructure(self):
         refused = GatewayError(503, "full", {"X-Rollbook-Refusal": "cannot-record"}, "u")
