@@ -149,6 +149,12 @@ describe("an agent that was edited", () => {
     );
     expect(err).toContain("name its agent");
     expect(err).toContain("--exp NAME");
+    const [{ id: target }] = await cli.json("artifact ls --revisions");
+    const cut = (exp: string) => cli.run(`batch assemble --level step --target ${target} --exp ${exp}`);
+    expect((await cut("default")).err).toMatch(
+      /of 2 versions of an agent: agent-\w{12} \(2 rows\), agent-\w{12} \(2 rows\)\. .*--exp NAME/,
+    );
+    expect((await cut("other")).err).not.toContain("versions of an agent");
     expect((await cli.run(`${launch} --exp third`)).err).not.toContain("ran these tasks before");
     expect((await cli.run(`${launch} --retry failed`)).err).not.toContain("ran these tasks before");
   });

@@ -4,7 +4,8 @@ import type { LossLedger, PolicyRevisionLineage, TrainerBatch } from "../contrac
 import type { BatchDifference } from "../keep/batch/index.ts";
 import { figure, indent, page, plural, printable, short, table, thousands } from "./format.ts";
 
-export function renderBatch({ digest, batch, lineage, ledger }: BatchDetails): string {
+export function renderBatch(details: BatchDetails): string {
+  const { digest, batch, lineage, ledger, equalGroups } = details;
   const { selection, totals, options } = batch;
   const kind = selection.logprobKind === undefined ? "" : `, ${selection.logprobKind} logprobs`;
   const lines = [
@@ -16,7 +17,8 @@ export function renderBatch({ digest, batch, lineage, ledger }: BatchDetails): s
     `  rows         ${thousands(totals.rows)} with ${plural(totals.samples, "sample")}${batch.tokens > 0 ? ` in ${plural(batch.tokens, "token")}` : ""}, ${plural(batch.shards.length, "shard")}`,
     `  reward       sum ${figure(totals.rewardSum)}, mean ${figure(totals.rewardMean)} a row`,
     `  advantage    sum ${figure(totals.advantageSum)}, mean ${figure(totals.advantageMean)} a sample`,
-    `  groups       ${batch.groupCount}, proofs ${batch.proofCount}`,
+    `  groups       ${batch.groupCount}${isGrouped(batch) && equalGroups > 0 ? `, ${equalGroups} of them with equal rewards: advantage 0` : ""}`,
+    `  proofs       ${batch.proofCount} of execution, checked`,
     `  sources      ${lineage.sources.length}`,
   ];
   return `${page(lines)}${indent(sourceTable(batch, lineage), 4)}${ledgerText(ledger)}`;
@@ -24,7 +26,7 @@ export function renderBatch({ digest, batch, lineage, ledger }: BatchDetails): s
 
 /** What a trainer would miss in a new batch, and the option that helps. */
 export function batchWarnings(
-  { batch, ledger }: Pick<BatchDetails, "batch" | "ledger">,
+  { batch, ledger, equalGroups }: Pick<BatchDetails, "batch" | "ledger" | "equalGroups">,
   { propensity }: { readonly propensity?: "distribution" | "choice" },
 ): string[] {
   const { options, totals } = batch;
@@ -34,12 +36,29 @@ export function batchWarnings(
     warnings.push(
       `${plural(left.streams, "stream")} left out (no-propensity): the decisions do not log the probabilities of all candidates. With --propensity choice, the probability of the choice alone is enough.`,
     );
-  const isGrouped = options.advantage === "mean-std" || options.advantage === "leave-one-out";
-  if (isGrouped && batch.groupCount === totals.rows)
+  if (isGrouped(batch) && batch.groupCount === totals.rows)
     warnings.push(
       `every group has one row, so every advantage is 0 and a trainer learns nothing from it. Run each task several times in one group, or use --advantage none and train from the rewards.`,
     );
+  else if (isGrouped(batch) && equalGroups === batch.groupCount)
+    warnings.push(
+      `the rewards within every group are equal, so every advantage is 0 and a trainer learns nothing from it. Use tasks that the agent solves sometimes, or use --advantage none and train from the rewards.`,
+    );
+  const agents = batch.bySource.filter(({ revision }) => isAgent(revision));
+  if (agents.length > 1)
+    warnings.push(
+      `the rows are of ${agents.length} versions of an agent: ${agents.map(({ revision, rows }) => `${revision.id} (${plural(rows, "row")})`).join(", ")}. For one version, launch it under an experiment of its own, and add --exp NAME.`,
+    );
   return warnings;
+}
+
+function isGrouped({ options }: TrainerBatch): boolean {
+  return options.advantage === "mean-std" || options.advantage === "leave-one-out";
+}
+
+/** By the name that the file of an agent gets where its rollouts are recorded. */
+function isAgent({ id, digest }: TrainerBatch["target"]): boolean {
+  return id === `agent-${digest.slice(7, 19)}`;
 }
 
 export function renderDifferences(differences: readonly BatchDifference[]): string {

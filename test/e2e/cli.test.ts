@@ -39,6 +39,23 @@ describe("a book from the command line", () => {
     expect(await cli.ok("artifact verify r-1 r-3")).toContain("rollout-content r-3");
   });
 
+  it("says of each proof what it is, and of a rollout without any that it has none", async () => {
+    const cli = await filled(0);
+    const envelope = { worker: "worker-a", startedAtMs: 1100, endedAtMs: 1200 };
+    const proofs = [{ kind: "execution", digest: `sha256:${"a".repeat(64)}`, reference: "run.log" }];
+    await cli.ok(
+      "artifact import -",
+      lines(
+        draftWire("bare", { envelope: { ...envelope, proofs: [] } }),
+        draftWire("proved", { envelope: { ...envelope, proofs } }),
+      ),
+    );
+    expect(await cli.ok("artifact show bare")).toContain("    no proof of execution\n");
+    expect(await cli.ok("artifact show proved")).toContain(
+      "    proof execution: a record of what ran (run.log)\n",
+    );
+  });
+
   it("gives back with show what import takes, byte for byte the same artifact", async () => {
     const cli = await filled();
     const text = await cli.ok("artifact show r-3 --json");

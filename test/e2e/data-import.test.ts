@@ -223,6 +223,24 @@ describe("an imported log", () => {
     expect((await cli.run("batch assemble --target logged --level step --advantage none")).err).toBe("");
   });
 
+  it.each([
+    { rewards: [0.1, 0.1, 0.1, 1, 1], equal: "2 of them with equal rewards: advantage 0", warns: true },
+    { rewards: [0, 0, 0, 1, 0], equal: "1 of them with equal rewards: advantage 0", warns: false },
+    { rewards: [0, 1, 0, 1, 0], equal: "groups       2\n", warns: false },
+  ])("with the rewards $rewards in two groups counts groups without a difference", async (given) => {
+    const cli = new Cli();
+    await cli.ok("init");
+    const rows = given.rewards.map(
+      (reward, i) => `${i % 2 === 0 ? "a" : "b"},${reward},0.5,${i < 3 ? "x" : "y"}`,
+    );
+    const log = cli.file("log.csv", ["arm,score,p,s", ...rows].join("\n"));
+    await cli.ok(`data import ${log} --map model=arm,reward=score,propensity=p,session=s --data-source real`);
+    const { out, err } = await cli.run("batch assemble --target logged --level step");
+    expect(out).toContain(given.equal);
+    expect(/rewards within every group are equal, so every advantage is 0/.test(err)).toBe(given.warns);
+    expect(await cli.ok(`batch show ${/batch (sha256:\w+)/.exec(out)![1]}`)).toContain(given.equal);
+  });
+
   it("keeps the steps of an episode in one task, each with an id of its own", async () => {
     const batch = {
       type: "SampleBatch",

@@ -1,7 +1,13 @@
 /** Reads, lists, compares and exports the trainer batches of a book.
  *  In: an open book, the digest of a batch or its first digits. Out: records, rows, files. Does not change the book. */
 import { type Digest, isDigest, short } from "../../base/index.ts";
-import { LossLedger, PolicyRevisionLineage, TrainerBatch } from "../../contract/index.ts";
+import {
+  BatchGroups,
+  LossLedger,
+  PolicyRevisionLineage,
+  type RecordOf,
+  TrainerBatch,
+} from "../../contract/index.ts";
 import type { ExportFormat } from "../../convert/batch/index.ts";
 import {
   type BatchDifference,
@@ -17,6 +23,8 @@ export interface BatchDetails {
   readonly batch: TrainerBatch;
   readonly lineage: PolicyRevisionLineage;
   readonly ledger: LossLedger;
+  /** Groups whose rollouts all have the same reward, so that every advantage in them is 0. */
+  readonly equalGroups: number;
 }
 
 interface ExportedBatch {
@@ -44,7 +52,18 @@ export async function showBatch(book: OpenBook, name: string): Promise<BatchDeta
     batch,
     lineage: await readRecord(book.store, PolicyRevisionLineage, batch.lineage),
     ledger: await readRecord(book.store, LossLedger, batch.ledger),
+    equalGroups: (await readRecord(book.store, BatchGroups, batch.groups)).groups.filter(isEqual).length,
   };
+}
+
+/** Equal rewards have a spread of rounding errors. Of a rollout in several rows, the spread says nothing about its rows. */
+function isEqual({
+  rows,
+  rollouts,
+  baseline,
+  spread,
+}: RecordOf<typeof BatchGroups>["groups"][number]): boolean {
+  return rows === rollouts && spread <= 1e-9 * Math.max(1, Math.abs(baseline));
 }
 
 /** Its rows, shard by shard. Where rows were erased reading them fails with `erased`. Where trust is required, a batch that no

@@ -6,6 +6,7 @@ import type { ListedRollout, RolloutDetails } from "../../book/rollouts/index.ts
 import {
   type Ending,
   Feedback,
+  type Proof,
   QuarantineRelease,
   Receipt,
   type Stream,
@@ -89,12 +90,31 @@ export function renderRecords({ digest: contentDigest, content, envelopes, about
     ...envelopes.flatMap(({ digest, envelope, signers }) => [
       `  envelope     ${digest}`,
       `    run by ${envelope.worker}, attempt ${envelope.attempt}, in ${envelope.endedAtMs - envelope.startedAtMs} ms`,
-      `    ${plural(envelope.proofs.length, "proof")}: ${envelope.proofs.map((each) => each.kind).join(", ") || "-"}`,
+      ...(envelope.proofs.length === 0
+        ? ["    no proof of execution"]
+        : envelope.proofs.map((each) => `    ${proofText(each)}`)),
       ...(signers.length === 0 ? ["    not signed"] : signers.map((signer) => `    signed by ${signer}`)),
     ]),
     ...about.filter(({ kind }) => kind !== Feedback.kind).map((each) => `  ${saying(each)}`),
   ];
   return page(lines);
+}
+
+/** `verify` checks all of them. */
+function proofText(proof: Proof): string {
+  const verified = "`rollbook artifact verify`";
+  switch (proof.kind) {
+    case "call-log":
+      return `proof call-log: the digest of its calls in their order, which ${verified} recomputes`;
+    case "commitment":
+      return `proof commitment: its worker fixed the content before others saw it, which ${verified} recomputes`;
+    case "execution":
+      return `proof execution: a record of what ran (${proof.reference})`;
+    case "validator-bundle":
+      return `proof validator-bundle: what validators said (${proof.reference})`;
+    default:
+      return proof satisfies never;
+  }
 }
 
 function streamText(stream: Stream): string {
