@@ -140,6 +140,7 @@ export {
   sealMessage,
   sealRecorded,
   sealRollout,
+  spentBy,
   TOKEN_COLUMNS,
   type TokenColumns,
   type TokenStream,

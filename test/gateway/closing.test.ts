@@ -173,8 +173,13 @@ describe("an open rollout", () => {
     // The cost of a call without usage is not known; it is not 0.
     const both = { ...told, turns: 2, usage: { ...told.usage, calls: 2, unpriced: 1 } };
     expect(await (await status(owner)).json()).toEqual(both);
+    // A call that was refused cost nothing, and that is known.
+    test.upstream.play(json({ error: { message: "no" } }, 400));
+    await test.post(CHAT, ASK, as(rollout));
+    const three = { ...both, turns: expect.any(Number), usage: { ...both.usage, calls: 3 } };
+    expect(await (await status(owner)).json()).toEqual(three);
     await test.restart();
-    expect(await (await status(owner)).json()).toEqual(both);
+    expect(await (await status(owner)).json()).toEqual(three);
     await test.closed(rollout.id);
     expect((await status(owner)).status).toBe(503);
   });

@@ -1,13 +1,7 @@
 /** What a rollout spent from each decision on: the calls from that of the decision up to that of the next one.
  *  In: a content, one of its step streams. Out: US dollars a step. Calls before the first decision belong to none: they are no
  *  consequence of a choice. */
-import {
-  Call,
-  CLIENT_LEFT,
-  type ReadBlob,
-  type RolloutContent,
-  type StepStream,
-} from "../../contract/index.ts";
+import { Call, type ReadBlob, type RolloutContent, type StepStream, spentBy } from "../../contract/index.ts";
 import { readRecord } from "../../store/index.ts";
 
 /** The cost of a step, given that of its own call. Undefined: the cost of one of its calls is unknown. */
@@ -24,16 +18,12 @@ export function stepCosts(read: ReadBlob, { calls }: RolloutContent, { steps }: 
     if (lastOf.get(call) !== step) return 0;
     let spent = ownUsd;
     for (const digest of calls.slice(call + 1, endOf.get(call))) {
-      const later = costOfLater(await readRecord(read, Call, digest));
+      // It named its model, or another policy decided it.
+      const { costUsd, response } = await readRecord(read, Call, digest);
+      const later = spentBy({ costUsd, status: response.status });
       if (later === undefined) return undefined;
       spent += later;
     }
     return spent;
   };
-}
-
-/** Of a call that named its model, or that another policy decided. Without a recorded cost, an error counts nothing, as in the
- *  budget of a rollout: one refused call would leave the cost of the whole log unknown. */
-function costOfLater({ costUsd, response: { status = 200 } }: Call): number | undefined {
-  return costUsd ?? (status >= 400 && status !== CLIENT_LEFT ? 0 : undefined);
 }

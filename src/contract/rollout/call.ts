@@ -116,3 +116,15 @@ export function openMessage(bytes: Uint8Array, where: string): unknown {
 export function digestCallLog(calls: readonly Digest[]): Digest {
   return digestJson("rollbook.call-log.v1", calls);
 }
+
+/** US dollars that a call cost; undefined: not known. Without a recorded cost, an error counts nothing, as in the budget of a
+ *  rollout: one refused call would leave the cost of the whole rollout unknown. A client that left may have been billed. */
+export function spentBy({
+  costUsd,
+  status = 200,
+}: {
+  readonly costUsd?: number | undefined;
+  readonly status?: number | undefined;
+}): number | undefined {
+  return costUsd ?? (status >= 400 && status !== CLIENT_LEFT ? 0 : undefined);
+}

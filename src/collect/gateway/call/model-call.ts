@@ -264,7 +264,7 @@ export class ModelCall implements Receiver, Waiter {
       parts,
     );
     const estimatedUsd = cost === undefined ? this.#estimateUsd() : undefined;
-    rollout.addCall(place, { index: this.#index, usage, costUsd: cost, estimatedUsd });
+    rollout.addCall(place, { index: this.#index, status: this.#status, usage, costUsd: cost, estimatedUsd });
     this.#measure(outcome, usage, cost);
   }
 

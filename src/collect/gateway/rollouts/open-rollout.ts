@@ -1,7 +1,7 @@
 /** A rollout while it is open: what it is for, what it may still do, and where the journal has its calls.
  *  Holds numbers and places, not messages. In: calls as they are journaled. Does no I/O. */
 import type { Id } from "../../../base/index.ts";
-import type { Call, Delivery, EndingLimit } from "../../../contract/index.ts";
+import { type Call, type Delivery, type EndingLimit, spentBy } from "../../../contract/index.ts";
 import type { LogPlace } from "../../../store/index.ts";
 import type { FeedbackEvent, OpenedEvent } from "../journal/index.ts";
 
@@ -106,20 +106,22 @@ export class OpenRollout {
     place: LogPlace,
     call: {
       index: number;
+      status: number;
       usage?: Call["usage"];
       costUsd?: number | undefined;
       estimatedUsd?: number | undefined;
     },
   ): void {
-    const { index, usage, costUsd, estimatedUsd } = call;
+    const { index, usage, estimatedUsd } = call;
+    const spent = spentBy(call);
     this.calls.set(index, place);
     this.lastRefusal = undefined;
     this.bytes += place.bytes;
     this.#reserved.delete(index);
     this.promptTokens += usage?.promptTokens ?? 0;
     this.completionTokens += usage?.completionTokens ?? 0;
-    this.costUsd += costUsd ?? 0;
-    if (costUsd === undefined) this.unpricedCalls++;
+    if (spent === undefined) this.unpricedCalls++;
+    else this.costUsd += spent;
     this.estimatedUsd += estimatedUsd ?? 0;
     if (index >= this.started) this.started = index + 1;
   }

@@ -57,6 +57,15 @@ describe("a composite reward", () => {
     expect(totalOf(scores)).toBeCloseTo(0.9, 12);
   });
 
+  it("has no cost term where the cost of a call is not known: it is not 0", async () => {
+    const named = async (unpriced?: number) => {
+      const usage = { ...input.usage!, ...(unpriced === undefined ? {} : { unpriced }) };
+      return (await make().score({ ...input, usage })).map(({ name }) => name);
+    };
+    expect(await named()).toContain("cost");
+    expect(await named(1)).not.toContain("cost");
+  });
+
   it("costs a policy its own failures only", async () => {
     const failed = (owner: "agent" | "provider") =>
       make().score({ ...input, ending: { kind: "failed", owner, message: "no" } });

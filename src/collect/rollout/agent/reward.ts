@@ -138,10 +138,10 @@ export function retriesTerm({ weight, most = 3 }: Weighted & { readonly most?: n
   });
 }
 
-/** −1 at `perUsd` dollars, in proportion below, no more beyond; silent where the cost is not known. */
+/** −1 at `perUsd` dollars, in proportion below, no more beyond; silent where the cost of a call is not known. */
 export function costTerm({ weight, perUsd }: Weighted & { readonly perUsd: number }): RewardTerm {
   const value: RewardFunction = ({ usage }) =>
-    usage === undefined ? null : 0 - Math.min(1, usage.costUsd / perUsd);
+    usage === undefined || (usage.unpriced ?? 0) > 0 ? null : 0 - Math.min(1, usage.costUsd / perUsd);
   return builtin("cost", { weight, parameters: { perUsd }, value });
 }
 

@@ -8,6 +8,7 @@ import {
   RolloutContent,
   RolloutEnvelope,
   type Stream,
+  spentBy,
 } from "../../../contract/index.ts";
 import type { SettledItem } from "../../queue/index.ts";
 import { type RolloutUsage, type Score, totalOf } from "../agent/index.ts";
@@ -138,8 +139,9 @@ export async function readUsage(
     const call = await records.readOnce(Call, digest);
     usage.promptTokens += call.usage?.promptTokens ?? 0;
     usage.completionTokens += call.usage?.completionTokens ?? 0;
-    usage.costUsd += call.costUsd ?? 0;
-    if (call.costUsd === undefined) unpriced++;
+    const spent = spentBy({ costUsd: call.costUsd, status: call.response.status });
+    if (spent === undefined) unpriced++;
+    else usage.costUsd += spent;
   }
   return unpriced === 0 ? usage : { ...usage, unpriced };
 }
