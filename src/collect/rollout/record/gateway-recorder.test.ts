@@ -236,29 +236,16 @@ describe("rollouts recorded by a gateway", () => {
   it("wait for a gateway that is started again, and lose no attempt to the gap", async () => {
     const { test, run } = await world();
     test.upstream.otherwise = json(chatReply({ content: "4" }));
-    // Stands for a gateway that is killed and started again: its port is closed for a while.
-    const open: Socket[] = [];
-    const door = createNetServer((socket) => {
-      open.push(socket);
-      const there = connect(Number(new URL(test.gateway.url).port), "127.0.0.1");
-      socket.pipe(there).pipe(socket);
-      for (const each of [socket, there]) each.on("error", () => {});
-    });
-    const listen = (port: number) =>
-      new Promise<void>((done) => door.listen(port, "127.0.0.1", () => done()));
-    await listen(0);
-    onTestFinished(() => void door.close());
-    const { port } = door.address() as AddressInfo;
+    const door = await doorTo(test.gateway.url);
     const lines: string[] = [];
-    const place = { url: `http://127.0.0.1:${port}`, token: TOKEN };
+    const place = { url: door.url, token: TOKEN };
     const waiting = gatewayRecorder(place, bookRecorder(), { log: (line) => lines.push(line) });
     const recorder: Recorder = {
       ...waiting,
       async checkBook(book) {
         await waiting.checkBook!(book);
-        door.close();
-        for (const each of open) each.destroy();
-        setTimeout(() => void listen(port), 700);
+        door.shut();
+        setTimeout(() => void door.open(), 700);
       },
     };
     const results = await run(ask, { recorder, samples: 6, retryBaseMs: 1 });
@@ -267,6 +254,31 @@ describe("rollouts recorded by a gateway", () => {
       expect.stringMatching(/does not answer; waiting up to 60 s$/),
       expect.stringMatching(/answers again after \d s$/),
     ]);
+  });
+
+  it("that a gateway cut off by its end name the gateway, and no worker", async () => {
+    const { test, run } = await world();
+    test.upstream.otherwise = json(chatReply({ content: "4" }));
+    const door = await doorTo(test.gateway.url);
+    const cut = gatewayRecorder({ url: door.url, token: TOKEN }, bookRecorder(), { waitMs: 0 });
+    const recorder: Recorder = {
+      ...cut,
+      async open(opening) {
+        const recording = await cut.open(opening);
+        if (opening.attempt > 1) return recording;
+        const client = new OpenAI({ baseURL: recording.baseUrl!, apiKey: recording.apiKey!, maxRetries: 0 });
+        await client.chat.completions.create({ model: "tiny", messages: [{ role: "user", content: "2" }] });
+        door.shut();
+        await expect(recording.usage()).rejects.toThrow("cannot be reached");
+        await door.open();
+        throw failedBy("infrastructure", "the gateway was away");
+      },
+    };
+    expect(await run(ask, { recorder })).toMatchObject([{ state: "sealed", attempt: 2 }]);
+    const [first] = (await test.artifacts()).filter(({ ending }) => ending.kind === "failed");
+    expect(first!.ending.message).toBe(
+      `the gateway at ${door.url} could not be reached before it ended; the rollout was claimed again`,
+    );
   });
 
   it("are ours to answer for when the gateway goes away after the launch began", async () => {
@@ -281,6 +293,30 @@ describe("rollouts recorded by a gateway", () => {
     });
   });
 });
+
+/** Stands for a gateway that is killed and started again: its port is closed for a while. */
+async function doorTo(gateway: string) {
+  const sockets: Socket[] = [];
+  const server = createNetServer((socket) => {
+    sockets.push(socket);
+    const there = connect(Number(new URL(gateway).port), "127.0.0.1");
+    socket.pipe(there).pipe(socket);
+    for (const each of [socket, there]) each.on("error", () => {});
+  });
+  const listen = (port: number) =>
+    new Promise<void>((done) => server.listen(port, "127.0.0.1", () => done()));
+  await listen(0);
+  onTestFinished(() => void server.close());
+  const { port } = server.address() as AddressInfo;
+  return {
+    url: `http://127.0.0.1:${port}`,
+    open: () => listen(port),
+    shut() {
+      server.close();
+      for (const each of sockets) each.destroy();
+    },
+  };
+}
 
 async function listening(answer: RequestListener) {
   const server = createServer(answer);

@@ -18,6 +18,8 @@ export function gatewayRecorder(place: GatewayPlace, fallback: Recorder, wait: G
   const desks = desksOf(place);
   const away = new AwayGateway(gatewayUrls(place), wait);
   const sealedHere = new Set<Digest>();
+  /** Attempts of this process during which their gateway could not be reached, with its URL. */
+  const cutOff = new Map<string, string>();
   return {
     sealedHere: (envelope) => sealedHere.delete(envelope),
     checkBook: (book) => checkGatewayBook(place, book),
@@ -29,15 +31,26 @@ export function gatewayRecorder(place: GatewayPlace, fallback: Recorder, wait: G
       const token = opening.token ?? opening.attempt;
       const id = claimedName({ item: opening.rolloutId, token });
       const openAt = async (each: RecorderDesk) => {
-        for (const earlier of namesUpTo(opening.rolloutId, token - 1)) await closeEarlier(each, earlier);
+        for (const earlier of namesUpTo(opening.rolloutId, token - 1)) {
+          await closeEarlier(each, earlier, cutOff.get(earlier));
+          cutOff.delete(earlier);
+        }
         return { desk: each, apiKey: (await each.open(openingBody(id, opening))).apiKey };
       };
       const { signal } = opening;
       // An attempt that no gateway has heard of is no attempt.
       const { desk, apiKey } = await away.reach(() => atOne(inTurn(desks, id), openAt), signal);
+      const watched = async <T>(work: object | Promise<object>): Promise<T> => {
+        try {
+          return (await work) as T;
+        } catch (error) {
+          if (isDown(error)) cutOff.set(id, desk.url);
+          throw error;
+        }
+      };
       const status = () =>
-        desk.status(id) as Promise<{ readonly usage: RolloutUsage; readonly lastRefusal?: string }>;
-      const closeNow = (body: object) => desk.close(id, body) as Promise<Partial<Recorded>>;
+        watched<{ readonly usage: RolloutUsage; readonly lastRefusal?: string }>(desk.status(id));
+      const closeNow = (body: object) => watched<Partial<Recorded>>(desk.close(id, body));
       // Of several gateways another one records the next attempt sooner.
       const close = (body: object) =>
         desks.length > 1 ? closeNow(body) : away.reach(() => closeNow(body), signal);
@@ -85,10 +98,14 @@ function openingBody(id: string, opening: RolloutOpening): object {
   };
 }
 
-/** An attempt whose worker died would stay open until it is idle. The gateway keeps one that is closed as it is, and knows
- *  none that was never opened. */
-function closeEarlier(desk: RecorderDesk, rollout: string): Promise<void> {
-  const message = "its worker ended before it did; the rollout was claimed again";
+/** An attempt whose worker or gateway died would stay open until it is idle. The gateway keeps one that is closed as it is, and
+ *  knows none that was never opened. Another worker cannot know which of the two it was. */
+function closeEarlier(desk: RecorderDesk, rollout: string, gateway: string | undefined): Promise<void> {
+  const what =
+    gateway === undefined
+      ? "its worker or its gateway ended before it did"
+      : `the gateway at ${gateway} could not be reached before it ended`;
+  const message = `${what}; the rollout was claimed again`;
   const ending: Ending = { kind: "failed", owner: "infrastructure", message };
   return desk.closeIfOpen(rollout, { ending });
 }
