@@ -58,7 +58,8 @@ export async function holdRun<T>(
   { root, run, signal }: { root: string; run: string; signal?: AbortSignal | undefined },
   work: (stop: AbortSignal, tell: Tell) => Promise<T>,
 ): Promise<T> {
-  makeDirectory(loopFolder(root, run));
+  // Checkpoints and exported batches hold what packs hold, and packs are the owner's alone.
+  makeDirectory(loopFolder(root, run), { mode: 0o700 });
   const lock = tryLock(lockFile(root, run)) ?? refuseSecond(root, run);
   const asked = new AbortController();
   rmSync(stopFile(root, run), { force: true });

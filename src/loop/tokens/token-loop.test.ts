@@ -1,4 +1,4 @@
-import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -98,6 +98,8 @@ describe("token windows", () => {
       expect(batch.target).toEqual(first!.at("released")!.step.revision);
       expect(batch.totals.rows).toBe(32);
     });
+    // The trainer, another program, leaves checkpoints there with the modes of its own.
+    expect(statSync(join(config.book!, "loop", "climb")).mode & 0o777).toBe(0o700);
     // Resumed, a run that is done does nothing: nothing is trained twice.
     const again = await runLoop({ config, book: config.book!, how: "resume" });
     expect(again.state.windows.map(({ final }) => final!.digest)).toEqual(
