@@ -5,7 +5,14 @@ import { describe, expect, it, onTestFinished } from "vitest";
 import { type Digest, digestJson } from "../../src/base/digest.ts";
 import { parseId, systemClock } from "../../src/base/index.ts";
 import type { Admission, Submitted } from "../../src/collect/receipt.ts";
-import { Attestation, newKeyPem, openRecord, Receipt, signerFromPem } from "../../src/contract/index.ts";
+import {
+  Attestation,
+  BookHead,
+  newKeyPem,
+  openRecord,
+  Receipt,
+  signerFromPem,
+} from "../../src/contract/index.ts";
 import { openBook } from "../../src/store/index.ts";
 import { TestGateway } from "../support/gateway.ts";
 import { chatReply, json } from "../support/scripted-upstream.ts";
@@ -46,10 +53,12 @@ function journalText({ root }: TestGateway): string {
 
 type StoredBlob = { kind: string; bytes: Uint8Array };
 
+/** Without heads: on a slow machine one is written before the end, and it names packs of this book alone. */
 async function blobsOf(test: TestGateway): Promise<StoredBlob[]> {
   const blobs: StoredBlob[] = [];
   for await (const item of test.book.scan())
-    if (item.type === "blob") blobs.push({ kind: item.kind, bytes: item.bytes.slice() });
+    if (item.type === "blob" && item.kind !== BookHead.kind)
+      blobs.push({ kind: item.kind, bytes: item.bytes.slice() });
   return blobs;
 }
 
