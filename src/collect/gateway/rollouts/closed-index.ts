@@ -10,7 +10,6 @@ import {
   RolloutContent,
   RolloutEnvelope,
   RolloutEvent,
-  Tombstone,
 } from "../../../contract/index.ts";
 import type { Catalog } from "../../../store/index.ts";
 import type { FeedbackEvent } from "../journal/index.ts";
@@ -24,8 +23,6 @@ export type LookUp = (digests: readonly Digest[]) => Promise<readonly (HeldBlob 
 export class ClosedIndex {
   readonly #catalog: Catalog;
   readonly #gatewayName: string;
-  /** Names of erased rollouts, and how many tombstones say so. */
-  #erased: { readonly tombstones: number; readonly ids: ReadonlySet<string> } | undefined;
 
   /** `gatewayName`: of the gateway that asks. Where two gateways sealed one name, each finds its own artifact. */
   constructor(catalog: Catalog, gatewayName: string) {
@@ -40,13 +37,13 @@ export class ClosedIndex {
 
   /** Whether the name is taken: the book holds an artifact of it, or one was erased. */
   has(id: string): boolean {
-    const { isHeld, count } = this.#catalog.has(RolloutContent.kind, { id, count: Tombstone.kind });
-    return isHeld || this.#isErased(id, count);
+    const { isHeld, isErased } = this.#catalog.rolloutNamed(id);
+    return isHeld || isErased;
   }
 
   /** Calls of the largest whole artifact of that name; undefined if there is none, infinite if one was erased. */
   sealedCalls(id: string): number | undefined {
-    if (this.#isErased(id)) return Number.POSITIVE_INFINITY;
+    if (this.#catalog.rolloutNamed(id).isErased) return Number.POSITIVE_INFINITY;
     const counts = this.#artifacts(id).map(
       ({ content }) => (this.#catalog.record(content)!.fields as { calls: number }).calls,
     );
@@ -58,7 +55,7 @@ export class ClosedIndex {
     const artifacts = this.#artifacts(id);
     const own = artifacts.find(({ worker }) => worker === this.#gatewayName) ?? artifacts[0];
     if (own !== undefined) return this.#read({ id, ...own }, look);
-    if (!this.#isErased(id)) return undefined;
+    if (!this.#catalog.rolloutNamed(id).isErased) return undefined;
     throw new HttpRefusal(410, "rollout-erased", `rollout ${id} was erased from the book.`);
   }
 
@@ -92,28 +89,14 @@ export class ClosedIndex {
     return { content, envelope, ending, calls, feedback: given, receipt };
   }
 
-  #contents(id: string): Digest[] {
-    return this.#catalog.digestsOf(RolloutContent.kind, [id]).map(({ digest }) => digest);
-  }
-
   /** Contents that have an envelope: one without it was cut short. */
   #artifacts(id: string): { content: Digest; envelope: Digest; worker: unknown }[] {
-    return this.#contents(id).flatMap((content) =>
+    return this.#catalog.digestsOf(RolloutContent.kind, [id]).flatMap(({ digest: content }) =>
       this.#catalog.referrersOfKind(content, RolloutEnvelope.kind).map((envelope) => {
         const { worker } = this.#catalog.record(envelope)!.fields as { worker?: unknown };
         return { content, envelope, worker };
       }),
     );
-  }
-
-  /** Tombstones are read again only when there are more of them: this is asked for every new name. */
-  #isErased(id: string, tombstones = this.#catalog.count(Tombstone.kind)): boolean {
-    if (this.#erased?.tombstones !== tombstones) {
-      const all = [...this.#catalog.records({ kind: Tombstone.kind })];
-      const ids = new Set(all.flatMap(({ fields }) => (fields as { rollouts: string[] }).rollouts));
-      this.#erased = { tombstones, ids };
-    }
-    return this.#erased.ids.has(id);
   }
 }
 
