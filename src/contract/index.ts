@@ -156,6 +156,7 @@ export {
 } from "./task/index.ts";
 export {
   Attestation,
+  attestationText,
   BookHead,
   checkAttestation,
   checkAttestationAside,

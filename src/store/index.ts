@@ -55,6 +55,7 @@ export {
 } from "./remote/index.ts";
 export {
   attest,
+  attestedTogether,
   makeGroupSealer,
   makeSealer,
   type Sealable,

@@ -86,9 +86,14 @@ export function signedAmong(blobs: readonly UnsealedBlob[]): Digest[] {
     .map(({ kind, bytes, digest }) => digest ?? digestBytes(kind, bytes));
 }
 
-export function attest(subjects: readonly Digest[], signer: Signer): SealedBlob[] {
-  const attestations: SealedBlob[] = [];
+/** The subjects of each attestation, sorted as it lists them. */
+export function attestedTogether(subjects: readonly Digest[]): Digest[][] {
+  const lists: Digest[][] = [];
   for (let i = 0; i < subjects.length; i += SUBJECTS_PER_SIGNATURE)
-    attestations.push(signer.attest(subjects.slice(i, i + SUBJECTS_PER_SIGNATURE)));
-  return attestations;
+    lists.push(subjects.slice(i, i + SUBJECTS_PER_SIGNATURE).sort());
+  return lists;
+}
+
+export function attest(subjects: readonly Digest[], signer: Signer): SealedBlob[] {
+  return attestedTogether(subjects).map((list) => signer.attest(list));
 }

@@ -2,7 +2,7 @@ import { cpSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, it, onTestFinished } from "vitest";
-import { type Digest, digestJson } from "../../src/base/digest.ts";
+import { digestJson } from "../../src/base/digest.ts";
 import { parseId, systemClock } from "../../src/base/index.ts";
 import type { Admission, Submitted } from "../../src/collect/receipt.ts";
 import {
@@ -131,11 +131,9 @@ describe("closing", () => {
   it("leaves the journal only when the artifact is signed; until then it is tried again, in the same words", async () => {
     const key = signerFromPem(newKeyPem());
     let isLocked = true;
-    const attest = (subjects: readonly Digest[]) => {
-      if (isLocked) throw new Error("the key is locked");
-      return key.attest(subjects);
-    };
-    const { test, rollout } = await opened({ signer: { ...key, attest } });
+    const signAside = (text: string) =>
+      isLocked ? Promise.reject(new Error("the key is locked")) : key.signAside(text);
+    const { test, rollout } = await opened({ signer: { ...key, signAside } });
     expect((await test.post(`/v1/rollouts/${rollout.id}/close`, { finalState: 7 })).status).toBe(500);
     expect(await test.artifacts()).toEqual([]);
     await test.stop();

@@ -187,7 +187,7 @@ describe("the sealing", () => {
     };
     const unjudged = await opened({ admit: refuse });
     await expect(unjudged.sealing.seal(await unjudged.rollout())).rejects.toThrow("not today");
-    const unsigned = await opened({ signer: { ...signer, attest: refuse } });
+    const unsigned = await opened({ signer: { ...signer, signAside: refuse } });
     await expect(unsigned.sealing.seal(await unsigned.rollout())).rejects.toThrow("not today");
   });
 

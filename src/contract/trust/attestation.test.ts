@@ -3,7 +3,7 @@ import { describe, expect, test } from "vitest";
 import { d, exampleSigner } from "../../../test/support/examples.ts";
 import { refusalOf } from "../../../test/support/refusal-of.ts";
 import { openRecord, seal } from "../codec/record.ts";
-import { Attestation, checkAttestation, signersOf } from "./attestation.ts";
+import { Attestation, attestationText, checkAttestation, signersOf } from "./attestation.ts";
 import { newKeyPem, signerFromPem } from "./signer.ts";
 
 describe("attestations", () => {
@@ -13,6 +13,11 @@ describe("attestations", () => {
     const { subjects } = sealed.record;
     expect(subjects).toEqual([d("a"), d("b")].sort());
     checkAttestation(openRecord(Attestation, sealed.bytes));
+  });
+
+  test("signed aside, an attestation has the same signature", async () => {
+    const { signer, subjects, signature } = sealed.record;
+    expect(await exampleSigner.signAside(attestationText(signer, subjects))).toBe(signature);
   });
 
   test("the key is RFC 8032's first test key, and its name its public half", () => {

@@ -42,7 +42,8 @@ export function checkAttestationAside(attestation: Attestation): Promise<void> {
 }
 
 function signedParts({ signer, subjects, signature: signed }: Attestation): [Buffer, KeyObject, Buffer] {
-  return [attestationMessage(signer, subjects), keyOf(signer), Buffer.from(signed, "base64url")];
+  const message = attestationMessage(attestationText(signer, subjects));
+  return [message, keyOf(signer), Buffer.from(signed, "base64url")];
 }
 
 function badSignature({ signer, subjects }: Attestation): Error {
@@ -66,6 +67,12 @@ export function signersOf(attestations: Iterable<Attestation>): Map<Digest, Set<
   return signers;
 }
 
-export function attestationMessage(signer: PublicKey, subjects: readonly Digest[]): Buffer {
-  return Buffer.from(`${Attestation.kind}\0${canonicalize({ signer, subjects })}`);
+/** What an attestation says. The subjects are sorted and unique. */
+export function attestationText(signer: PublicKey, subjects: readonly Digest[]): string {
+  return canonicalize({ signer, subjects });
+}
+
+/** What is signed of it: the kind comes first, so that the signature fits no record of another kind. */
+export function attestationMessage(text: string): Buffer {
+  return Buffer.from(`${Attestation.kind}\0${text}`);
 }

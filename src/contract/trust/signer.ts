@@ -2,13 +2,15 @@
 import { createPrivateKey, createPublicKey, generateKeyPairSync, type KeyObject, sign } from "node:crypto";
 import { type Digest, reasonOf } from "../../base/index.ts";
 import { refuse, type Sealed, seal } from "../codec/index.ts";
-import { Attestation, attestationMessage } from "./attestation.ts";
+import { Attestation, attestationMessage, attestationText } from "./attestation.ts";
 import { BookHead, headMessage, type UnsignedHead } from "./head.ts";
 import { nameKey, type PublicKey } from "./keys.ts";
 
 export interface Signer {
   readonly publicKey: PublicKey;
   attest(subjects: readonly Digest[]): Sealed<Attestation>;
+  /** The signature of an attestation that is sealed elsewhere; signs on another thread. `text`: its `attestationText`. */
+  signAside(text: string): Promise<string>;
   signHead(head: UnsignedHead): Sealed<BookHead>;
 }
 
@@ -37,9 +39,15 @@ export function signerFromPem(pem: string): Signer {
     publicKey: signer,
     attest(subjects) {
       const sorted = [...new Set(subjects)].sort();
-      const signature = signed(attestationMessage(signer, sorted));
+      const signature = signed(attestationMessage(attestationText(signer, sorted)));
       return seal(Attestation, { signer, subjects: sorted, signature });
     },
+    signAside: (text) =>
+      new Promise((done, failed) => {
+        sign(null, attestationMessage(text), key, (error, bytes) =>
+          error === null ? done(bytes.toString("base64url")) : failed(error),
+        );
+      }),
     signHead(head) {
       const whole = { ...head, signer };
       return seal(BookHead, { ...whole, signature: signed(headMessage(whole)) });

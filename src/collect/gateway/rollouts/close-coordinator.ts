@@ -75,11 +75,7 @@ export class CloseCoordinator {
 
   reportOf(id: string, { ending, calls, content, envelope, receipt }: ClosedRollout): CloseReport {
     const signedBy = this.#deps.signer?.publicKey;
-    return {
-      ...{ id, ending, calls: calls.length, content, envelope },
-      ...(signedBy === undefined ? {} : { signedBy }),
-      ...(receipt === undefined ? {} : { receipt }),
-    };
+    return { id, ending, calls: calls.length, content, envelope, signedBy, receipt };
   }
 
   /** Resolves when nothing is being sealed any more. */
@@ -144,13 +140,18 @@ export class CloseCoordinator {
     const { events, capped, pendingDeliveries: marks, lostCalls: lost, feedback } = rollout;
     const indexes = [...rollout.calls.keys()];
     if (indexes.length > 1) indexes.sort((a, b) => a - b);
-    const { drifts, remarks, ...artifact } = await sealing.seal({
+    const places = placesOf(rollout, indexes);
+    const { content, envelope, ending, receipt, drifts, remarks } = await sealing.seal({
       task: {
-        ...{ ...placesOf(rollout, indexes), marks, capped, endedAtMs: clock.nowMs() },
         isUrgent: closing.isUrgent === true,
+        events: places.events,
+        calls: places.calls,
+        marks,
+        capped,
         ending: lost.length === 0 ? closing.ending : endingOfDamaged(closing.ending, lost),
         scores: closing.scores,
         finalState: closing.finalState,
+        endedAtMs: clock.nowMs(),
       },
       onJournaled: (place) => events.push(place),
     });
@@ -158,7 +159,7 @@ export class CloseCoordinator {
     for (const remark of remarks) this.#deps.log(`rollout ${rollout.id}: ${remark}`);
     for (const drift in drifts)
       metrics.count("rollbook_gateway_drift_total", { drift }, drifts[drift as Drift]);
-    const closed = { ...artifact, calls: indexes, feedback };
+    const closed = { content, envelope, ending, calls: indexes, feedback, receipt };
     this.sealed(rollout.id, closed);
     return this.reportOf(rollout.id, closed);
   }

@@ -15,9 +15,9 @@ export interface CloseReport {
   /** Absent if there was no call, and so nothing to seal. */
   readonly content?: Digest;
   readonly envelope?: Digest;
-  readonly signedBy?: PublicKey;
+  readonly signedBy?: PublicKey | undefined;
   /** What admission said, where there is one. */
-  readonly receipt?: Digest;
+  readonly receipt?: Digest | undefined;
 }
 
 /** What is known of a rollout once it is sealed. */

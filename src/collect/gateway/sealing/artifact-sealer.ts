@@ -3,6 +3,8 @@
  *  decide when, and leaves the journal as it is: the close coordinator releases it. */
 import { type Digest, type Id, parseId, reasonOf } from "../../../base/index.ts";
 import {
+  Attestation,
+  attestationText,
   FINAL_STATE_KIND,
   type PublicKey,
   type Receipt,
@@ -10,8 +12,10 @@ import {
   type Sealed,
   type SealedBlob,
   type SealedRollout,
+  seal,
 } from "../../../contract/index.ts";
 import {
+  attestedTogether,
   type BlobStore,
   makeGroupSealer,
   type Sealable,
@@ -46,11 +50,11 @@ interface ArtifactSealerOptions {
   readonly journal: Pick<JournalReader, "event" | "called">;
   /** Whose key signs. */
   readonly signer: PublicKey | undefined;
-  /** Journals how rollouts are closed, and gives the signatures of what is about to be stored. */
+  /** Journals how rollouts are closed, and gives the signatures of these attestations. */
   readonly commit: (
     closings: readonly ClosedEvent[],
-    subjects: readonly Digest[],
-  ) => Promise<readonly SealedBlob[]>;
+    attestations: readonly string[],
+  ) => Promise<readonly string[]>;
   readonly admit?:
     | ((artifact: Extract<WorkerQuestion, { kind: "admit" }>["artifact"]) => Promise<AdmittedArtifact>)
     | undefined;
@@ -175,10 +179,17 @@ export class ArtifactSealer {
   async #prepare(group: readonly ToCommit[]): Promise<readonly SealedBlob[]> {
     const { store, signer, commit } = this.#deps;
     if (group.some(({ finalState }) => finalState?.bytes !== undefined)) await store.flush();
-    return commit(
-      group.map(({ closing }) => closing),
-      signer === undefined ? [] : subjectsOf(group),
+    const closings = group.map(({ closing }) => closing);
+    if (signer === undefined) {
+      await commit(closings, []);
+      return [];
+    }
+    const lists = attestedTogether(subjectsOf(group));
+    const signatures = await commit(
+      closings,
+      lists.map((subjects) => attestationText(signer, subjects)),
     );
+    return lists.map((subjects, i) => seal(Attestation, { signer, subjects, signature: signatures[i]! }));
   }
 
   #toldOf({ events }: SealTask): Told {

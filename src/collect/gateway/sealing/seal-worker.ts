@@ -58,7 +58,7 @@ class SealWorker {
       ...{ store: book, journal: this.#journal, gatewayName, readMs },
       steadyMs: () => performance.now(),
       signer,
-      commit: (closings, subjects) => this.#ask<SealedBlob[]>({ kind: "commit", closings, subjects }),
+      commit: (closings, attestations) => this.#ask<string[]>({ kind: "commit", closings, attestations }),
       admit: hasAdmission
         ? (artifact) => this.#ask<AdmittedArtifact>({ kind: "admit", artifact })
         : undefined,

@@ -75,11 +75,11 @@ export type SealAnswer =
 
 /** What only the serving thread can do: it has the key, the admission, and the journal to write to. */
 export type WorkerQuestion =
-  /** Is to journal how rollouts are closed, and to sign these records. */
+  /** Is to journal how rollouts are closed, and to sign these attestations: their texts, which need not be read. */
   | {
       readonly kind: "commit";
       readonly closings: readonly ClosedEvent[];
-      readonly subjects: readonly Digest[];
+      readonly attestations: readonly string[];
     }
   | { readonly kind: "admit"; readonly artifact: Omit<Submitted, "nowMs"> }
   /** Is to sign a head of the book. */
@@ -117,7 +117,7 @@ export type ToSealing =
   | {
       readonly kind: "reply";
       readonly number: number;
-      readonly value: readonly SealedBlob[] | AdmittedArtifact | SealedBlob;
+      readonly value: readonly string[] | AdmittedArtifact | SealedBlob;
     }
   | { readonly kind: "reply"; readonly number: number; readonly failure: Failure }
   /** Comes when everything is answered. */
