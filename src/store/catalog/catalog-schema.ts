@@ -59,15 +59,24 @@ export function removeCatalogDatabase(path: string): void {
   for (const suffix of ["", "-wal", "-shm"]) rmSync(path + suffix, { force: true });
 }
 
+/** How far each pack is listed. */
+export function listedPacks(db: Sqlite): string {
+  const query = "SELECT json_group_array(json_array(pack, end, sealed) ORDER BY pack) AS packs FROM packs";
+  return db.prepare(query).get<{ packs: string }>()!.packs;
+}
+
 /** Puts the rows of another database in place of all there are, in one transaction: other connections go on with the
- *  same file, and see the old rows or the new ones, never none. */
-export function replaceRows(db: Sqlite, path: string): void {
+ *  same file, and see the old rows or the new ones, never none. False, and nothing is done, if packs are not listed as in
+ *  `listed`: somebody has read more, which the new rows may lack. */
+export function replaceRows(db: Sqlite, path: string, listed?: string): boolean {
   db.prepare("ATTACH ? AS made").run(path);
   try {
-    db.transaction(() => {
+    return db.transaction(() => {
+      if (listed !== undefined && listedPacks(db) !== listed) return false;
       for (const table of ["digests", "packs", "blobs", "records", "refs", "lost"])
         db.exec(`DELETE FROM ${table}; INSERT INTO ${table} SELECT * FROM made.${table};`);
       noteOrigin(db, "rebuilt");
+      return true;
     });
   } finally {
     db.exec("DETACH made");

@@ -35,6 +35,19 @@ export interface SyncReport {
   readonly undescribed: number;
 }
 
+/** Of a catalog that was synced twice. */
+export function addReports(first: SyncReport | undefined, then: SyncReport): SyncReport {
+  if (first === undefined) return then;
+  return {
+    blobs: first.blobs + then.blobs,
+    records: first.records + then.records,
+    packsRemoved: first.packsRemoved + then.packsRemoved,
+    // A place without a whole entry is met again.
+    damaged: then.damaged,
+    undescribed: first.undescribed + then.undescribed,
+  };
+}
+
 export async function syncCatalog(db: Sqlite, paths: BookPaths): Promise<SyncReport> {
   return new CatalogSync(db, paths).run();
 }

@@ -327,6 +327,36 @@ describe("a catalog", () => {
     catalog.close();
   });
 
+  it("that is rebuilt while another process brings it up to date loses nothing that was listed", async () => {
+    const root = fresh();
+    // Its pack is the first that a rebuild reads.
+    const late = await openBook(root, { clock: manualClock(1_500_000_000_000) });
+    for (let session = 0; session < 60; session++) {
+      const book = await openBook(root, { clock });
+      putNote(book, { id: `n-${session}`, text: "", to: [] });
+      await book.close();
+    }
+    const [catalog, other] = [openCatalog(root), openCatalog(root)];
+    await other.sync();
+    const listed: string[] = [];
+    let missing: string[] | undefined;
+    const rebuilding = catalog.rebuild().then(() => {
+      const left = new Set([...catalog.records({ kind: NOTE })].map(({ id }) => id));
+      missing = listed.filter((id) => !left.has(id));
+    });
+    for (let i = 0; missing === undefined && i < 100; i++) {
+      putNote(late, { id: `late-${i}`, text: "", to: [] });
+      await late.flush();
+      await other.sync();
+      listed.push(`late-${i}`);
+    }
+    await rebuilding;
+    expect([missing, listed.length > 1]).toEqual([[], true]);
+    await late.close();
+    catalog.close();
+    other.close();
+  });
+
   it("does not forget a pack that came after it had listed them, and that another process has read", async () => {
     const root = fresh();
     const late = await openBook(root, { clock: manualClock(1_500_000_000_000) });

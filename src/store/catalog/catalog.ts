@@ -18,12 +18,13 @@ import { type BookPaths, bookPaths, largePath, type PackPlace, roundUp8 } from "
 import {
   type CatalogOrigin,
   endedAt,
+  listedPacks,
   openCatalogDatabase,
   removeCatalogDatabase,
   replaceRows,
   SELDOM_PAGES,
 } from "./catalog-schema.ts";
-import { type SyncReport, syncCatalog } from "./catalog-sync.ts";
+import { addReports, type SyncReport, syncCatalog } from "./catalog-sync.ts";
 import { boundDigests, numberOf, numbersOf, withDigest } from "./digest-numbers.ts";
 
 export interface RecordFilter {
@@ -123,16 +124,20 @@ export class Catalog {
     }
   }
 
-  /** Throws all rows away and reads the whole book. */
+  /** Throws all rows away and reads the whole book. What others list meanwhile is not lost: then it reads on. */
   async rebuild(): Promise<SyncReport> {
     const beside = join(this.#paths.tmp, `catalog.${process.pid}.db`);
     // A copy of a book may come without its empty folders.
     makeDirectory(this.#paths.tmp);
     removeCatalogDatabase(beside);
     try {
-      const report = await this.#makeAt(beside);
-      await whenFree(() => this.#replaceBy(beside));
-      return report;
+      let report: SyncReport | undefined;
+      for (;;) {
+        const listed = this.#unlessCorrupt(() => listedPacks(this.#db));
+        report = addReports(report, await this.#makeAt(beside));
+        if (await whenFree(() => this.#unlessCorrupt(() => replaceRows(this.#db, beside, listed))))
+          return report;
+      }
     } finally {
       removeCatalogDatabase(beside);
     }
@@ -147,13 +152,14 @@ export class Catalog {
     }
   }
 
-  #replaceBy(path: string): void {
+  /** A file that is damaged is begun again, and then asked. */
+  #unlessCorrupt<T>(ask: () => T): T {
     try {
-      replaceRows(this.#db, path);
+      return ask();
     } catch (error) {
       if (!isCorrupt(error)) throw error;
       this.#startOver();
-      replaceRows(this.#db, path);
+      return ask();
     }
   }
 
