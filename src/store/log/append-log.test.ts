@@ -68,6 +68,18 @@ describe("an append log", () => {
     expect(reopen().found.map(({ text }) => text)).toEqual([...texts, ...texts]);
   });
 
+  it("keeps the first part of an entry as it was appended, whatever its bytes are by the time of the write", async () => {
+    const { log } = reopen();
+    const head = bytes("head ");
+    for (const size of [10, 200_000]) {
+      head.write("head ");
+      log.append([head, "x".repeat(size)]);
+      head.fill("?");
+    }
+    await log.flush();
+    expect(reopen().found.map(({ text }) => text.slice(0, 7))).toEqual(["head xx", "head xx"]);
+  });
+
   it("tells everyone who waits, even if one of them fails to listen", async () => {
     const { log } = reopen();
     const failure = new Error("not listening");

@@ -108,7 +108,7 @@ export class AppendLog {
     return this.#pendingBytes + this.#writingBytes;
   }
 
-  /** Adds an entry. Its bytes must not change until it is on disk. */
+  /** Adds an entry. Its bytes must not change until it is on disk; only those of the first part may. */
   append(parts: readonly (string | Uint8Array)[]): LogPlace {
     if (this.#failure !== undefined) throw this.#failed();
     if (this.#isClosed) throw this.#closed();
@@ -219,7 +219,9 @@ export class AppendLog {
   }
 
   #refer(parts: readonly (string | Uint8Array)[]): LogPlace {
-    const payload = parts.map((part) => (typeof part === "string" ? Buffer.from(part) : part));
+    const payload = parts.map((part, i) =>
+      typeof part === "string" ? Buffer.from(part) : i === 0 ? Uint8Array.from(part) : part,
+    );
     const bytes = payload.reduce((sum, { length }) => sum + length, HEADER_BYTES);
     const place = { segment: this.#segment, offset: this.#offset, bytes };
     const header = headerOf(payload, { place, write: this.#write });

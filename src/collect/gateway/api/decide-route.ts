@@ -47,9 +47,9 @@ export async function decideRoute(
   const vectors = await embed?.(promptOfMessages(request.messages));
   const decide = (rollout: Id) => {
     const at = { rollout, call: 0, requestBytes, failed: NONE, isResting, fields, vectors };
-    const { decided, family, context } = routes.choose(request.model, request, at)!;
+    const { decided, context } = routes.choose(request.model, request, at)!;
     const { call: _, ...step } = stepOf(decided);
-    return { step, family, prompt: context.prompt };
+    return { step, family: decided.family, prompt: context.prompt };
   };
   const { id, decided } = await rollouts.decide(decide, within);
   const { revision, policy, candidates, chosen, reason, confidence } = decided.step;

@@ -1,11 +1,10 @@
 /** Where a call goes: to the model that its client names, or to the candidate that a router chooses, and to the next one
  *  after a failure. In: what the request says. Out: the target, the body as the target gets it, and the decisions that
  *  are recorded. Sends nothing. */
-import { given, type Id } from "../../../base/index.ts";
-import type { DecisionToLog, PromptVectors } from "../../../policy/index.ts";
+import { given } from "../../../base/index.ts";
+import type { PromptVectors } from "../../../policy/index.ts";
 import type { RequestFacts } from "../dialects/index.ts";
-import { type DecidedBytes, encodeDecided } from "../journal/index.ts";
-import type { Target } from "../upstream/index.ts";
+import type { RoutedDecision, Target } from "../upstream/index.ts";
 import { parseBody } from "../wire/index.ts";
 import type { CallContext, IncomingCall } from "./call-context.ts";
 import type { CallEvent } from "./call-events.ts";
@@ -19,11 +18,8 @@ export class CallTarget {
   readonly #call: number;
   readonly #vectors: PromptVectors | undefined;
   #failed: Set<string> | undefined;
-  /** One for each candidate that was asked, as the journal takes them. */
-  readonly decided: DecidedBytes[] = [];
-  /** The last of them, and under which family it is sealed. */
-  #last: DecisionToLog | undefined;
-  #family: Id | undefined;
+  /** One for each candidate that was asked. */
+  readonly decided: RoutedDecision[] = [];
   /** What the router chose; empty where the client named a model. */
   candidate = "";
   target!: Target;
@@ -62,9 +58,7 @@ export class CallTarget {
         vectors: this.#vectors,
       });
       if (choice === undefined) return false;
-      this.#last = choice.decided;
-      this.#family = choice.family;
-      this.decided.push(encodeDecided(choice.decided, choice.family));
+      this.decided.push(choice.decided);
       this.target = choice.target;
       this.candidate = choice.candidate;
       this.label = request.model;
@@ -86,11 +80,12 @@ export class CallTarget {
 
   /** How the last decision was made, for those who watch. */
   route(): CallEvent["route"] {
-    if (this.#last === undefined) return undefined;
-    const { decision, candidates, revision } = this.#last;
+    const last = this.decided.at(-1);
+    if (last === undefined) return undefined;
+    const { decision, candidates, revision } = last;
     const { reason, chosen, probabilities, confidence, policy } = decision;
     return {
-      ...{ family: this.#family!, revision, reason, probability: probabilities[chosen]! },
+      ...{ family: last.family, revision, reason, probability: probabilities[chosen]! },
       ...{ candidates: candidates.length, ...given({ policy, confidence: confidence ?? undefined }) },
       ...(this.#failed === undefined ? {} : { failed: [...this.#failed] }),
     };

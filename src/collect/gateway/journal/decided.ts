@@ -4,6 +4,7 @@
 import type { Id } from "../../../base/index.ts";
 import type { RevisionKey, Step } from "../../../contract/index.ts";
 import { type Decision, type DecisionCandidate, type DecisionToLog, stepOf } from "../../../policy/index.ts";
+import type { RoutedDecision } from "../upstream/index.ts";
 
 /** What a router shows of itself in every decision. */
 interface RouterFrame {
@@ -53,9 +54,8 @@ interface DecidedStep {
   readonly family: Id | undefined;
 }
 
-/** A decision as its entry has it: numbers at fixed places, and the texts that follow the numbers of all decisions. */
-export interface DecidedBytes {
-  readonly numbers: Uint8Array;
+/** The texts of a decision, which follow the numbers of all decisions. */
+interface DecidedTexts {
   readonly frame: Uint8Array;
   /** DecidedFields that have no place among the numbers, as JSON. */
   readonly more: Uint8Array;
@@ -82,34 +82,20 @@ const FIXED_BYTES = 92;
 /** The last frame of every list of candidates that cannot change: a gateway shows a router one list while nothing fails. */
 const FRAMES = new WeakMap<readonly DecisionCandidate[], RouterFrame>();
 
-/** Made as soon as the decision is: later its objects have left the caches. */
-export function encodeDecided(decided: DecisionToLog, family: Id): DecidedBytes {
-  const frame = frameOf(decided, family);
-  const more = moreFields(decided.context.fields);
-  const { probabilities, shadow } = decided.decision;
-  const length = FIXED_BYTES + 8 * (probabilities.length + (shadow?.probabilities.length ?? 0));
-  const { view, bytes } = numbersOf(length);
-  writeNumbers(view, decided, { frameBytes: frame.length, moreBytes: more.length });
-  return { numbers: Buffer.from(bytes), frame, more };
+/** How many bytes its numbers take. */
+export function decidedBytes({ decision }: RoutedDecision): number {
+  const { probabilities, shadow } = decision;
+  return FIXED_BYTES + 8 * (probabilities.length + (shadow?.probabilities.length ?? 0));
 }
 
-/** Numbers are written where a view is already: one for each decision would cost more than its numbers, and writes of a
- *  Buffer check each number first. */
-const NUMBERS = new Map<number, { readonly view: DataView; readonly bytes: Uint8Array }>();
-const MOST_LENGTHS = 64;
-
-function numbersOf(length: number): { readonly view: DataView; readonly bytes: Uint8Array } {
-  let known = NUMBERS.get(length);
-  if (known === undefined) {
-    const bytes = new Uint8Array(length);
-    known = { view: new DataView(bytes.buffer), bytes };
-    if (NUMBERS.size >= MOST_LENGTHS) NUMBERS.clear();
-    NUMBERS.set(length, known);
-  }
-  return known;
+/** Writes its numbers at that place. */
+export function writeDecided(into: DataView, start: number, decided: RoutedDecision): DecidedTexts {
+  const texts = { frame: frameOf(decided), more: moreFields(decided.context.fields) };
+  writeNumbers(into, start, decided, texts);
+  return texts;
 }
 
-function frameOf({ decision, candidates, revision }: DecisionToLog, family: Id): Uint8Array {
+function frameOf({ decision, candidates, revision, family }: RoutedDecision): Uint8Array {
   const { policy, shadow } = decision;
   const seen = decision.candidates ?? candidates;
   let frame = FRAMES.get(seen);
@@ -129,29 +115,30 @@ function frameOf({ decision, candidates, revision }: DecisionToLog, family: Id):
 /** What is unknown is not a number. */
 function writeNumbers(
   into: DataView,
+  start: number,
   { decision, context, turn, call }: DecisionToLog,
-  { frameBytes, moreBytes }: { frameBytes: number; moreBytes: number },
+  { frame, more }: DecidedTexts,
 ): void {
   const { probabilities, shadow, monteCarlo } = decision;
   const { messages, tools, stream, requestTokens, maxTokens } = context.fields;
-  into.setUint32(AT.frameBytes, frameBytes, true);
-  into.setUint32(AT.moreBytes, moreBytes, true);
-  into.setUint32(AT.probabilities, probabilities.length, true);
-  into.setUint32(AT.shadowProbabilities, shadow?.probabilities.length ?? 0, true);
-  into.setUint32(AT.chosen, decision.chosen, true);
-  into.setUint32(AT.shadowChosen, shadow?.chosen ?? 0, true);
-  into.setUint32(AT.turn, turn, true);
-  into.setUint32(AT.call, call ?? NO_CALL, true);
-  into.setUint16(AT.reason, REASONS.indexOf(decision.reason), true);
-  into.setUint16(AT.stream, typeof stream === "boolean" ? 1 + Number(stream) : 0, true);
-  into.setFloat64(AT.confidence, decision.confidence ?? Number.NaN, true);
-  into.setFloat64(AT.draws, monteCarlo?.draws ?? Number.NaN, true);
-  into.setFloat64(AT.drawFloor, monteCarlo?.floor ?? Number.NaN, true);
-  into.setFloat64(AT.messages, numberOf(messages), true);
-  into.setFloat64(AT.tools, numberOf(tools), true);
-  into.setFloat64(AT.requestTokens, numberOf(requestTokens), true);
-  into.setFloat64(AT.maxTokens, numberOf(maxTokens), true);
-  const at = writeList(into, FIXED_BYTES, probabilities);
+  into.setUint32(start + AT.frameBytes, frame.length, true);
+  into.setUint32(start + AT.moreBytes, more.length, true);
+  into.setUint32(start + AT.probabilities, probabilities.length, true);
+  into.setUint32(start + AT.shadowProbabilities, shadow?.probabilities.length ?? 0, true);
+  into.setUint32(start + AT.chosen, decision.chosen, true);
+  into.setUint32(start + AT.shadowChosen, shadow?.chosen ?? 0, true);
+  into.setUint32(start + AT.turn, turn, true);
+  into.setUint32(start + AT.call, call ?? NO_CALL, true);
+  into.setUint16(start + AT.reason, REASONS.indexOf(decision.reason), true);
+  into.setUint16(start + AT.stream, typeof stream === "boolean" ? 1 + Number(stream) : 0, true);
+  into.setFloat64(start + AT.confidence, decision.confidence ?? Number.NaN, true);
+  into.setFloat64(start + AT.draws, monteCarlo?.draws ?? Number.NaN, true);
+  into.setFloat64(start + AT.drawFloor, monteCarlo?.floor ?? Number.NaN, true);
+  into.setFloat64(start + AT.messages, numberOf(messages), true);
+  into.setFloat64(start + AT.tools, numberOf(tools), true);
+  into.setFloat64(start + AT.requestTokens, numberOf(requestTokens), true);
+  into.setFloat64(start + AT.maxTokens, numberOf(maxTokens), true);
+  const at = writeList(into, start + FIXED_BYTES, probabilities);
   if (shadow !== undefined) writeList(into, at, shadow.probabilities);
 }
 

@@ -1,4 +1,3 @@
-export { type DecidedBytes, encodeDecided } from "./decided.ts";
 export * from "./journal.ts";
 export * from "./journal-call.ts";
 export * from "./journal-event.ts";

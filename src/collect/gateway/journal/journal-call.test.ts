@@ -3,7 +3,6 @@ import { describe, expect, it } from "vitest";
 import type { Digest } from "../../../base/digest.ts";
 import { parseId } from "../../../base/ids.ts";
 import { type DecisionCandidate, type DecisionToLog, stepOf } from "../../../policy/index.ts";
-import { encodeDecided } from "./decided.ts";
 import {
   type CalledParts,
   DIALECT_CODES,
@@ -99,7 +98,7 @@ describe("a call in the journal", () => {
     const target = { model: "ü", tokenizer: undefined };
     fc.assert(
       fc.property(facts, logged, parts, (rest, decisions, kept) => {
-        const decided = decisions.map((each) => encodeDecided(each, FAMILY));
+        const decided = decisions.map((each) => ({ ...each, family: FAMILY }));
         const call = { ...rest, decided };
         const texts = { rollout: Buffer.from("r-1"), target: Buffer.from(JSON.stringify(target)) };
         const payload = Buffer.concat(encodeCall(call, texts, kept).map((part) => Buffer.from(part)));
@@ -130,7 +129,8 @@ describe("a call in the journal", () => {
       request: new Uint8Array(0),
       reply: [],
     };
-    const [head] = encodeCall({ ...bare, isRenamed: undefined }, texts, none) as [Buffer];
+    const [numbers] = encodeCall({ ...bare, isRenamed: undefined }, texts, none) as [Uint8Array];
+    const head = Buffer.from(numbers);
     const payload = (version: number, extra: object) => {
       const text = Buffer.from(JSON.stringify({ stepFamily: "router", sentDigest: "sha256:00", ...extra }));
       head.writeUInt32LE(text.length, 20);

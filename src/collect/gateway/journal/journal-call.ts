@@ -4,8 +4,8 @@
 import { type Digest, type Id, RollbookError } from "../../../base/index.ts";
 import type { Delivery, Step } from "../../../contract/index.ts";
 import type { DialectName, TokenUsage } from "../dialects/index.ts";
-import type { TargetFacts } from "../upstream/index.ts";
-import { type DecidedBytes, type DecidedJson, readDecided, readDecidedJson } from "./decided.ts";
+import type { RoutedDecision, TargetFacts } from "../upstream/index.ts";
+import { type DecidedJson, decidedBytes, readDecided, readDecidedJson, writeDecided } from "./decided.ts";
 import type { CallOutcome } from "./journal-event.ts";
 
 /** What a part of a call is in: the bytes that passed, or, where something was redacted, what may be recorded. */
@@ -54,7 +54,7 @@ export interface CalledParts
 /** A call as it is added: the rest is said by its parts, and by texts that are there already. */
 export interface NewCall
   extends Omit<CalledFacts, "rollout" | "target" | "steps" | "stepFamily" | keyof CalledParts> {
-  readonly decided: readonly DecidedBytes[];
+  readonly decided: readonly RoutedDecision[];
 }
 
 export interface CalledEntry extends CalledFacts {
@@ -124,6 +124,7 @@ export function isCall(payload: Buffer): boolean {
   return payload[0] !== BRACE || payload.includes(NEWLINE);
 }
 
+/** The numbers come first. Their bytes are those of the next call, too: they are copied at once. */
 export function encodeCall(
   facts: NewCall,
   { rollout, target }: CallTexts,
@@ -134,6 +135,9 @@ export function encodeCall(
   const extra = extraText(facts, parts);
   let replyBytes = 0;
   for (const chunk of reply) replyBytes += chunk.length;
+  let headBytes = HEAD_BYTES;
+  for (const each of decided) headBytes += decidedBytes(each);
+  const { view: head, bytes } = numbersOf(headBytes);
   head.setUint8(AT.version, VERSION);
   head.setUint8(AT.dialect, DIALECT_CODES[facts.dialect]);
   head.setUint8(AT.outcome, OUTCOME_CODES[facts.outcome]);
@@ -155,11 +159,12 @@ export function encodeCall(
   head.setFloat64(AT.cachedTokens, facts.usage?.cachedTokens ?? Number.NaN, true);
   head.setUint32(AT.earlier, facts.earlier, true);
   head.setUint32(AT.decisions, decided.length, true);
-  const all: (string | Uint8Array)[] = [Buffer.from(headBytes)];
-  for (const { numbers } of decided) all.push(numbers);
-  all.push(rollout, target);
+  const all: (string | Uint8Array)[] = [bytes, rollout, target];
   if (extra !== "") all.push(extra);
-  for (const { frame, more } of decided) {
+  let at = HEAD_BYTES;
+  for (const each of decided) {
+    const { frame, more } = writeDecided(head, at, each);
+    at += decidedBytes(each);
     all.push(frame);
     if (more.length > 0) all.push(more);
   }
@@ -169,8 +174,19 @@ export function encodeCall(
 
 /** Numbers are written where a view is already: one for each entry would cost more than its numbers, and writes of a
  *  Buffer check each number first. */
-const headBytes = new Uint8Array(HEAD_BYTES);
-const head = new DataView(headBytes.buffer);
+const NUMBERS = new Map<number, { readonly view: DataView; readonly bytes: Uint8Array }>();
+const MOST_LENGTHS = 64;
+
+function numbersOf(length: number): { readonly view: DataView; readonly bytes: Uint8Array } {
+  let known = NUMBERS.get(length);
+  if (known === undefined) {
+    const bytes = new Uint8Array(length);
+    known = { view: new DataView(bytes.buffer), bytes };
+    if (NUMBERS.size >= MOST_LENGTHS) NUMBERS.clear();
+    NUMBERS.set(length, known);
+  }
+  return known;
+}
 
 /** Everything but the bytes that crossed the wire. */
 export function decodeFacts(payload: Buffer): CalledFacts {

@@ -21,14 +21,18 @@ import type { Choose } from "./choose.ts";
 import { NamedRouters, type NamedRoutersOptions } from "./named-routers.ts";
 import { dearestOf, type Target, type TargetFacts, targetOf } from "./targets.ts";
 
+/** What is recorded of a decision. It is held while the call lasts, so it does not hold the prompt. */
+export interface RoutedDecision extends DecisionToLog {
+  /** Under which its step is sealed. */
+  readonly family: Id;
+}
+
 interface Choice {
   readonly target: Target;
   readonly candidate: string;
-  /** What is recorded. It is held while the call lasts, so it does not hold the prompt. */
-  readonly decided: DecisionToLog;
+  readonly decided: RoutedDecision;
   /** What the router read. */
   readonly context: DecisionContext;
-  readonly family: Id;
 }
 
 const MAX_OTHERS = 1000;
@@ -144,7 +148,6 @@ export class Routes {
     return {
       target: this.#targets.get(candidate)!,
       candidate,
-      family: this.#family.id,
       context,
       decided: {
         decision,
@@ -153,6 +156,7 @@ export class Routes {
         revision,
         turn: at.call,
         call: at.call,
+        family: this.#family.id,
       },
     };
   }
