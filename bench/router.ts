@@ -1,8 +1,9 @@
 /** What routing costs a gateway: each gateway is asked for a model by its name and for the routed alias, in turns of one
  *  process, so that the two differ in nothing else. A static table, a learned policy, and one with a shadow. Throughput and
- *  time of the serving thread per call at 32 connections, in pairs of short slices; latency at 300 requests/s, where every
- *  second request is routed and is compared with its neighbours, which met the same pause. Intervals are of resampled rounds.
- *  `--against` measures another build, too; `--folder /dev/shm` keeps books in memory, where a sync costs nothing. */
+ *  time of the serving thread and of the others per call at 32 connections, in pairs of short slices over the same
+ *  connections; latency at 300 requests/s, where every second request is routed and is compared with its neighbours, which
+ *  met the same pause. Intervals are of resampled rounds. `--against` measures another build, too; `--folder /dev/shm` keeps
+ *  books in memory, where a sync costs nothing. */
 import { execFileSync } from "node:child_process";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -15,7 +16,7 @@ import { type AskedGateway, openGateways, type Prompts } from "./support/gateway
 import { type Load, percentile } from "./support/gateway/load.ts";
 import { measureParts } from "./support/gateway/measure-parts.ts";
 import { addedLatency, kindsOf, type LatencySlice } from "./support/gateway/paired-latency.ts";
-import { mainThreadUs } from "./support/gateway/thread-time.ts";
+import { mainThreadUs, otherThreadsUs } from "./support/gateway/thread-time.ts";
 import { median, printTable } from "./support/interleave.ts";
 import type { Bench } from "./support/programs.ts";
 
@@ -30,6 +31,7 @@ const [NAMED, ROUTED] = ["cheap", "auto"] as const;
 interface Figures {
   readonly rate: number[];
   readonly threadUs: number[];
+  readonly othersUs: number[];
 }
 
 interface Measured {
@@ -146,7 +148,7 @@ interface Turns {
 
 /** Each has its turn in every round; the first three rounds warm up and do not count. */
 async function measure(gateways: readonly AskedGateway[], turns: Turns): Promise<Measured[]> {
-  const empty = (): Figures => ({ rate: [], threadUs: [] });
+  const empty = (): Figures => ({ rate: [], threadUs: [], othersUs: [] });
   const measured = gateways.map((gateway) => ({
     ...{ gateway, label: gateway.inTurn.name, named: empty(), routed: empty() },
     latencies: [] as LatencySlice[],
@@ -159,9 +161,7 @@ async function measure(gateways: readonly AskedGateway[], turns: Turns): Promise
         { model: ROUTED, into: routed },
       ];
       // The second finds the process as the first left it: they take turns in that, too.
-      if (turns.rates)
-        for (const each of round % 2 === 0 ? pair : pair.reverse())
-          await measureRate(gateway, { ...each, sliceMs: turns.sliceMs });
+      if (turns.rates) await measureRates(gateway, round % 2 === 0 ? pair : pair.reverse(), turns.sliceMs);
       if (!turns.latencies) continue;
       const slice = await measureLatency(gateway, { round, sliceMs: turns.sliceMs });
       if (round >= WARM_UP) into.latencies.push(slice);
@@ -171,20 +171,25 @@ async function measure(gateways: readonly AskedGateway[], turns: Turns): Promise
 
 const WARM_UP = 3;
 
-async function measureRate(
-  { asked }: AskedGateway,
-  { model, into, sliceMs }: { model: string; into: Figures; sliceMs: number },
+/** Both kinds over the same connections: two sets of connections that ask alike may differ by a third of what routing adds. */
+async function measureRates(
+  { asked, inTurn }: AskedGateway,
+  kinds: readonly { model: string; into: Figures }[],
+  sliceMs: number,
 ): Promise<void> {
-  const contender = asked[model]!;
-  await contender.with(CONNECTIONS, "whole", async (load: Load) => {
+  const { pid } = inTurn;
+  await inTurn.with(CONNECTIONS, "whole", async (load: Load) => {
     // Connections are new: accepting them is no part of a call.
     await load.closedLoop(OPENING_MS);
-    const [beforeUs, startMs] = [mainThreadUs(contender.pid), performance.now()];
-    const rate = await load.closedLoop(sliceMs);
-    // The last replies come after the slice, and their calls count.
-    const calls = (rate * (performance.now() - startMs)) / 1000;
-    into.rate.push(rate);
-    into.threadUs.push((mainThreadUs(contender.pid) - beforeUs) / calls);
+    for (const { model, into } of kinds) {
+      const [beforeUs, othersBeforeUs, startMs] = [mainThreadUs(pid), otherThreadsUs(pid), performance.now()];
+      const rate = await load.closedLoop(sliceMs, () => asked[model]!.request("whole"));
+      // The last replies come after the slice, and their calls count.
+      const calls = (rate * (performance.now() - startMs)) / 1000;
+      into.rate.push(rate);
+      into.threadUs.push((mainThreadUs(pid) - beforeUs) / calls);
+      into.othersUs.push((otherThreadsUs(pid) - othersBeforeUs) / calls);
+    }
   });
 }
 
@@ -207,6 +212,7 @@ function rowOf({ label, named, routed, latencies }: Measured): Record<string, st
   if (routed.rate.length > 0) {
     const ratios = routed.rate.map((rate, i) => rate / named.rate[i]!);
     const addedUs = routed.threadUs.map((us, i) => us - named.threadUs[i]!);
+    const othersUs = routed.othersUs.map((us, i) => us - named.othersUs[i]!);
     const pairs = routed.threadUs.map((us, i) => ({ named: named.threadUs[i]!, routed: us }));
     Object.assign(row, {
       "calls/s by name": Math.round(median(named.rate)),
@@ -216,6 +222,8 @@ function rowOf({ label, named, routed, latencies }: Measured): Record<string, st
       "added µs": median(addedUs).toFixed(1),
       "(95 %) ": textOf(interval(addedUs, median), 1),
       "added, %": ((100 * median(addedUs)) / median(named.threadUs)).toFixed(1),
+      "others, added µs": median(othersUs).toFixed(1),
+      "(95 %)   ": textOf(interval(othersUs, median), 1),
       "quiet µs/call": percentile(named.threadUs, QUIET).toFixed(1),
       "added quiet µs": quietAdded(pairs).toFixed(1),
       "(95 %)  ": textOf(interval(pairs, quietAdded), 1),

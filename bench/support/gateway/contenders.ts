@@ -15,6 +15,8 @@ export interface Contender {
   readonly records: boolean;
   /** False for those whose streams do not work. */
   readonly streams: boolean;
+  /** The next of its requests. */
+  request(kind: "whole" | "stream"): Buffer;
   with<T>(connections: number, kind: "whole" | "stream", run: (load: Load) => Promise<T>): Promise<T>;
 }
 
@@ -234,6 +236,7 @@ function contender(
     records: false,
     ...at,
     streams,
+    request,
     async with(connections, kind, run) {
       const load = new Load(at.port, () => request(kind));
       await load.open(connections);

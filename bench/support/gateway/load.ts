@@ -125,13 +125,13 @@ export class Load {
   }
 
   /** Every connection asks again as soon as it is answered. Replies per second. */
-  async closedLoop(ms: number): Promise<number> {
+  async closedLoop(ms: number, request: () => Buffer = this.#requests): Promise<number> {
     const startMs = performance.now();
     let replies = 0;
     await Promise.all(
       this.#connections.map(async (connection) => {
         while (performance.now() - startMs < ms) {
-          check(await connection.send(this.#requests()));
+          check(await connection.send(request()));
           replies++;
         }
       }),

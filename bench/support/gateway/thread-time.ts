@@ -1,9 +1,19 @@
 /** Processor time of other processes, from /proc: of the thread that serves, and of the process as a whole. Linux. */
-import { readFileSync } from "node:fs";
+import { readdirSync, readFileSync } from "node:fs";
 
 /** Microseconds the main thread of a process has run. */
 export function mainThreadUs(pid: number): number {
-  const [nanoseconds] = readFileSync(`/proc/${pid}/task/${pid}/schedstat`, "latin1").split(" ");
+  return threadUs(pid, String(pid));
+}
+
+/** Microseconds its other threads have run: those that write the journal, seal, compile and collect garbage. */
+export function otherThreadsUs(pid: number): number {
+  const others = readdirSync(`/proc/${pid}/task`).filter((thread) => thread !== String(pid));
+  return others.reduce((sum, thread) => sum + threadUs(pid, thread), 0);
+}
+
+function threadUs(pid: number, thread: string): number {
+  const [nanoseconds] = readFileSync(`/proc/${pid}/task/${thread}/schedstat`, "latin1").split(" ");
   return Number(nanoseconds) / 1000;
 }
 
