@@ -6,7 +6,8 @@ import { rngFrom } from "../base/rng.ts";
 import { toLoggedRow } from "../convert/routing-jsonl.ts";
 import { type DecisionPolicy, parseStaticTable } from "../policy/index.ts";
 import { toJudgedRows } from "./evaluate/judged-row.ts";
-import { bestPassing, type GateRule, gatePolicies } from "./gate.ts";
+import { bestPassing, explainCheck, type GateRule, gateCheck, gatePolicies } from "./gate.ts";
+import { meanOverUnits } from "./ope/index.ts";
 
 const table = parseStaticTable("schema: rollbook.static-table.v1\ndefault: strong", "t");
 const baseline = { policy: undefined, table, floor: 0, exploration: 0 };
@@ -123,6 +124,27 @@ describe("the gate", () => {
         },
       ]),
     ).toMatch(/can never fire/);
+  });
+
+  it("takes a difference that is only rounding for none, and blames the bound", () => {
+    const estimate = (values: number[]) =>
+      meanOverUnits("mean", Float64Array.from(values), {
+        units: { of: Int32Array.from(values, (_, i) => i), count: values.length, rows: undefined },
+      });
+    const [low, high] = [estimate([0.3, 0]), estimate([0.1 + 0.2, 0])];
+    expect(low.value - high.value).not.toBe(0);
+    const exact = { ...rule, epsilonQuality: 0 };
+    const about = { measure: "quality" as const, rule: exact };
+    const found = [low, high].map((one) =>
+      gateCheck(one, one === low ? high : low, {
+        ...about,
+        intervalOf: () => ({ low: -0.0476, high: 0.0476 }),
+      }),
+    );
+    for (const check of found) {
+      expect(check.difference).toBe(0);
+      expect(explainCheck(check, exact)).toMatch(/is high enough \(difference \+0\.00; .*bound is -0\.0476/);
+    }
   });
 
   it("lets a policy that is worse by the margin through in at most alpha of 60 logs", () => {

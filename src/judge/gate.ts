@@ -254,17 +254,23 @@ function checkOf(found: {
   const { measure, rule, baseline, paired, interval } = found;
   const burden = isBurden(measure);
   const epsilon = burden ? rule.epsilonCost! : rule.epsilonQuality;
-  const bound = burden ? interval.high : interval.low;
+  const bound = withoutNoise(burden ? interval.high : interval.low, baseline);
+  const gap = withoutNoise(paired.value, baseline);
   return {
     measure: measure as GateCheck["measure"],
-    candidate: baseline + paired.value,
+    candidate: baseline + gap,
     baseline,
-    difference: paired.value,
+    difference: gap,
     standardError: finiteOrNull(standardError(paired)),
     bound: finiteOrNull(bound),
     epsilon,
     clears: burden ? bound <= epsilon : bound >= -epsilon,
   };
+}
+
+/** Two equal values that were summed in another order differ by rounding, and a margin of 0 must not refuse for that. */
+function withoutNoise(gap: number, value: number): number {
+  return Math.abs(gap) < 1e-12 * Math.max(1, Math.abs(value)) ? 0 : gap;
 }
 
 /** IPS of r − mid: mid + w₀·(r − mid) is the baseline's value, (π_c − π_0)/p·(r − mid) the difference, each per unit.
@@ -324,7 +330,7 @@ export function checkRule({ alpha, tried, epsilonQuality, epsilonCost }: GateRul
     given === 0
       ? "no candidate is given. Name one"
       : !(alpha > 0 && alpha < 0.5)
-        ? `alpha is ${alpha}. Give a number between 0 and 0.5`
+        ? `alpha is ${alpha}. Give a number above 0 and below 0.5`
         : !(Number.isInteger(tried) && tried >= given)
           ? `${plural(given, "candidate")} given, and --candidates-tried is ${tried}. Count every candidate that was tried`
           : !(epsilonQuality >= 0) || !(epsilonCost === null || epsilonCost >= 0)

@@ -46,6 +46,23 @@ describe("an option that the command does not have", () => {
   });
 });
 
+it("a number out of range is told with its range", async () => {
+  const told: readonly (readonly [string, string])[] = [
+    ["launch --tasks t --agent a --samples -2", "whole number, at least 1."],
+    ["artifact ls --limit -1", "whole number, at least 1."],
+    ["artifact ls --limit 0", "whole number, at least 1."],
+    ["gate --checkpoint p --candidates-tried x", "whole number, at least 0."],
+    ["gate --checkpoint p --alpha 1.5", "above 0 and below 0.5."],
+    ["gate --checkpoint p --alpha 0", "above 0 and below 0.5."],
+    ["gate --checkpoint p --quality-range 1..0", "two numbers, the lower one first,"],
+  ];
+  for (const [words, text] of told)
+    expect([words, await new Cli().run(words)]).toMatchObject([
+      words,
+      { code: 2, err: expect.stringContaining(text) },
+    ]);
+});
+
 it("a prompt that was read as a candidate is named", async () => {
   const { code, err } = await new Cli().run("route ask --candidate small large hello");
   expect([code, err]).toEqual([

@@ -27,7 +27,7 @@ import {
   TABLE_EXAMPLE,
   toRange,
 } from "../options/judge-options.ts";
-import { nonNegative, share, wholeNumber } from "../options/numbers.ts";
+import { errorLevel, nonNegative, share, wholeNumber } from "../options/numbers.ts";
 import { addRowOptions, datasetFrom, requestOf } from "../options/row-options.ts";
 import { bookRoot, withBook } from "../with-book.ts";
 
@@ -109,8 +109,8 @@ ${TABLE_EXAMPLE}`,
     )
     .option(
       "--alpha <a>",
-      "error level: chance of passing a worse policy, over all policies tried",
-      share,
+      "error level: chance of passing a worse policy, over all policies tried; above 0 and below 0.5",
+      errorLevel,
       0.05,
     )
     .option(

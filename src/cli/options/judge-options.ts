@@ -100,6 +100,6 @@ export function toRange(text: string): Range {
     .split("..")
     .map((part) => (part.trim() === "" ? Number.NaN : Number(part)));
   if (rest.length > 0 || !(low! < high!) || !Number.isFinite(high! - low!))
-    throw new InvalidArgumentError("It must be two numbers such as 0..1 or -2..2.");
+    throw new InvalidArgumentError("It must be two numbers, the lower one first, such as 0..1 or -2..2.");
   return { low: low!, high: high! };
 }

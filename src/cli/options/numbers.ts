@@ -2,15 +2,17 @@
 import { InvalidArgumentError } from "commander";
 
 export function wholeNumber(text: string): number {
-  const value = Number(text);
-  if (!/^\d+$/.test(text) || !Number.isSafeInteger(value))
-    throw new InvalidArgumentError("It must be a whole number.");
-  return value;
+  return wholeFrom(0, text);
 }
 
 export function positiveWhole(text: string): number {
-  const value = wholeNumber(text);
-  if (value === 0) throw new InvalidArgumentError("It must be at least 1.");
+  return wholeFrom(1, text);
+}
+
+function wholeFrom(least: number, text: string): number {
+  const value = Number(text);
+  if (!/^\d+$/.test(text) || !Number.isSafeInteger(value) || value < least)
+    throw new InvalidArgumentError(`It must be a whole number, at least ${least}.`);
   return value;
 }
 
@@ -39,6 +41,14 @@ export function nonNegative(text: string): number {
 
 export function share(text: string): number {
   return within(text, { least: 0, most: 1, otherwise: "It must be a number from 0 to 1." });
+}
+
+/** The error level of a one-sided bound: at 0.5 the bound would be the estimate itself. */
+export function errorLevel(text: string): number {
+  const value = Number(text);
+  if (!(value > 0 && value < 0.5))
+    throw new InvalidArgumentError("It must be a number above 0 and below 0.5.");
+  return value;
 }
 
 export function finite(text: string): number {

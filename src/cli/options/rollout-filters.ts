@@ -3,7 +3,7 @@ import { type Command, InvalidArgumentError, Option } from "commander";
 import { type Clock, parseTime } from "../../base/index.ts";
 import type { RolloutQuery } from "../../book/rollouts/index.ts";
 import { failureOwner } from "../../contract/index.ts";
-import { finite, wholeNumber } from "./numbers.ts";
+import { finite, positiveWhole } from "./numbers.ts";
 
 /** As `artifact ls` prints them; `failed` stands for a failure of any owner. */
 const ENDINGS = [
@@ -20,7 +20,7 @@ interface FilterFlags extends Omit<RolloutQuery, "experiment" | "sinceMs"> {
   readonly since?: string;
 }
 
-export function addRolloutFilters(command: Command): Command {
+export function addRolloutFilters(command: Command, limitDefault = "all"): Command {
   return command
     .option("--exp <id>", "only rollouts of this experiment, as `launch --exp` named it")
     .option(
@@ -34,7 +34,7 @@ export function addRolloutFilters(command: Command): Command {
     .option("--model <id>", "only rollouts in which this model was chosen")
     .option("--family <family>", "only rollouts with choices by a policy of this family, such as router")
     .option("--group <group>", "only this group")
-    .option("--limit <n>", "at most this many", wholeNumber);
+    .option("--limit <n>", `at most this many rollouts (default: ${limitDefault})`, positiveWhole);
 }
 
 export function rolloutQuery(flags: FilterFlags, clock: Clock): RolloutQuery {

@@ -38,7 +38,7 @@ latest ${FILE_ROLLOUTS}. Rollouts that are named are the only ones shown, in a b
     .argument("[rollouts...]", "rollout ids, digests, or the first characters of one (default: all)")
     .option("--port <n>", "listen on this port of 127.0.0.1; 0 takes a free one", portNumber, 8793)
     .option("--out <file>", "write one HTML file instead; never overwritten");
-  addRolloutFilters(command).action((named: readonly string[], flags: ViewFlags) =>
+  addRolloutFilters(command, String(FILE_ROLLOUTS)).action((named: readonly string[], flags: ViewFlags) =>
     flags.out === undefined
       ? serve(io, { ...flags, named })
       : writePage(io, { ...flags, named, out: flags.out }),

@@ -122,7 +122,9 @@ export function addTrain(program: Command, io: Io): void {
     name: "cql",
     summary: "discrete conservative Q-learning: a network that values every candidate",
     example: " --steps 1000",
-    note: `\nRollouts with several decisions: without --discount it learns from the sum of later rewards, as the other learners do. With --discount above 0 it learns from what --goal selects.${RESUME_NOTE}`,
+    note: RESUME_NOTE,
+    discountHelp:
+      "for rollouts with several decisions: weight of a reward that comes one decision later, 0 … 1. Above 0 a decision learns from the target that --goal selects; with 0 from its own reward (default: from the sum of its own and all later rewards, without --goal)",
     learner: ({ discount = 0, conservatism = 1, targetEvery = 500, goal, wide, ...flags }) => ({
       ...{ kind: "cql", ...networkConfig(flags), spec: readSpec(flags), discount, conservatism, targetEvery },
       ...(goal === "return" ? { goal } : {}),
@@ -211,6 +213,8 @@ const BONUS_HELP =
   "factor of the exploration bonus, which raises the estimate of candidates that were rarely tried; 0 takes the best estimate. Also used when the policy is judged and served";
 const RESUME_NOTE = `
 It writes its state to OUT.training after every point of the learning curve. After a kill, the same command continues the training and ends with the same weights.`;
+const DISCOUNT_HELP =
+  "for rollouts with several decisions: weight of a reward that comes one decision later, 0 … 1. A decision learns from the weighted sum of its own and all later rewards; with 0 from its own reward (default: 1)";
 const FEATURES_HELP =
   "a feature spec as JSON, described in docs/learn.md (default: the words of the prompt and measures such as its length)";
 
@@ -224,9 +228,10 @@ function addTrainer(
     learner(flags: TrainFlags): Learner;
     /** Flags of the example. */
     example?: string;
+    discountHelp?: string;
   },
 ): Command {
-  const { name, summary, note, learner, example = "" } = trainer;
+  const { name, summary, note, learner, example = "", discountHelp = DISCOUNT_HELP } = trainer;
   const command = addCommand(train, name, {
     summary,
     description: `${summary[0]!.toUpperCase()}${summary.slice(1)}. The same rows, options and seed
@@ -256,11 +261,7 @@ its bytes, and a replay store by the digest of its manifest.${note ?? ""}`,
       "--no-baseline",
       "do not fit a static table (fixed rules, the baseline of evaluate and gate) on the same rows",
     );
-  command.option(
-    "--discount <g>",
-    "for rollouts with several decisions: weight of a reward that comes one decision later, 0 … 1. A decision learns from the weighted sum of its own and all later rewards; with 0 from its own reward (default: 1)",
-    share,
-  );
+  command.option("--discount <g>", discountHelp, share);
   command.option(
     "--floor-risk <a>",
     "set the confidence floor on the calibration split: where the policy departs from the static table, it may lose at most this much quality on average (default: no floor)",
