@@ -2,7 +2,7 @@
  *  In: a model, what it was trained on. Out: the folder, written in one step; and back, verified.
  *  The revision's digest is that of the safetensors bytes, so the record proves the weights and the weights name the spec. */
 import { existsSync, mkdirSync, readFileSync, renameSync, rmSync } from "node:fs";
-import { dirname, join } from "node:path";
+import { basename, dirname, join, resolve } from "node:path";
 import {
   canonicalize,
   type Digest,
@@ -227,7 +227,9 @@ function readPart(path: string): Uint8Array {
     throw new RollbookError(
       "no-checkpoint",
       { path },
-      `${path} cannot be read. Name the folder that \`rollbook train\` wrote.`,
+      existsSync(dirname(path))
+        ? `${resolve(dirname(path))} is not a checkpoint: ${basename(path)} cannot be read there. Name the folder that \`rollbook train\` wrote.`
+        : `the folder ${dirname(path)} does not exist. Name the folder that \`rollbook train\` wrote.`,
       { cause },
     );
   }

@@ -194,12 +194,29 @@ describe("a name or a file that is nearly right", () => {
         "defineRollout of the module rollbook/rollout",
       ],
       [`head --out ${head}`, `${head} already exists`],
+      [`data import ${cli.folder}`, `${cli.folder} is a directory. Name a file in it.`],
+      [`pack verify ${agent}`, "it is not a tar file"],
+      [
+        `evaluate --data ${tasks} --checkpoint ${cli.folder}/none`,
+        `the folder ${cli.folder}/none does not exist`,
+      ],
+      [`launch compare a b`, "`rollbook launch --exp NAME` does"],
+      [`verify --book ${cli.folder}/none`, "none does not exist, so there is no book"],
       ["feedback r-1 --name x --value 1 --gateway localhost:9", "Write http://localhost:9, for example"],
     ];
     for (const [words, text] of told) {
       const { code, err } = await cli.run(words);
       expect([words, code, err]).toEqual([words, 1, expect.stringContaining(text)]);
     }
+    const map = await cli.run(`data import ${csv} --map prmpt=a,model=a,reward=b`);
+    expect([map.code, map.err]).toEqual([
+      2,
+      expect.stringMatching(/Did you mean prompt\? .*outcomes and costs/),
+    ]);
+    const none = await cli.run(
+      `launch --tasks ${cli.file("none.jsonl", "")} --agent ${cli.file("a.mjs", "export default async () => 1;\n")} --isolation none`,
+    );
+    expect(none).toMatchObject({ code: 1, out: "", err: expect.stringContaining("holds no task") });
     const plain = cli.file("plain.mjs", "export default async () => 1;\n");
     const again = await cli.run(`launch --tasks ${tasks} --agent ${plain} --retry failed --exp nosuch`);
     expect([again.code, again.err]).toEqual([1, expect.stringContaining("of experiment nosuch")]);
@@ -223,6 +240,7 @@ describe("a log that cannot judge", () => {
     ]);
     const few = await check("few.jsonl", rows.slice(0, 30));
     expect([few.code, few.out]).toEqual([1, expect.stringContaining("FAULT (size): 30 tasks with a reward")]);
+    expect(few.err).toContain("for the reason (size) above. [bad-log]");
   });
 });
 

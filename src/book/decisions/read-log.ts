@@ -65,6 +65,8 @@ export function isTableFormat(format: LogFormat): format is TableForm {
 
 /** A log without a decision is refused: it is another file, or another format. */
 export async function* readLog(file: string, flags: LogOptions): AsyncGenerator<LoggedRow> {
+  if (statSync(file).isDirectory())
+    throw new RollbookError("no-file", { file }, `${file} is a directory. Name a file in it.`);
   let empty = true;
   for await (const row of rowsOf(file, flags)) {
     empty = false;

@@ -95,7 +95,10 @@ export function requireBook(root: string): void {
       ? ["is not a book, but holds one", `Name it with --book ${within}`]
       : statSync(root, { throwIfNoEntry: false })?.isFile()
         ? ["is a file, and a book is a directory", "Name another with --book"]
-        : ["is not a book", `Create one with \`rollbook init --book ${root}\`, or name another with --book`];
+        : [
+            existsSync(root) ? "is not a book" : "does not exist, so there is no book",
+            `Create one with \`rollbook init --book ${root}\`, or name another with --book`,
+          ];
   throw new RollbookError("no-book", { root }, `${root} ${what}. ${next}.`);
 }
 

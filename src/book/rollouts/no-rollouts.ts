@@ -37,6 +37,6 @@ export function requireExperiment(index: BookIndex, experiment: string): void {
   throw new RollbookError(
     "not-found",
     { experiment, known: names },
-    `the book has no rollouts of experiment ${experiment}. ${names.length === 0 ? "No rollout of the book names an experiment" : `It has ${names.join(", ")}`}.`,
+    `the book has no rollouts of experiment ${experiment}. ${names.length === 0 ? "No rollout of the book names an experiment; `rollbook launch --exp NAME` does" : `It has ${names.join(", ")}`}.`,
   );
 }

@@ -126,7 +126,11 @@ ${TABLE_EXAMPLE}`,
         .choices(METHODS)
         .default("student-t"),
     )
-    .option("--cost-range <low..high>", "range of cost, for the bounds that need it", toRange)
+    .option(
+      "--cost-range <low..high>",
+      "lowest and highest possible cost of one decision, in units of the logged cost, for the bounds that need it",
+      toRange,
+    )
     .option("--discount <g>", JUDGE_DISCOUNT, share)
     .option("--dry-run", "judge only: seal no verdict, and so release nothing")
     .option("--require-trusted", "refuse unless a trusted key signed every record that is used")

@@ -30,14 +30,14 @@ completions, responses and completions, and Anthropic messages, and streams repl
 on disk before the gateway sends its last byte. Runs until interrupted; open rollouts continue at the next start.
 
 Point the agent at http://127.0.0.1:8790/v1 (OPENAI_BASE_URL), the default address. Any key will do, unless tokensEnv in
-the configuration names variables that hold access tokens; --host 0.0.0.0 needs them. Each call is then a rollout of its
-own. To join calls, POST /v1/rollouts {"task":{"id":"t-1"}}, use its \`apiKey\` as the key of the agent, then
+the configuration names variables that hold access tokens; --host 0.0.0.0 needs them. Without further steps, each call becomes
+a separate rollout. To join calls, POST /v1/rollouts {"task":{"id":"t-1"}}, use its \`apiKey\` as the key of the agent, then
 POST /v1/rollouts/ID/close, with {"scores":[{"name":"solved","value":1}]} as its reward. An outcome that is known later enters by
 \`rollbook feedback ID --gateway URL --name solved --value 1\`; \`train\`, \`evaluate\`, \`gate\` and \`batch assemble\` take it as the
 reward with --feedback solved.
 
-router.checkpoint in the configuration serves a trained router: a folder that a verdict of \`gate\` releases, or
-\`released\`. \`capture: { tokens: vllm }\` (or sglang) and \`logprobKind\` of a model record its tokens with their
+To serve a trained router, set router.checkpoint in the configuration to a checkpoint folder that passed \`gate\`, or to
+\`released\`, the newest release. \`capture: { tokens: vllm }\` (or sglang) and \`logprobKind\` of a model record its tokens with their
 log-probabilities; see Tokens in docs/gateway.md. docs/gateway.md describes the file, docs/settings.md every key.`,
     examples: [
       "rollbook gateway --config gateway.yaml",
@@ -79,7 +79,7 @@ async function serve(io: Io, flags: GatewayFlags): Promise<void> {
   if (recovered.length > 0)
     io.err(`${plural(recovered.length, "rollout")} of an earlier run still open: ${namesOf(recovered)}\n`);
   await interrupted();
-  io.err("stopping: calls in progress may end\n");
+  io.err("stopping: waiting for calls in progress to finish\n");
   await gateway.close();
 }
 

@@ -100,17 +100,29 @@ its result to stdout as one JSON object, with final_state instead of finalState.
         .default("auto"),
     )
     .addOption(seedOption("fixes the seeds of all rollouts", 0n))
-    .option("--time-limit <s>", "seconds for one rollout, then it is truncated", positiveAmount)
-    .option("--max-turns <n>", "turns of one rollout, then it is truncated", positiveWhole)
-    .option("--budget-usd <usd>", "dollars for one rollout, enforced by the gateway", amount)
+    .option(
+      "--time-limit <s>",
+      "seconds for one rollout, then it is truncated (default: no limit)",
+      positiveAmount,
+    )
+    .option(
+      "--max-turns <n>",
+      "turns of one rollout, then it is truncated (default: no limit)",
+      positiveWhole,
+    )
+    .option(
+      "--budget-usd <usd>",
+      "US dollars for one rollout, enforced by the gateway (default: no limit)",
+      amount,
+    )
     .option(
       "--deadline <s>",
-      "seconds for the whole launch; the rest runs at the next launch",
+      "seconds for the whole launch; the rest runs at the next launch (default: no limit)",
       positiveAmount,
     )
     .option(
       "--retry <failed[:owner]>",
-      "run again only the samples of this experiment whose last result is a failure",
+      `run again only the samples of this experiment whose last result is a failure, of this owner if it is named: ${failureOwner.options.join(", ")}`,
       retried,
     )
     .option(...PASS);
@@ -226,7 +238,7 @@ interface Finished {
 
 function finish(io: Io, { progress, report, policies, excluded, flags, interrupted }: Finished): void {
   if (flags.json) io.out(jsonLine({ kind: "summary", ...progress, report }));
-  else io.out(renderSummary(progress) + renderLaunchReport(report));
+  else if (progress.total > 0) io.out(renderSummary(progress) + renderLaunchReport(report));
   if (excluded.length > 0) io.err(`warning: ${excludedText(excluded, progress, flags)}\n`);
   for (const each of policies) io.err(`${batchHint(each, flags)}\n`);
   const { total, done, dead } = progress;

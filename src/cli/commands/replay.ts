@@ -99,7 +99,7 @@ function layoutOptions(command: Command): Command {
     )
     .option(
       "--shard-chunks <n>",
-      "chunks per stored object (default: each chunk is one, or 16 if compressed)",
+      "chunks per stored object (default: 1; 16 with compression)",
       positiveWhole,
     );
 }

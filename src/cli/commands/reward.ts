@@ -58,7 +58,10 @@ final state. If the scorer fails, times out or gives no value, the reply is an e
     .requiredOption("--agent <file>", "a module whose definition has a scorer")
     .option("--host <address>", "address to listen on", "127.0.0.1")
     .option("--port <n>", "port to listen on; 0 takes a free one", portNumber, 8795)
-    .option("--token-env <name>", "the environment variable with the token that clients must give")
+    .option(
+      "--token-env <name>",
+      "the environment variable with the token that clients must give (default: no token)",
+    )
     .option("--timeout <s>", "seconds to compute one reward", positiveAmount, 60)
     .option("--concurrency <n>", "rewards computed at the same time", positiveWhole, 32);
   addIsolationOptions(command).action((flags: ServeFlags) => serve(io, flags));

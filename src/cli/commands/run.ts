@@ -41,7 +41,7 @@ const REFUSALS: readonly string[] = [
 
 const FOLLOW = [
   "--follow <dir>",
-  "repeat an asynchronous run: a book that holds a run of this name; each window collects with the policy of the same window as there",
+  "repeat an asynchronous run: a book that holds a run of this name; each window collects with the policy that the same window of that other run used",
 ] as const;
 
 const CONFIG_HELP =
@@ -55,8 +55,8 @@ export function addRun(program: Command, io: Io): void {
   addCommand(group, "start", {
     summary: "begin a run and work until its last window has ended",
     description: `Begin a run and work until its last window has ended. The first window collects rollouts with the behaviour
-policy that the configuration declares (\`behaviour:\`), also if the book serves a policy: that one is the baseline of the gate.
-Each later window collects with the released policy. A window cuts a sealed batch, trains a policy on it, and judges the policy on rows it has not seen. If the gate passes,
+policy that the configuration declares (\`behaviour:\`), even if the book already has a released policy. That policy is then the baseline of the gate.
+Each later window collects with the released policy. A window assembles and seals a batch, trains a policy on it, and judges the policy on rows it has not seen. If the gate passes,
 the window releases the new policy; else it keeps the old one. Every step is a sealed record of the book. After a kill
 at any moment, \`rollbook run resume\` continues the run. A synchronous run then ends with the same digests as one
 that was never killed. If there is no book yet, the command makes one and says so.`,
@@ -71,7 +71,7 @@ that was never killed. If there is no book yet, the command makes one and says s
     summary: "continue a run that was stopped, killed or failed",
     description: `Continue a run from its last sealed record. A run without a record has not begun: it is refused, and
 \`rollbook run start\` begins it. The configuration must be the one that the run began with; only the directory of the
-book may differ. Rollouts without a result run, those whose attempts were cut off among them. A rollout that is sealed as
+book may differ. It runs the rollouts that have no result yet, including those that were interrupted. A rollout that is sealed as
 failed, by the provider for example, keeps this result: no batch takes it, and it does not run again.`,
     examples: ["rollbook run resume --config loop.yaml"],
   })

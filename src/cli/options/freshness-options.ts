@@ -30,12 +30,12 @@ export function addFreshnessOptions(command: Command, { none = false } = {}): Co
     )
     .option(
       "--policy-age <accept/quarantine>",
-      "seconds between the revision that was used and the target, as two limits",
+      "seconds from the creation of the revision that was used to that of the target: accept up to the first number, quarantine up to the second (default: no limit)",
       seconds,
     )
     .option(
       "--rollout-age <accept/quarantine>",
-      "seconds between the end of a rollout and its submission, as two limits",
+      "seconds from the end of a rollout to its submission: accept up to the first number, quarantine up to the second (default: no limit)",
       seconds,
     )
     .option("--clock-skew <s>", "seconds that clocks may differ (default: 60)", amount);

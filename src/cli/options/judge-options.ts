@@ -44,7 +44,7 @@ export function addPromiseOptions(command: Command, reliedOnBy?: string): Comman
   if (reliedOnBy !== undefined)
     command.option(
       "--propensity-floor <p>",
-      `lowest probability with which the log chose any candidate; ${reliedOnBy}`,
+      `lowest probability with which the log chose any candidate, 0 … 1; ${reliedOnBy}`,
       share,
       0.05,
     );
@@ -65,7 +65,7 @@ export function addJudgeOptions(command: Command, reliedOnBy?: string): Command 
     )
     .option(
       "--exploration <e>",
-      "share of choices that the router makes at random among all candidates, 0 … 1. A router explores 0.02 unless its configuration or its verdict says otherwise; --router judges that",
+      "share of choices that the router makes at random among all candidates, 0 … 1. The policy is judged without exploration unless you state it. A served router explores 0.02 by default; use --router FILE to judge it as served",
       share,
       0,
     )

@@ -1,6 +1,6 @@
 /** How the flags of `data import` are read. */
 import { InvalidArgumentError } from "commander";
-import { idFault, parseJson } from "../../base/index.ts";
+import { idFault, nearestName, parseJson } from "../../base/index.ts";
 import { wrongUsage } from "../../book/decisions/index.ts";
 import type { ActionSet } from "../../convert/index.ts";
 import type { ColumnMap, OutcomeColumns, TermColumn } from "../../convert/mapped/index.ts";
@@ -33,7 +33,7 @@ export function toMap(text: string): ColumnMap | OutcomeColumns {
   const other = Object.keys(map).find((key) => !known.includes(key));
   if (other !== undefined)
     throw wrongUsage(
-      `--map ${outcomes ? "with outcomes " : ""}does not know the key ${other}. It knows ${known.join(", ")}`,
+      `--map ${outcomes ? "with outcomes " : ""}does not know the key ${other}. ${nearest(other, known)}It knows ${known.filter((key) => !OLD_KEYS.includes(key)).join(", ")}${outcomes ? "" : "; for a table with the outcome of every candidate outcomes and costs"}`,
     );
   const entries = Object.entries(map).map(([key, value]) => [
     key,
@@ -47,7 +47,14 @@ const MAP_KEYS = [
   ...["model", "reward", "prompt", "messages", "candidates", "propensity", "terms", "cost", "latency", "id"],
   ...["session", "task", "time", "episode", "step", "features", "action", "timestamp"],
 ];
+/** Other names of model and time, which the help does not teach. */
+const OLD_KEYS = ["action", "timestamp"];
 const OUTCOME_KEYS = ["outcomes", "costs", "prompt", "features", "id", "task"];
+function nearest(key: string, known: readonly string[]): string {
+  const meant = nearestName(key, known);
+  return meant === undefined ? "" : `Did you mean ${meant}? `;
+}
+
 const LISTS = ["outcomes", "costs", "features", "terms"];
 
 type MapEntries = Readonly<Record<string, string | readonly string[]>>;

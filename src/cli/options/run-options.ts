@@ -54,7 +54,10 @@ export function addRunOptions(
       "--gateway <url,…>",
       "record model calls at this gateway, or spread them over several; they must use the same book",
     )
-    .option("--gateway-token-env <name>", "the environment variable with the gateway's token")
+    .option(
+      "--gateway-token-env <name>",
+      "the environment variable with the gateway's token (default: no token)",
+    )
     .option(...METRICS_OPTION)
     .option("--target <revision>", "judge the freshness of every rollout against this policy revision");
   return addFreshnessOptions(addIsolationOptions(command));

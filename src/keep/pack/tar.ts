@@ -93,7 +93,7 @@ function parseHeader(header: Buffer, file: string): { path: string; length: numb
   const stated = Number.parseInt(text(148, 8).trim(), 8);
   const kept = Buffer.from(header);
   kept.fill(" ", 148, 156);
-  if (checksum(kept) !== stated) throw bad(file, "a header is damaged");
+  if (checksum(kept) !== stated) throw bad(file, "it is not a tar file, or a header of it is damaged");
   const path = [text(345, 155), text(0, 100)].filter((part) => part !== "").join("/");
   const type = String.fromCharCode(header[156]!);
   if (type !== "0" && type !== "\0") throw bad(file, `${path} is not a plain file`);

@@ -27,7 +27,7 @@ export function addAdmit(artifact: Command, io: Io): void {
     description: `Judge whether rollouts may be used for training, and seal the verdicts. Batches leave out rollouts
 that a verdict rejects or quarantines. --target judges freshness: how many revisions the policy of a rollout is behind
 that revision, and how old policy and rollout are. Name the newest revision: rollouts of a revision newer than the
-target are discarded as stale; admit them again with the newer target to use them. --validate checks the proof of execution, times and token counts,
+target are discarded as stale and not used. To use them, run admit again with that newer revision as --target. --validate checks the proof of execution, times and token counts,
 and looks for copies. It skips rollouts that this validator has judged before. The verdict unobserved means that the
 check found nothing to judge, for example no choice of the target's family; such a rollout is not used.`,
     examples: [

@@ -74,7 +74,7 @@ target.`,
   })
     .option(
       "--target <revision>",
-      "required: the policy revision to improve: id, digest, or first digits; `artifact ls --revisions` lists them; of an imported log: logged",
+      "required: the policy revision to improve: id, digest, or first digits; `artifact ls --revisions` lists them; for an imported log the id is `logged`",
     )
     .addOption(
       new Option(
@@ -86,7 +86,7 @@ target.`,
     )
     .option(
       "--family <family>",
-      "leave out streams of other policy families than this, the target's (default: refuse a mix)",
+      "use only streams of this policy family, which must be the target's (default: stop if the rollouts hold several families)",
     )
     .addOption(
       new Option(
@@ -114,7 +114,11 @@ target.`,
     )
     .option("--require-verdict", "leave out rollouts that no validator has accepted")
     .option("--require-trusted", "refuse unless a trusted key signed every record that is used")
-    .option("--max-length <n>", "leave out streams of more tokens or steps than this", wholeNumber)
+    .option(
+      "--max-length <n>",
+      "leave out streams of more tokens or steps than this (default: no limit)",
+      wholeNumber,
+    )
     .option("--exp <id>", "only rollouts of this experiment, as `launch --exp` named it")
     .option("--artifact <id...>", "only these artifacts")
     .option("--exclude <id...>", "not these artifacts");
@@ -192,7 +196,7 @@ function printBatches(
       io.out(jsonLine({ digest, target, selection, seed, totals }));
     }
   } else if (batches.length === 0)
-    io.err("the book holds no batch yet: `rollbook batch assemble` cuts one\n");
+    io.err("the book holds no batch yet: `rollbook batch assemble` assembles and seals one\n");
   else io.out(renderBatches(batches));
 }
 

@@ -67,7 +67,13 @@ judge by. Exit 1 if the log is not fit to judge a policy.`,
       const found = await withDecisions(io, flags, (source) => checkLog(source, request));
       io.out(flags.json ? jsonLine(found) : renderLogCheck(found, flags.unit));
       const [worst] = found.findings.filter(({ severity }) => severity === "refuse");
-      if (worst !== undefined) throw new RollbookError("bad-log", { kind: worst.kind }, worst.message);
+      if (worst !== undefined)
+        throw new RollbookError(
+          "bad-log",
+          { kind: worst.kind },
+          // The text above has the findings already.
+          flags.json ? worst.message : `the log cannot judge a policy, for the reason (${worst.kind}) above.`,
+        );
     },
   );
 }
@@ -114,7 +120,7 @@ unknown values are null.`,
         .default("decisions"),
     )
     .addOption(new Option("--table <table>", "parquet and arrow: the table to write").choices(BOOK_TABLES))
-    .option("--min-score <n>", "sft: only conversations with at least this reward", finite)
+    .option("--min-score <n>", "sft: only conversations with at least this reward (default: all)", finite)
     .option("--min-gap <n>", "pairs: the least difference of the two rewards", nonNegative);
   addRowOptions(command, { data: false, families: "all" }).action((flags: ExportFlags) => {
     requireFits(flags);

@@ -70,7 +70,7 @@ the same; prompt, features, id, task.`,
     .addOption(
       new Option(
         "--format <format>",
-        "format of the log (default: with --map by the file's name, else routing)",
+        "format of the log (default: with --map, from the file extension; without --map, routing)",
       ).choices(LOG_FORMATS),
     )
     .option("--map <map>", "which column or path holds what: model=arm,reward=score,…", toMap)
@@ -93,7 +93,7 @@ the same; prompt, features, id, task.`,
     )
     .option(
       "--family <name>",
-      "policy family of the decisions; name `router` to use them together with the decisions of a gateway's router (default: of a routing dataset its agent_role, else imported)",
+      "policy family of the decisions; name `router` to use them together with the decisions of a gateway's router (default: the agent_role of a routing dataset; for other formats `imported`)",
       toFamily,
     )
     .option(

@@ -16,7 +16,7 @@ export function addGc(program: Command, io: Io): void {
     summary: "remove blobs that nothing refers to",
     description: `Remove blobs that nothing refers to, and duplicate copies of blobs. Rollouts, revisions, batches and
 everything they refer to stay. It is safe while other processes write to the book. If blobs are lost by damage, it refuses and
-changes nothing. A damaged copy of which an intact one exists is a duplicate: gc removes it and keeps the intact one. It also removes segments that a killed writer left in the replay stores in replay/ of the book.
+changes nothing. If a damaged blob also has an intact copy, gc removes the damaged copy: gc removes it and keeps the intact one. It also removes segments that a killed writer left in the replay stores in replay/ of the book.
 
 --older-than first erases rollouts that ended longer ago, like \`artifact erase\`: a signed tombstone lists what was
 erased, and it cannot be undone. Rollouts in batches stay unless --with-batches is given. Rollouts without a time
@@ -24,7 +24,11 @@ always stay.`,
     examples: ["rollbook gc --dry-run", "rollbook gc", "rollbook gc --older-than 30d --dry-run"],
   })
     .option("--dry-run", "list what would be removed, and change nothing")
-    .option("--older-than <age>", "erase rollouts that ended longer ago: 24h, 30d, 8w", ageMs)
+    .option(
+      "--older-than <age>",
+      "erase rollouts that ended more than this long ago, such as 24h, 30d or 8w (default: erase none)",
+      ageMs,
+    )
     .option(
       "--with-batches",
       "with --older-than: also erase rollouts that batches hold, and the shards with their rows",

@@ -24,8 +24,8 @@ interface Flags {
 export function addSimGenerate(sim: Command, io: Io): void {
   const command = addCommand(sim, "generate", {
     summary: "generate tasks from a seed and prove each one in a sandbox",
-    description: `Generate tasks from a seed, rotating through families and difficulties. Each task is checked twice in
-a sandbox: its starting files fail, its reference solution passes, and wrong variants (mutants) fail the hidden tests.
+    description: `Generate tasks from a seed, rotating through families and difficulties. Three checks run in a sandbox,
+each two times: its starting files fail, its reference solution passes, and wrong variants (mutants) fail the hidden tests.
 A task that cannot be proved is replaced by the next draw.
 
 The folder holds tasks.jsonl (rows for launch: prompt, label, metadata), solutions.jsonl (for simulated models only),

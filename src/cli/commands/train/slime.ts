@@ -33,7 +33,12 @@ after -- go to slime's train.py as they are. docs/settings.md has every setting.
   })
     .argument("[flags...]", "further flags of slime, after --")
     .requiredOption("--config <file>", "the settings in YAML")
-    .option("--num-rollout <n>", "steps: a batch of rollouts and an update each", positiveWhole, 1)
+    .option(
+      "--num-rollout <n>",
+      "number of training steps; each step collects one batch of rollouts and makes one update",
+      positiveWhole,
+      1,
+    )
     .option("--dry-run", "print the command and write nothing")
     .option("--prepare", "write the folder and do not start slime")
     .action((extra: string[], flags: SlimeFlags) => train(io, extra, flags));

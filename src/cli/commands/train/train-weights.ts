@@ -41,7 +41,7 @@ id are sealed once.`,
     )
     .option("--batch <batch...>", "the batches it was trained on: digests, or first digits")
     .option("--dataset <file...>", "files it was trained on, recorded by their digests")
-    .option("--steps <n>", "optimizer steps", wholeNumber)
+    .option("--steps <n>", "optimizer steps, recorded with the revision (default: not recorded)", wholeNumber)
     .addOption(seedOption("the seed of the training", 0n))
     .action((file: string, flags: WeightsFlags) => run(io, file, flags));
 }

@@ -96,7 +96,7 @@ export function addTrain(program: Command, io: Io): void {
     }),
     example: " --form linear",
   })
-    .option("--form <form>", "beta (rewards in 0 … 1) or linear", toForm, "beta")
+    .option("--form <form>", "posterior: beta (for rewards in 0 … 1) or linear", toForm, "beta")
     .option("--draws <n>", "Monte Carlo draws behind each probability", wholeNumber, 256)
     .option("--floor <p>", "least probability of a selectable candidate", nonNegative, 0.01)
     .option("--features <file>", FEATURES_HELP);
@@ -159,7 +159,7 @@ export function addTrain(program: Command, io: Io): void {
 const VALUE_TRAINERS = [
   {
     name: "auto",
-    summary: "predict the reward of every candidate; learners and settings by cross-validation",
+    summary: "predict the reward of every candidate; cross-validation chooses the learner and its settings",
   },
   { name: "ridge", summary: "predict the reward of every candidate by sparse ridge regression" },
   { name: "logistic", summary: "predict the reward of every candidate by sparse logistic regression" },
@@ -193,15 +193,19 @@ function addValueTrainer(
   command
     .option(
       "--cost-weight <x>",
-      "maximise quality minus this times cost (default: the logged reward)",
+      "maximise quality minus this times the cost of a decision, in units of the logged cost (default: the logged reward)",
       nonNegative,
     )
-    .option("--mean-cost <x>", "maximise quality at this mean cost; this sets the cost weight", nonNegative)
+    .option(
+      "--mean-cost <x>",
+      "maximise quality at this mean cost of a decision, in units of the logged cost; this sets the cost weight",
+      nonNegative,
+    )
     .option(
       "--embeddings <url>",
-      "also read embeddings of the prompts, from an endpoint of the OpenAI /v1/embeddings shape; key in $ROLLBOOK_EMBEDDINGS_KEY",
+      "also read embeddings of the prompts, from an endpoint of the OpenAI /v1/embeddings shape; key in $ROLLBOOK_EMBEDDINGS_KEY (default: no embeddings)",
     )
-    .option("--embedding-model <name>", "the model that the endpoint embeds with")
+    .option("--embedding-model <name>", "the model that the endpoint embeds with; required with --embeddings")
     .option("--features <file>", FEATURES_HELP);
 }
 
@@ -253,7 +257,7 @@ its bytes, and a replay store by the digest of its manifest.${note ?? ""}`,
     )
     .option(
       "--parent <dir|id>",
-      "the revision that the new one succeeds in its lineage: a checkpoint's folder, or a revision of the book (of two families with this id, that of --policy). Its family is the default of --policy; its weights are not read (default: none)",
+      "the revision that the new one succeeds in its lineage: a checkpoint's folder, or a revision of the book (if two families have a revision with this id, --policy selects the family). Its family is the default of --policy; its weights are not read (default: none)",
     )
     .addOption(seedOption("seed of draws and hold-outs", 0n));
   if (note === STATE_NOTE)

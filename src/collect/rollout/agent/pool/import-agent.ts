@@ -32,7 +32,12 @@ export function badAgent(path: string, problem: string, cause?: unknown): Rollbo
 function cannotLoad(path: string, cause: unknown): RollbookError {
   const line = cause instanceof SyntaxError ? syntaxErrorLine(path) : undefined;
   const where = line === undefined ? "" : ` at line ${line}`;
-  return badAgent(path, `cannot be loaded: ${reasonOf(cause)}${where}`, cause);
+  const reason = reasonOf(cause).replace(/\.+$/, "");
+  return badAgent(
+    path,
+    `cannot be loaded: ${reason}${where}. Name a module whose default export is a rollout, and which runs nothing else when it is imported`,
+    cause,
+  );
 }
 
 /** `import()` does not tell the line, `node --check` does. Undefined if the error is in another file. */
