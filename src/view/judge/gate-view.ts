@@ -128,12 +128,10 @@ export function refusalText({ candidates, baseline, data, split, rule }: GateVer
   const missed = new Set(
     candidates.flatMap(({ checks }) => checks.filter(({ clears }) => !clears).map(({ measure }) => measure)),
   );
-  const accepted = [...missed].map((measure) => {
-    const margin = marginFor(measure, candidates);
-    return measure === "cost"
-      ? `a higher cost with --epsilon-cost${margin}`
-      : `a loss with --epsilon-quality${margin}`;
-  });
+  // No figure: a margin that is chosen after the estimate tests nothing.
+  const accepted = [...missed].map((measure) =>
+    measure === "cost" ? "a higher cost with --epsilon-cost" : "a loss with --epsilon-quality",
+  );
   const more = units > MOST_UNITS ? "To release it all the same," : `Record about ${enough}, or`;
   const lines = missed.size === 0 ? told : [...told, `${more} accept ${accepted.join(" and ")}.`];
   return lines.length === 1 ? ` ${lines[0]}` : lines.map((line) => `\n  ${line}`).join("");
@@ -145,17 +143,6 @@ function baselineName({ kind, revision }: GateVerdict["baseline"]): string {
 
 /** As the table of the checks names the measure; the record has its own name. */
 const reasonText = (reason: string) => reason.replace(/^reward:/, `${measureName("reward")}:`);
-
-/** The margin that every candidate would clear, rounded up; nothing where a bound is infinite. */
-function marginFor(measure: string, candidates: GateVerdict["candidates"]): string {
-  const checks = candidates
-    .flatMap((each) => each.checks)
-    .filter((check) => check.measure === measure && !check.clears);
-  if (checks.some(({ bound }) => bound === null)) return "";
-  const most = Math.max(...checks.map(({ bound }) => Math.abs(bound!)));
-  const step = 10 ** (Math.floor(Math.log10(most)) - 2);
-  return ` ${figure(Math.ceil(most / step) * step)}`;
-}
 
 /** More units than this are no advice. */
 const MOST_UNITS = 1e6;
