@@ -6,7 +6,6 @@ import type { Gateway, GatewayConfig, GatewayOptions } from "../../collect/gatew
 import { type GatewayTelemetry, openTelemetry } from "../../collect/telemetry/index.ts";
 import { routerMetrics } from "../../serve/index.ts";
 import { readText } from "../../store/index.ts";
-import { isBook } from "../open/index.ts";
 import {
   type BookRouter,
   embedderOf,
@@ -55,9 +54,7 @@ export async function openGateway(request: GatewayRequest): Promise<OpenGateway>
   const read = configOf(request, module);
   const routing = request.choose === undefined ? routerConfigOf(read, env) : undefined;
   const config = routing === undefined ? read : withAliases(read, routing);
-  const isNew = typeof request.book === "string" && !isBook(request.book);
   const { book, clock, signer, trusts, admit, leave } = await openPlace(request, { create: true });
-  if (isNew) log?.(`made a new book at ${book.root}`);
   let served: BookRouter | undefined;
   let telemetry: GatewayTelemetry | undefined;
   const end = async () => {

@@ -50,8 +50,12 @@ describe("launch on a book", () => {
   it("knows a function by its text: a definition of it is the same agent, another function is another", async () => {
     const { path } = libraryHome();
     const book = path("runs");
-    await collect(launch(tasks, { book, agent: echo }));
-    const again = await collect(launch(tasks, { book, agent: defineRollout(echo) }));
+    const lines: string[] = [];
+    const log = (line: string) => lines.push(line);
+    await collect(launch(tasks, { book, agent: echo, log }));
+    expect(lines.splice(0)).toContain(`made a new book at ${book}`);
+    const again = await collect(launch(tasks, { book, agent: defineRollout(echo), log }));
+    expect(lines).not.toContain(`made a new book at ${book}`);
     expect(again.map((each) => each.state === "sealed" && each.earlier)).toEqual([true, true]);
     const other = await collect(launch(tasks, { book, agent: ({ i }) => Number(i) * 2 }));
     expect(other.map((each) => each.state === "sealed" && each.earlier)).toEqual([false, false]);

@@ -8,7 +8,7 @@ import {
   type Recorder,
 } from "../../collect/rollout/index.ts";
 import type { FreshnessBudgets } from "../../keep/admit/index.ts";
-import { type BookOnDisk, openBook } from "../open/index.ts";
+import { type BookOnDisk, isBook, openBook } from "../open/index.ts";
 import { admissionFor } from "../rollouts/index.ts";
 import { type Identity, identityOf, identityWith } from "./identity.ts";
 
@@ -41,11 +41,14 @@ export async function openPlace(
   const clock = request.clock ?? (typeof given === "string" ? systemClock : given.clock);
   const known = typeof given === "string" ? undefined : given.signer;
   const identity = request.identity?.() ?? (known === undefined ? identityOf() : identityWith(known));
+  const isNew = typeof given === "string" && !isBook(given);
   const book =
     typeof given === "string"
       ? await openBook(given, { create, clock, signer: () => identity.signer })
       : given;
   const leave = async () => (typeof given === "string" ? book.close() : undefined);
+  // A misspelt path makes a book of its own: the user learns where the rollouts go.
+  if (isNew) request.log?.(`made a new book at ${book.root}`);
   try {
     const judge = target === undefined ? {} : { admit: await admissionFor(book, { target, budgets }) };
     return { book, clock, ...identity, ...judge, leave };

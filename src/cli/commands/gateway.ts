@@ -37,8 +37,8 @@ POST /v1/rollouts/ID/close, with {"scores":[{"name":"solved","value":1}]} as its
 reward with --feedback solved.
 
 To serve a trained router, set router.checkpoint in the configuration to a checkpoint folder that passed \`gate\`, or to
-\`released\`, the newest release. \`capture: { tokens: vllm }\` (or sglang) and \`logprobKind\` of a model record its tokens with their
-log-probabilities; see Tokens in docs/gateway.md. docs/gateway.md describes the file, docs/settings.md every key.`,
+\`released\`, the newest release that fits this configuration. \`capture: { tokens: vllm }\` (or sglang) and \`logprobKind\` of
+a model record its tokens with their log-probabilities; see Tokens in docs/gateway.md. docs/gateway.md describes the file, docs/settings.md every key.`,
     examples: [
       "rollbook gateway --config gateway.yaml",
       "rollbook gateway --config gateway.yaml --record async --log json",

@@ -35,7 +35,7 @@ export function addFreshnessOptions(command: Command, { none = false } = {}): Co
     )
     .option(
       "--rollout-age <accept/quarantine>",
-      "seconds from the end of a rollout to its submission: accept up to the first number, quarantine up to the second (default: no limit)",
+      "seconds from the end of a rollout to its submission: accept up to the first number, quarantine up to the second (default: no limit; 30/60 with --freshness psionic)",
       seconds,
     )
     .option("--clock-skew <s>", "seconds that clocks may differ (default: 60)", amount);
