@@ -56,8 +56,8 @@ const WORDS = {
   exploration: "the share of choices that a router makes at random among all candidates",
   unobserved:
     "a reason in verdicts and ledgers: the rollout has no choice by this policy family, so it is left out",
-  "not-accepted": "a reason: the rollout is an attempt that another attempt at the same sample replaced",
-  "no-group": "a reason: an advantage over a group was asked for, and the rollout belongs to none",
+  "not-accepted": "a reason: another attempt at the same sample replaced this one",
+  "no-group": "a reason: the advantage is computed within a group, and this rollout has no group",
   "accepted-exact": "an outcome of freshness: the policy of the rollout is the target itself",
   pack: "one storage file of the book",
   "run pack": "a folder or tar file with a result and all of its inputs, as `pack seal` writes it",

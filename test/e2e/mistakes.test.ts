@@ -92,7 +92,9 @@ describe("a name", () => {
     const cli = new Cli();
     await cli.ok("init");
     for (const words of ["artifact show r-77", "feedback r-77 --name solved --value 1"])
-      expect((await cli.run(words)).err).toMatch(/still open at a gateway, close it first; .*--gateway URL/);
+      expect((await cli.run(words)).err).toMatch(
+        /open at a gateway is not in the book yet: close it first\. .*--gateway URL/,
+      );
   });
 });
 

@@ -120,7 +120,7 @@ function requireUnits(rows: readonly JudgedRow[], { unit }: SplitRule): void {
   throw new RollbookError(
     "too-few-units",
     { rows: rows.length, units, unit },
-    `${rows.length} labelled rows in ${units} units (by ${unit}) are left to judge by, too few for an estimate. ${smallLogRemedy({ unit })}. If units are larger than they need to be, train with another --unit.`,
+    `${rows.length} labelled rows in ${units} units (by ${unit}) are left to judge by, too few for an estimate. ${smallLogRemedy({ unit })}.${unit === "decision" ? "" : ` If many rows share one ${unit}, train with a smaller --unit.`}`,
   );
 }
 

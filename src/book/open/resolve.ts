@@ -256,7 +256,7 @@ export function nameOf(record: IndexedRecord): string {
 }
 
 const seeArtifacts =
-  "`rollbook artifact ls` lists the rollouts. If it is still open at a gateway, close it first; `rollbook feedback` reaches it there with --gateway URL.";
+  "`rollbook artifact ls` lists the rollouts. A rollout that is open at a gateway is not in the book yet: close it first. `rollbook feedback --gateway URL` also takes open ones.";
 
 const seeRecords =
   "`rollbook artifact ls` lists rollouts, `rollbook artifact ls --revisions` policy revisions, and `rollbook batch show` batches.";

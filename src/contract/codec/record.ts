@@ -9,6 +9,7 @@ import {
   isCanonical,
   isObject,
   parseJson,
+  plural,
   RollbookError,
   reasonOf,
 } from "../../base/index.ts";
@@ -211,8 +212,8 @@ export function refuseIssues(
   const params = (issue as { params?: { refusal?: RefusalCode } }).params;
   const actual = valueAt(value, issue.path);
   const code: RefusalCode = params?.refusal ?? (isNonFinite(actual) ? "non-finite-number" : "bad-record");
-  const more = issues.length > 1 ? ` (and ${issues.length - 1} more)` : "";
-  const message = `${where}: ${field} ${issueWords(issue, value)}${more}. Correct the field.`;
+  const more = issues.length > 1 ? `. It has ${plural(issues.length - 1, "more fault")}` : "";
+  const message = `${where}: ${field} ${issueWords(issue, value)}. Correct the field${more}.`;
   return refuse(code, { where, field, issues: issues.length }, message);
 }
 

@@ -65,10 +65,10 @@ again, with the records it refers to, also in another book.`,
       ]),
     )
     .addOption(
-      new Option("--failures <choice>", "slime: failures outside the baseline (default: mark)").choices([
-        "mark",
-        "omit",
-      ]),
+      new Option(
+        "--failures <choice>",
+        "slime: rollouts that ended by no fault of the agent (provider, sandbox, infrastructure, cancelled). mark: keep them without a reward, with remove_sample; omit: leave them out (default: mark)",
+      ).choices(["mark", "omit"]),
     )
     .option("--threshold <n>", "trl-kto: least reward of a desirable completion", finite)
     .option("--min-gap <n>", "trl-dpo: least difference of the two rewards", nonNegative);
