@@ -147,7 +147,7 @@ describe("a policy that may not serve leaves every request to the static table",
   writeFileSync(features, JSON.stringify({ ...SPEC, maxWords: 7 }));
   const needsPrice = { ...SPEC, candidate: ["price"] };
   test.each([
-    ["missing", { checkpoint: "/no/such/folder" }, /cannot be read/],
+    ["missing", { checkpoint: "/no/such/folder" }, /folder \/no\/such\/folder does not exist/],
     ["corrupt", { checkpoint: corrupt }, /the bytes hash to/],
     [
       "of another family",
