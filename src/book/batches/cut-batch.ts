@@ -63,7 +63,7 @@ export interface CutRequest extends RolloutFilter {
   /** Budgets to judge the artifacts by first, ages included: the verdicts are sealed, and the batch obeys them. */
   readonly judge?: FreshnessBudgets | undefined;
   readonly seed?: bigint | undefined;
-  /** Reads the records of rollouts, for one who has some of them opened (default: from the book). */
+  /** Reads the records of rollouts; a caller that holds opened records passes its own reader (default: from the book). */
   readonly readRecord?: ReadRecord | undefined;
   readonly onProgress?: ((done: number, total: number) => void) | undefined;
 }

@@ -36,7 +36,7 @@ import { ShardWriter, type StepRowColumns, type TokenRowColumns, type WriteBlob 
 export interface AssembleRequest {
   read: ReadBlob;
   write: WriteBlob;
-  /** Reads the records of rollouts, for one who has some of them opened (default: with `read`). */
+  /** Reads the records of rollouts; a caller that holds opened records passes its own reader (default: with `read`). */
   readRecord?: ReadRecord | undefined;
   /** Digests of records that `read` can find. */
   manifest: Digest;

@@ -25,7 +25,7 @@ export class RecentRecords {
     return record;
   }
 
-  /** … and does not hold it, because hardly anybody asks for it again. */
+  /** Reads a record that is not asked for again, such as a call, and does not hold it. */
   readOnce<T extends RecordType>(type: T, digest: Digest): Promise<RecordOf<T>> {
     return readRecord(this.#book, type, digest);
   }
