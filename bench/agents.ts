@@ -1,5 +1,5 @@
-/** What a process of its own costs an agent: the same rollout in the launcher, in a pooled process and in a pooled process
- *  under bubblewrap, in turns. */
+/** The cost of a separate process per agent: the same rollout in the launcher, in a pooled process, and in a pooled
+ *  process under bubblewrap, in turns. */
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";

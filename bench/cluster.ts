@@ -1,5 +1,6 @@
-/** The worker protocol with the queue on NATS beside SQLite, in turns in one run: whole protocol, claims as the queue grows,
- *  several worker processes, and a bucket beside the client alone. One node syncs every write to the disk, as SQLite does; three nodes hold three copies. */
+/** The worker protocol with the queue on NATS and on SQLite, in turns in one run: the whole protocol, claims as the
+ *  queue grows, several worker processes, and a bucket compared with the plain client. One node syncs every write to
+ *  the disk, as SQLite does; three nodes hold three copies. */
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
@@ -21,7 +22,7 @@ const ROUNDS = 3;
 
 interface Driver {
   readonly name: string;
-  /** Of SQLite's rollouts per second. */
+  /** Bar, relative to SQLite's rollouts per second. */
   readonly bar: string;
   readonly open: OpenBenchQueue;
 }
@@ -99,7 +100,7 @@ async function compareProtocol(drivers: readonly Driver[], rollouts: number, wor
   for (let round = 0; round <= ROUNDS; round++)
     for (const [i, { open }] of drivers.entries()) {
       const seconds = await timeProtocol({ open, rollouts, workers, sealing: false });
-      // The first round warms up.
+      // The first round is a warm-up.
       if (round > 0) rates[i]!.push(rollouts / seconds);
     }
   const ratios = (i: number) => rates[i]!.map((rate, round) => rate / rates[0]![round]!);
@@ -143,8 +144,8 @@ async function askBucket(servers: NatsServers) {
 const AGENT_MS = 500;
 const ROLLOUTS_PER_PROCESS = 300;
 
-/** Processes of their own with 32 rollouts at a time: claim, an agent that takes half a second, seal, sign, upload,
- *  receipt. All write to one book. */
+/** Separate processes with 32 rollouts at a time: claim, an agent that takes half a second, seal, sign, upload,
+ *  receipt. All processes write to one book. */
 async function growWorkers(servers: NatsServers) {
   const rows = [];
   for (const processes of [1, 2, 4, 8]) {

@@ -1,5 +1,5 @@
-/** Sealing, verifying and assembling at scale, each against a limit of the same machine in the same run.
- *  Runs the compiled package. Verifying has a process of its own, so that its memory is its own. */
+/** Sealing, verifying and assembling at scale, each compared with a limit of the same machine in the same run.
+ *  Runs the compiled package. Verifying runs in its own process, so that its memory is measured alone. */
 import { execFileSync } from "node:child_process";
 import { randomBytes } from "node:crypto";
 import { mkdtempSync, rmSync } from "node:fs";
@@ -34,7 +34,7 @@ export const bench: Bench = {
   },
 };
 
-/** About 50 KB: 17 bytes a token in five columns, the rest records. */
+/** About 50 KB: 17 bytes per token in five columns, the rest records. */
 const SHAPE: RolloutShape = { tokens: 2850, turns: 4, groupSize: 8, calls: 0 };
 
 async function sealAndVerify(artifacts: number, parts: string[], args: string[]): Promise<void> {
@@ -60,8 +60,8 @@ async function sealAndVerify(artifacts: number, parts: string[], args: string[])
   }
 }
 
-/** 64 rollouts are under way at once, as from 64 workers. Timed is everything from a draft in memory (numbers in
- *  typed arrays) to a signed artifact on disk; inventing the drafts is on the same thread and is not counted. */
+/** 64 rollouts run at once, as from 64 workers. Timed from a draft in memory (numbers in typed arrays) to a signed
+ *  artifact on disk. Generating the drafts runs on the same thread and is not counted. */
 async function sealMany(
   directory: string,
   artifacts: number,
@@ -183,7 +183,7 @@ async function putRollouts(book: Book, artifacts: number, shape: RolloutShape) {
   return listed;
 }
 
-/** Asking for the resident size is slow: every thousandth look does. */
+/** Reading the resident size is slow, so only every thousandth look reads it. */
 function peakMemory(): { look: () => void; peak: () => number } {
   let looks = 0;
   let peakBytes = 0;
@@ -204,7 +204,7 @@ async function inTempBook(work: (directory: string) => Promise<void>): Promise<v
   }
 }
 
-/** What is measured, as it is shipped. */
+/** The compiled modules under measurement, as shipped. */
 async function product() {
   return {
     ...(await built<typeof import("../src/contract/index.ts")>("contract/index.js")),

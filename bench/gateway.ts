@@ -1,6 +1,7 @@
-/** The recording gateway against a bare node:http + undici proxy that records nothing, and against Portkey's gateway:
- *  throughput with rollouts open and with rollouts being sealed, processor time per call, latency at a steady rate,
- *  time to the first streamed byte, and how long feedback takes. Ratios of turns in one run, in well under two minutes. */
+/** The recording gateway compared with a bare node:http + undici proxy that records nothing, and with Portkey's
+ *  gateway: throughput with open rollouts and with rollouts being sealed, processor time per call, latency at a steady
+ *  rate, time to the first streamed byte, and latency of feedback.
+ *  Ratios of turns in one run, in well under two minutes. */
 import { mkdtempSync, rmSync } from "node:fs";
 import { open } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -34,9 +35,9 @@ export const bench: Bench = {
         "slice-ms": { type: "string", default: "1200" },
         json: { type: "boolean", default: false },
         "no-portkey": { type: "boolean", default: false },
-        /** `feedback` or `heads` alone. */
+        /** Only `feedback` or only `heads`. */
         only: { type: "string" },
-        /** The dist/ of another build, whose gateways have their turns beside ours. */
+        /** The dist/ of another build; its gateways take turns with ours. */
         against: { type: "string" },
       },
     });
@@ -86,7 +87,7 @@ export const bench: Bench = {
   },
 };
 
-/** What a durable reply waits for at least: on a disk that others use, more than the bars allow. */
+/** fsync times: the least wait of a durable reply. On a shared disk they can exceed the bars. */
 async function fsyncTimes(path: string): Promise<[number, number]> {
   const file = await open(path, "w");
   const times: number[] = [];
@@ -106,7 +107,7 @@ const STREAMS_PER_SECOND = 100;
 const CALLS_PER_ROLLOUT = 4;
 
 interface Figures {
-  /** Requests per second, rollouts open all the while. */
+  /** Requests per second while all rollouts stay open. */
   readonly rate: number[];
   /** While calls come without a rollout, and while rollouts of four calls are opened and closed. */
   readonly singles: SealingFigures[];
@@ -131,7 +132,7 @@ interface Settings {
 
 type AllFigures = ReadonlyMap<string, Figures>;
 
-/** Each contender has its turn in every round; the first round warms up and does not count. */
+/** Each contender has its turn in every round; the first round is a warm-up and does not count. */
 async function measure(contenders: readonly Contender[], settings: Settings): Promise<AllFigures> {
   const figures = new Map(contenders.map(({ name }) => [name, noFigures()]));
   for (let round = 0; round <= settings.rounds; round++)
@@ -187,7 +188,7 @@ async function measureLatency(contender: Contender, { sliceMs }: Settings, into:
   into.firstByte.push(...streamed.map(({ firstMs }) => firstMs));
 }
 
-/** A disk that others use stalls for tens of milliseconds now and then: the same share of its own writes says how often. */
+/** A shared disk sometimes stalls for tens of milliseconds. The same percentile of its own fsyncs shows how often. */
 async function feedbackRow(durable: Contender, path: string): Promise<Record<string, string | number>> {
   const slices = await feedbackLatency(durable, { slices: 7, ms: 1000 });
   const all = slices.flat();
@@ -233,7 +234,7 @@ function rowOf(name: string, figures: AllFigures): Record<string, string | numbe
   };
 }
 
-/** How calls are served while rollouts are sealed behind them. */
+/** Service of calls while rollouts are sealed in the background. */
 function sealingTable(
   contenders: readonly Contender[],
   figures: AllFigures,
@@ -283,7 +284,7 @@ function verdictsOf(figures: AllFigures): string[] {
   return [...lines, line("durable throughput, × portkey", faster, faster >= 8, "≥ 8")];
 }
 
-/** Who used the processors: all of them share the machine with what they measure. */
+/** Processor use by process: all of them share the machine with the measured gateway. */
 function remarksOf(figures: AllFigures): string[] {
   const bare = figures.get("bare proxy")!;
   const durable = figures.get("durable")!;

@@ -1,5 +1,6 @@
-/** What signed heads cost a book that has many: opening, verifying and garbage collection before and after old heads are
- *  folded. A day of writing leaves one head a second, 86 400. `--heads N` sets how many; each command is a process of its own. */
+/** The cost of many signed heads in a book: opening, verifying and garbage collection, before and after old heads are
+ *  folded. A day of writing leaves one head per second, 86 400.
+ *  `--heads N` sets their number; each command is its own process. */
 import { spawnSync } from "node:child_process";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
@@ -13,7 +14,7 @@ import { printTable } from "./support/interleave.ts";
 import type { Bench } from "./support/programs.ts";
 import { inTempFolder } from "./support/temp-folder.ts";
 
-/** Written to stderr when the process ends. */
+/** A module that writes processor time and memory to stderr when the process ends. */
 const TELL_USAGE = `data:text/javascript,process.on("exit",()=>{const{userCPUTime:u,systemCPUTime:s,maxRSS}=process.resourceUsage();process.stderr.write("spent "+(u+s)+" "+maxRSS)})`;
 
 export const bench: Bench = {
@@ -45,7 +46,7 @@ export const bench: Bench = {
 
 async function writeHeads(root: string, home: string, count: number): Promise<void> {
   const clock = manualClock(1_700_000_000_000);
-  // The key of the commands below, so that gc may fold.
+  // The key of the commands below, so that gc can fold.
   const { signer } = identityOf(keyringOf({ env: { ROLLBOOK_HOME: home }, home }));
   const sign = () => (head: UnsignedHead) => signer.signHead(head);
   const book = await openBook(root, { clock, sign });

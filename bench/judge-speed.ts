@@ -1,4 +1,5 @@
-/** The judge's speed: off-policy evaluation against Open Bandit Pipeline, one decision of a trained policy, and the import of decisions. */
+/** The judge's speed: off-policy evaluation against Open Bandit Pipeline, one decision of a trained policy, and the
+ *  import of decisions. */
 import { parseArgs } from "node:util";
 import { RollbookError } from "../src/base/errors.ts";
 import { decisionSpeed } from "./judge-speed/decision.ts";

@@ -1,5 +1,5 @@
-/** The learners' speed: kernels against the SIMD peak, steps against jax-js, plain JavaScript, d3rlpy, PyTorch and
- *  stable-baselines3. */
+/** The learners' speed: kernels compared with the SIMD peak, steps compared with jax-js, plain JavaScript, d3rlpy,
+ *  PyTorch and stable-baselines3. */
 import { parseArgs } from "node:util";
 import { RollbookError } from "../src/base/errors.ts";
 import { mlpSpeed, productSpeed } from "./learn-speed/kernels.ts";

@@ -1,5 +1,5 @@
-/** The neural learners: CartPole, a logged CartPole, a chain with known values, routing in the simulator and on RouteLLM,
- *  a store larger than the heap. */
+/** The neural learners: CartPole, a logged CartPole, a chain with known values, routing in the simulator and on
+ *  RouteLLM, a store larger than the heap. */
 import type { JudgePart } from "./judge/part.ts";
 import { cartPole, cartPoleLog } from "./learn/cart-pole.ts";
 import { chain } from "./learn/chain.ts";

@@ -1,5 +1,6 @@
-/** Replay: the dense view and the reader at growing sizes, then the Zarr arrays against Python's zarr 3: the same data,
- *  layout and disk, in turns, files in the cache of the operating system. Installs that Python in .cache/python if there is none. */
+/** Replay: the dense view and the reader at growing sizes, then the Zarr arrays compared with Python's zarr 3: the same
+ *  data, layout and disk, in turns, with files in the operating system's cache. Installs that Python in .cache/python
+ *  if it is missing. */
 import { execFileSync } from "node:child_process";
 import * as fs from "node:fs";
 import { tmpdir } from "node:os";

@@ -1,7 +1,8 @@
-/** RouteLLM's GSM8K questions replayed through the router that a gateway serves: how many calls to the strong model it takes
- *  for its accuracy, against random mixing of the two models at equal accuracy. 5-fold: every question is routed by a LinUCB
- *  policy trained on the other folds, where both models answered. The reward is 1 for a right answer, less the price of a
- *  strong call; each price is a point. Bands are percentiles over resampled questions, router and mixing on the same ones. */
+/** RouteLLM's GSM8K questions replayed through the router that a gateway serves: the number of strong calls for its
+ *  accuracy, compared with random mixing of the two models at equal accuracy. 5-fold: a LinUCB policy trained on the
+ *  other folds, where both models answered, routes every question. The reward is 1 for a right answer, minus the price
+ *  of a strong call; each price is a point.
+ *  Bands are percentiles over resampled questions, the same for router and mixing. */
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -17,7 +18,7 @@ import type { Bench } from "./support/programs.ts";
 
 const FOLDS = 5;
 const DRAWS = 4000;
-/** What a strong call costs, in right answers. */
+/** Prices of a strong call, in right answers. */
 const PRICES = [0.15, 0.2, 0.25, 0.3];
 const ALPHA = 0.001;
 const MODELS = ["weak", "strong"] as const;
@@ -46,7 +47,7 @@ export const bench: Bench = {
   },
 };
 
-/** Which questions the strong model answers. */
+/** True for questions that the strong model answers. */
 async function routed(
   questions: readonly RoutedQuestion[],
   { order, price }: { order: readonly number[]; price: number },
@@ -109,7 +110,7 @@ function lineOf(
 interface Point {
   readonly share: number;
   readonly accuracy: number;
-  /** Share of strong calls with which random mixing has the same accuracy. */
+  /** Share of strong calls at which random mixing has the same accuracy. */
   readonly mixing: number;
 }
 

@@ -1,9 +1,9 @@
-/** What routing costs a gateway: each gateway is asked for a model by its name and for the routed alias, in turns of one
- *  process, so that the two differ in nothing else. A static table, a learned policy, and one with a shadow. Throughput and
- *  time of the serving thread and of the others per call at 32 connections, in pairs of short slices over the same
- *  connections; latency at 300 requests/s, where every second request is routed and is compared with its neighbours, which
- *  met the same pause. Intervals are of resampled rounds. `--against` measures another build, too; `--folder /dev/shm` keeps
- *  books in memory, where a sync costs nothing. */
+/** The cost of routing in a gateway. Each gateway is asked for a model by name and for the routed alias, in turns of
+ *  one process, so that the two differ in nothing else. Routers: a static table, a learned policy, and one with a
+ *  shadow. Throughput and processor time per call (serving thread and other threads) at 32 connections, in pairs of
+ *  short slices over the same connections. Latency at 300 requests/s: every second request is routed and compared with
+ *  its neighbours, which met the same pause. Intervals come from resampled rounds. `--against` also measures another
+ *  build. `--folder /dev/shm` keeps books in memory, where a sync costs nothing. */
 import { execFileSync } from "node:child_process";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -22,12 +22,12 @@ import type { Bench } from "./support/programs.ts";
 
 const CONNECTIONS = 32;
 const PER_SECOND = 300;
-/** What a router may add to the p99 at that rate. */
+/** Milliseconds that a router may add to the p99 at that rate. */
 const P99_BAR_MS = 0.3;
 const MODELS = "models: { cheap: { upstream: up }, strong: { upstream: up } }";
 const [NAMED, ROUTED] = ["cheap", "auto"] as const;
 
-/** One figure of every round. */
+/** Figures by round. */
 interface Figures {
   readonly rate: number[];
   readonly threadUs: number[];
@@ -49,18 +49,19 @@ export const bench: Bench = {
       options: {
         rounds: { type: "string", default: "40" },
         "slice-ms": { type: "string", default: "300" },
-        /** `rate` or `latency` alone, where the machine is lent for a short time. `parts`: without sockets and disk, where
-         *  other processes use it, too. */
+        /** Only `rate` or only `latency`, if the machine is available for a short time. `parts`: without sockets and
+         *  disk, if other processes use the machine. */
         only: { type: "string" },
         /** Routers to measure, as a list of: table, policy, shadow. */
         routers: { type: "string", default: "table,policy,shadow" },
         /** The `dist` folder of another build. */
         against: { type: "string" },
-        /** Where the books are. */
+        /** Folder of the books. */
         folder: { type: "string", default: tmpdir() },
-        /** `one`: all calls say the same. `many`: each rollout has words of its own, more than a policy remembers. */
+        /** `one`: all calls have the same text. `many`: each rollout has its own text, more than a policy caches. */
         prompts: { type: "string", default: "one" },
-        /** The bonus of the learned policy. With 0, the default of `train linucb`, no variance is computed. */
+        /** The exploration bonus of the learned policy.
+         *  With 0, the default of `train linucb`, no variance is computed. */
         alpha: { type: "string", default: "0.1" },
         json: { type: "boolean", default: false },
       },
@@ -146,7 +147,7 @@ interface Turns {
   readonly latencies: boolean;
 }
 
-/** Each has its turn in every round; the first three rounds warm up and do not count. */
+/** Each gateway has its turn in every round; the first three rounds are a warm-up and do not count. */
 async function measure(gateways: readonly AskedGateway[], turns: Turns): Promise<Measured[]> {
   const empty = (): Figures => ({ rate: [], threadUs: [], othersUs: [] });
   const measured = gateways.map((gateway) => ({
@@ -160,7 +161,7 @@ async function measure(gateways: readonly AskedGateway[], turns: Turns): Promise
         { model: NAMED, into: named },
         { model: ROUTED, into: routed },
       ];
-      // The second finds the process as the first left it: they take turns in that, too.
+      // The order alternates, because the second kind runs in the process state that the first left.
       if (turns.rates) await measureRates(gateway, round % 2 === 0 ? pair : pair.reverse(), turns.sliceMs);
       if (!turns.latencies) continue;
       const slice = await measureLatency(gateway, { round, sliceMs: turns.sliceMs });
@@ -171,7 +172,7 @@ async function measure(gateways: readonly AskedGateway[], turns: Turns): Promise
 
 const WARM_UP = 3;
 
-/** Both kinds over the same connections: two sets of connections that ask alike may differ by a third of what routing adds. */
+/** Both kinds over the same connections: two equal sets of connections may differ by a third of the cost of routing. */
 async function measureRates(
   { asked, inTurn }: AskedGateway,
   kinds: readonly { model: string; into: Figures }[],
@@ -179,7 +180,7 @@ async function measureRates(
 ): Promise<void> {
   const { pid } = inTurn;
   await inTurn.with(CONNECTIONS, "whole", async (load: Load) => {
-    // Connections are new: accepting them is no part of a call.
+    // The connections are new: accepting them is not part of a call.
     await load.closedLoop(OPENING_MS);
     for (const { model, into } of kinds) {
       const [beforeUs, othersBeforeUs, startMs] = [mainThreadUs(pid), otherThreadsUs(pid), performance.now()];
@@ -195,8 +196,8 @@ async function measureRates(
 
 const OPENING_MS = 5;
 
-/** An odd number of requests: slices begin by name and routed in turns. After a pause two requests leave together, and the
- *  second one waits for the first. */
+/** An odd number of requests, so that slices begin alternately with a named and a routed request. After a pause two
+ *  requests leave together, and the second waits for the first. */
 async function measureLatency(
   { inTurn }: AskedGateway,
   { round, sliceMs }: { round: number; sliceMs: number },
@@ -247,8 +248,8 @@ function rowOf({ label, named, routed, latencies }: Measured): Record<string, st
   return row;
 }
 
-/** Other processes only ever add to the time of a slice, by the caches that they fill: of the slices that a kind has, the
- *  fastest tenth ends here. */
+/** Other processes only add to the time of a slice, through the caches that they fill. The figure is the upper end of
+ *  the fastest tenth of a kind's slices. */
 const QUIET = 0.1;
 
 function quietAdded(pairs: readonly { readonly named: number; readonly routed: number }[]): number {
@@ -262,7 +263,7 @@ function quietAdded(pairs: readonly { readonly named: number; readonly routed: n
 
 const RESAMPLES = 400;
 
-/** The middle 95 % of a figure over rounds drawn again with replacement. */
+/** The middle 95 % of a figure over rounds resampled with replacement. */
 function interval<T>(rounds: readonly T[], figure: (rounds: readonly T[]) => number): [number, number] {
   const rng = rngFrom(1);
   const figures = Array.from({ length: RESAMPLES }, () =>
@@ -275,8 +276,8 @@ function textOf([from, to]: [number, number], digits: number): string {
   return `${from.toFixed(digits)} … ${to.toFixed(digits)}`;
 }
 
-/** Rounds after which the half width of the interval is half of the bar: it shrinks with the root of their number. A router
- *  that adds less than half of the bar is then decided. */
+/** Number of rounds after which the interval's half width is half of the bar. The width shrinks with the root of the
+ *  number. A router that adds less than half of the bar is then decided. */
 function roundsToDecide(rounds: number, [from, to]: [number, number]): number {
   return Math.ceil(rounds * ((to - from) / P99_BAR_MS) ** 2);
 }

@@ -1,4 +1,5 @@
-/** Default learners against scikit-learn's logistic regression, ridge and nearest neighbours, on the same splits. */
+/** Default learners compared with scikit-learn's logistic regression, ridge and nearest neighbours,
+ *  on the same splits. */
 import { spawnSync } from "node:child_process";
 import { existsSync } from "node:fs";
 import { join } from "node:path";
@@ -18,11 +19,11 @@ const VENV = fileURLToPath(new URL("../.cache/sklearn", import.meta.url));
 const PYTHON = join(VENV, "bin", "python");
 const PROGRAM = fileURLToPath(new URL("./routers/sklearn_peer.py", import.meta.url));
 const LIBRARIES = ["numpy==2.4.6", "scipy==1.17.1", "scikit-learn==1.9.1"];
-/** Share of the peer's gain that the default learner must reach, where that gain is more than two standard errors. */
+/** Required share of the peer's gain, if that gain is more than two standard errors. */
 const BAR = 0.95;
-/** One outcome of a question is known, or all. */
+/** `logged`: one outcome of a question is known. `full`: all are known. */
 const MODES: readonly RouterMode[] = ["logged", "full"];
-/** The part that measures time and memory. */
+/** Name of the part that measures time and memory. */
 const SPEED = "speed";
 
 export const bench: Bench = {

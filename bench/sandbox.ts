@@ -1,5 +1,6 @@
-/** What a sandbox costs: bubblewrap against the same program unsandboxed, warm Docker against `docker run`, and how
- *  many small tasks a second each engine finishes. Contenders take turns, so that drift strikes all alike. */
+/** The cost of a sandbox: bubblewrap compared with the same program unsandboxed, warm Docker compared with `docker
+ *  run`, and the number of small tasks per second of each engine. Contenders alternate, so that drift affects all
+ *  equally. */
 import { spawn } from "node:child_process";
 import { check as dockerIsHere } from "../scripts/setup/sandbox-docker.mjs";
 import { openSandbox } from "../src/collect/sandbox/open.ts";
@@ -89,7 +90,7 @@ async function benchDocker(): Promise<Row[]> {
   }
 }
 
-/** The same limits as the engine's, by the command line that a script would use. */
+/** The same limits as the engine's, with the command line that a script would use. */
 function dockerRun(socketPath: string): Promise<void> {
   return spawned("docker", [
     ...["-H", `unix://${socketPath}`, "run", "--rm", "--network", "none", "--read-only", "--cap-drop", "ALL"],
@@ -109,7 +110,7 @@ function dockerRun(socketPath: string): Promise<void> {
   ]);
 }
 
-/** Median milliseconds of each contender, taken in turns; the first turn warms up and does not count. */
+/** Median milliseconds of each contender, measured in turns. The first turn is a warm-up and does not count. */
 async function turns(
   first: () => Promise<unknown>,
   second: () => Promise<unknown>,
@@ -126,7 +127,7 @@ async function turns(
   return [median(times[0]), median(times[1])];
 }
 
-/** Tasks a second with every worker busy: the median of five slices of a second. */
+/** Tasks per second with every worker busy: the median of five slices of a second. */
 async function rate(sandbox: Sandbox, program: Program, files: Files): Promise<number> {
   const slices: number[] = [];
   for (let slice = 0; slice < 6; slice++) {
@@ -145,7 +146,7 @@ async function rate(sandbox: Sandbox, program: Program, files: Files): Promise<n
   return median(slices);
 }
 
-/** CPU time does not depend on what else the machine does: 33 ms a task is 60 tasks a second on two cores. */
+/** CPU time is independent of the machine's load: 33 ms per task is 60 tasks per second on two cores. */
 async function cpuMs(sandbox: Sandbox): Promise<number> {
   const start = process.cpuUsage();
   let inside = 0;

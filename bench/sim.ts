@@ -1,4 +1,4 @@
-/** What making tasks costs: drawing alone, drawing and proving by engine, and how the time grows with the count.
+/** The cost of making tasks: drawing alone, drawing and proving by engine, and the growth of time with the count.
  *  `--count N` sets the largest count (default 240; the bar is stated for 1200). */
 import { openSandbox } from "../src/collect/sandbox/open.ts";
 import type { EngineName, Sandbox } from "../src/collect/sandbox/sandbox.ts";
@@ -48,7 +48,7 @@ async function proved(engine: EngineName, count: number) {
   }
 }
 
-/** Wall time is the machine's; CPU time, of this process and of the programs, does not hang on what else it does. */
+/** Wall time depends on the machine's load. CPU time, of this process and of the programs, does not. */
 async function timed(measure: string, options: GenerateOptions, inside = { cpuMs: 0 }) {
   const [start, cpu] = [performance.now(), process.cpuUsage()];
   for await (const _ of generateTasks(options));

@@ -1,5 +1,6 @@
-/** What the command line costs before it does anything: `rollbook --help` and `rollbook --version` beside bare node, in turns.
- *  Processor time of the whole process, user and system, as the shell counts it: the load of the machine hardly changes it. */
+/** The start-up cost of the command line: `rollbook --help` and `rollbook --version` compared with bare node, in turns.
+ *  Processor time of the whole process, user and system, as the shell counts it.
+ *  The machine's load hardly changes it. */
 import { spawnSync } from "node:child_process";
 import { parseArgs } from "node:util";
 import { MAIN, requireBuild } from "./support/build.ts";
@@ -22,7 +23,7 @@ export const bench: Bench = {
     requireBuild();
     const names = Object.keys(PROGRAMS);
     const runs = new Map<string, Run[]>(names.map((name) => [name, []]));
-    // The first round fills the caches of the disk and does not count.
+    // The first round fills the disk caches and does not count.
     for (let round = 0; round <= Number(values.rounds); round++)
       for (const name of names) {
         const run = runOnce(PROGRAMS[name]!);

@@ -1,5 +1,5 @@
-/** The book against the machine: checked scans against bare SHA-256 over the same bytes, durable puts, and how
- *  opening and memory grow with the number of blobs. `--blobs N` sets the size of the scanned book. */
+/** The book compared with the machine: checked scans compared with bare SHA-256 over the same bytes, durable puts, and
+ *  the growth of opening time and memory with the number of blobs. `--blobs N` sets the size of the scanned book. */
 import { hash } from "node:crypto";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -48,7 +48,7 @@ export const bench: Bench = {
   },
 };
 
-/** One client that waits for the disk after each put, with signed heads and without, in turns. */
+/** One client that waits for the disk after each put, with and without signed heads, in turns. */
 async function measureHeads(scratch: string) {
   const signer = signerFromPem(newKeyPem());
   const sign = () => (head: UnsignedHead) => signer.signHead(head);
@@ -78,7 +78,7 @@ async function measureHeads(scratch: string) {
   };
 }
 
-/** Blobs that all differ, without paying for randomness in each byte. */
+/** Blobs that all differ, without the cost of random bytes. */
 function* makeBlobs(bytes: number, count: number): Generator<Uint8Array> {
   const rng = rngFrom(1);
   const blob = Buffer.from(Array.from({ length: bytes }, () => rng.u32()));
@@ -101,7 +101,7 @@ async function measureScan(root: string, size: { bytes: number; count: number })
   const book = await openBook(root, { clock, mode: "read" });
   const plain: number[] = [];
   const scan: number[] = [];
-  // In turns, so that drift of the machine strikes both alike; the first turn warms up.
+  // In turns, so that drift of the machine affects both equally; the first turn is a warm-up.
   for (let turn = 0; turn < 6; turn++) {
     const timings = { plain: timePlain(size), scan: await timeScan(book, size.count) };
     if (turn === 0) continue;
@@ -121,7 +121,7 @@ async function measureScan(root: string, size: { bytes: number; count: number })
 }
 
 function timePlain({ bytes, count }: { bytes: number; count: number }): number {
-  // As many bytes, in pieces of the same length, from memory beyond the caches.
+  // The same number of bytes, in pieces of the same length, from memory larger than the caches.
   const memory = Buffer.alloc(Math.max(bytes, 64 << 20), 7);
   const pieces = Math.floor(memory.length / bytes);
   const start = performance.now();
@@ -141,7 +141,7 @@ async function timeScan(book: Book, count: number): Promise<number> {
   return ms;
 }
 
-/** Each client puts a group of five blobs, 50 KB in all, and waits until it is durable. */
+/** Each client puts a group of five blobs, 50 KB in total, and waits until the group is durable. */
 async function measurePuts(scratch: string, clients: number) {
   const root = join(scratch, `puts-${clients}`);
   const book = await openBook(root, { clock });

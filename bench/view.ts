@@ -1,5 +1,6 @@
-/** What a reader of a large book waits for: the list on a terminal, the first rows in a browser, frames while scrolling.
- *  Needs Debian's chromium. The book is made first; its catalog is built once, which is timed apart. */
+/** Waiting times of a reader of a large book: the list on a terminal, the first rows in a browser, frames while
+ *  scrolling. Needs Debian's chromium.
+ *  The book is made first; its catalog is built once, and that time is measured separately. */
 import { execFileSync } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -74,7 +75,7 @@ async function browser(root: string): Promise<{ figure: string; ms: number }[]> 
   try {
     const { page } = await watchPage(window, viewer.url);
     await page.locator("[role=listbox] [role=option]").nth(10).waitFor();
-    // Since the page was asked for: a new tab of the browser takes its own time before that.
+    // Measured from the request of the page: opening a browser tab before it takes extra time.
     const rows = (await page.evaluate("performance.now()")) as number;
     const frames = (await scrolled(page)).sort((a, b) => a - b);
     const at = (share: number) => frames[Math.floor(frames.length * share)]!;
@@ -91,8 +92,8 @@ async function browser(root: string): Promise<{ figure: string; ms: number }[]> 
   }
 }
 
-/** Times between frames while the whole list passes by. Text, because tsx would write names into a function that the
- *  page does not have. */
+/** Times between frames while the whole list scrolls past. A string, because tsx would insert helper names into a
+ *  function, and the page does not define them. */
 function scrolled(page: Page): Promise<number[]> {
   return page.evaluate(`new Promise((done) => {
     const list = document.querySelector("[role=listbox]");

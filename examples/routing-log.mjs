@@ -1,7 +1,7 @@
 /** Prints a router's log, one decision a line: the prompt, the chosen model, its probability, the reward and the cost.
  *  "small" quotes as well as "large" does; proofs need "large", which costs ten times as much.
  *  With --outcomes it prints a CSV table with the outcome of both models for every prompt.
- *  With --chains a rollout has two decisions: one for the draft, one for its review, which mends some bad drafts.
+ *  With --chains a rollout has two decisions: one for the draft, one for its review, which fixes some bad drafts.
  *  Usage: node routing-log.mjs [decisions] [--outcomes | --chains]. The same arguments print the same log. */
 
 const PRICE = { small: 0.1, large: 1 };

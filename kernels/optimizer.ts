@@ -1,4 +1,4 @@
-/** What an optimizer does to one long vector of parameters; `count` is a multiple of 4. */
+/** Steps of an optimizer on one long vector of parameters; `count` is a multiple of 4. */
 import { sumLanes } from "./functions";
 
 /** Adam with decoupled weight decay (Loshchilov and Hutter, 2019). `correct1` and `correct2` are 1/(1 − βᵗ). */
@@ -35,7 +35,7 @@ export function adamW(
   }
 }
 
-/** Σ x², in four lanes. */
+/** Σ x², summed in four lanes. */
 export function squaredNorm(x: usize, count: i32): f32 {
   let sum = f32x4.splat(0);
   for (let at = x, end = x + ((<usize>count) << 2); at < end; at += 16) {

@@ -1,5 +1,5 @@
-/** Compiles kernels/ (AssemblyScript) into src/learn/tensor/kernels.wasm; `--out FILE` writes elsewhere.
- *  The .wasm is committed: installing and building the package needs no compiler. A test compares the two. */
+/** Compiles kernels/ (AssemblyScript) into src/learn/tensor/kernels.wasm; `--out FILE` writes to another file.
+ *  The .wasm is committed, so installing and building the package needs no compiler. A test compares the two. */
 import { spawnSync } from "node:child_process";
 import { createRequire } from "node:module";
 import { dirname, join } from "node:path";

@@ -1,6 +1,6 @@
-/** Builds the Python package: a wheel and a source archive, as PyPI takes them.
- *  In: python/, and a Python with flit_core (scripts/setup-python.mjs makes one). Out: both files in the folder named, or
- *  in dist/python. Exit 1 if the build fails. */
+/** Builds the Python package: a wheel and a source archive, as PyPI accepts them.
+ *  In: python/, and a Python with flit_core (scripts/setup-python.mjs makes one). Out: both files in the given folder,
+ *  or in dist/python. Exit 1 if the build fails. */
 import { spawnSync } from "node:child_process";
 import { mkdirSync } from "node:fs";
 import { resolve } from "node:path";

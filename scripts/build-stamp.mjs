@@ -1,10 +1,10 @@
-/** Whether dist/ is up to date. A build notes the digest of what it read and of what it wrote in .cache/build.json; dist/ is up to
- *  date while both are the same. An edited source, other packages and a damaged dist/ all change a digest. */
+/** Checks if dist/ is up to date. A build writes the digests of its inputs and outputs to .cache/build.json; dist/ is
+ *  up to date while both are unchanged. An edited source, other packages and a damaged dist/ all change a digest. */
 import { createHash } from "node:crypto";
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 
-/** package-lock.json stands for the compiler and the packages. */
+/** Inputs of the build. package-lock.json identifies the compiler and the packages. */
 const FOLDERS = ["src", "viewer"];
 const FILES = [
   ...["package.json", "package-lock.json", "tsconfig.json", "tsconfig.build.json"],
@@ -13,12 +13,12 @@ const FILES = [
 
 const stampOf = (root) => join(root, ".cache", "build.json");
 
-/** In: the folder of the repository. */
+/** `root`: the folder of the repository. */
 export function isBuilt(root) {
   return existsSync(stampOf(root)) && readFileSync(stampOf(root), "utf8") === describe(root);
 }
 
-/** For the start of a build, so that one that fails half-way is never taken for a whole one. */
+/** Removes the stamp. Call it at the start of a build, so that a failed build never counts as complete. */
 export function forgetBuilt(root) {
   rmSync(stampOf(root), { force: true });
 }

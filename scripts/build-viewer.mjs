@@ -1,5 +1,5 @@
-/** Builds the page of `rollbook view` from viewer/ into dist/view/viewer/page.html: one file, script and style inside, and a
- *  policy that lets a browser run nothing but that script. */
+/** Builds the page of `rollbook view` from viewer/ into dist/view/viewer/page.html: one file with script and style
+ *  inside, and a content security policy that allows a browser to run only that script. */
 import { createHash } from "node:crypto";
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
@@ -28,7 +28,7 @@ const script = output
   .filter(({ type }) => type === "chunk")
   .map(({ code }) => code)
   .join("\n")
-  // Text that would end the script, or open the state in which nothing ends it.
+  // Escapes text that would end the script, or open the state in which no tag ends it.
   .replaceAll(/<(?=\/script|!--|script)/gi, "\\x3c");
 const style = output
   .filter(({ fileName }) => fileName.endsWith(".css"))

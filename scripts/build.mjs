@@ -1,5 +1,6 @@
-/** Compiles src/ into dist/ from scratch, so that a deleted source never lives on in the package, and adds what is made from it: the
- *  page of the viewer, and the help that names every command. Does nothing if dist/ is what these very sources built. */
+/** Compiles src/ into dist/ from scratch, so that a deleted source does not remain in the package. Adds generated
+ *  files: the page of the viewer, and the help that names every command.
+ *  Does nothing if dist/ was built from the same sources. */
 import { spawnSync } from "node:child_process";
 import { chmodSync, copyFileSync, rmSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";

@@ -1,14 +1,14 @@
 /** Bundles the compiled modules of dist/ into few files: a command that loads eight hundred modules spends more time on
- *  loading them than on its work. Every entry shares the same chunks, so that there is one copy of each module whether it is
- *  reached by the command line or by an import. Packages stay outside. */
+ *  loading them than on its work. Every entry shares the same chunks, so there is one copy of each module, both for the
+ *  command line and for imports. Packages stay outside. */
 import { cpSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { dirname, join, posix, relative, sep } from "node:path";
 import { build } from "vite";
 
-/** The command line, and the same for scripts. */
+/** The command line, and its entry for scripts. */
 const PROGRAMS = ["cli/main", "cli/run"];
 
-/** In: the absolute path of the folder that tsc filled. Replaces its modules; declarations and other files stay. */
+/** `dist`: the absolute path of the folder that tsc filled. Replaces its modules; declarations and other files stay. */
 export async function bundle(dist) {
   const scratch = join(dist, ".bundle");
   const exported = readdirSync(join(dist, "exports")).filter((name) => name.endsWith(".js"));
@@ -39,7 +39,7 @@ export async function bundle(dist) {
   rmSync(scratch, { recursive: true });
 }
 
-/** Modules that others start by their files, as threads and processes: src/collect/start-thread.ts. */
+/** Modules that are started by their file, as threads and processes: src/collect/start-thread.ts. */
 function started(dist) {
   const modules = readdirSync(dist, { recursive: true, encoding: "utf8" }).filter((path) =>
     path.endsWith(".js"),
@@ -51,7 +51,7 @@ function started(dist) {
   });
 }
 
-/** `import.meta.url` stays the place of the module, although its code moves: files beside it are found through it. */
+/** Keeps `import.meta.url` as the module's own place, although its code moves: files beside it are found through it. */
 function sourceUrls(dist) {
   const mark = (path) => `__url_of__(${JSON.stringify(path)})`;
   return {

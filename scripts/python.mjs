@@ -1,10 +1,10 @@
-/** Which Python this checkout compares against: the one of ROLLBOOK_PYTHON, else .cache/python. Installs nothing. */
+/** Selects the Python for comparisons: ROLLBOOK_PYTHON, else .cache/python. Installs nothing. */
 import { spawnSync } from "node:child_process";
 import { existsSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { goProgram, serverPath } from "./servers.mjs";
 
-/** An S3 server, for machines that neither have versitygw nor can build it. */
+/** An S3 server for machines that do not have versitygw and cannot build it. */
 const MOTO = ["moto[s3]==5.2.5", "flask==3.1.3", "flask-cors==6.0.5"];
 
 export const PINNED = [
@@ -27,38 +27,38 @@ export const PINNED = [
 export const venvPython = fileURLToPath(new URL("../.cache/python/bin/python", import.meta.url));
 export const python = process.env.ROLLBOOK_PYTHON ?? venvPython;
 
-/** Whether this Python has zarr ≥ 3, numpy, xarray and safetensors; asks for their versions without importing them. */
+/** True if this Python has zarr ≥ 3, numpy, xarray and safetensors. Reads their versions without importing them. */
 export function hasZarr() {
   const versions = versionsOf(python, ["zarr", "numpy", "xarray", "safetensors"]);
   return versions !== undefined && Number.parseInt(versions.zarr, 10) >= 3;
 }
 
-/** Whether this Python opens Zarr stores in a bucket. */
+/** True if this Python opens Zarr stores in a bucket. */
 export function hasObstore() {
   return hasZarr() && versionsOf(python, ["obstore"]) !== undefined;
 }
 
-/** Whether this Python has pyarrow, numpy and safetensors. */
+/** True if this Python has pyarrow, numpy and safetensors. */
 export function hasArrow() {
   return versionsOf(python, ["pyarrow", "numpy", "safetensors"]) !== undefined;
 }
 
-/** Whether this Python builds and checks the package in python/: what it needs beside numpy and pyarrow. */
+/** True if this Python can build and check the package in python/: its tools beside numpy and pyarrow. */
 export function hasPackageTools() {
   return versionsOf(python, ["numpy", "pyarrow", "zstandard", "flit_core", "mypy"]) !== undefined;
 }
 
-/** Whether this Python has what reads the files of trainers: pyarrow, DuckDB, polars and datasets. */
+/** True if this Python has the readers of trainers' files: pyarrow, DuckDB, polars and datasets. */
 export function hasReaders() {
   return versionsOf(python, ["pyarrow", "duckdb", "polars", "datasets"]) !== undefined;
 }
 
-/** Whether this Python validates Kubernetes objects and compose files; both packages bring the schemas along. */
+/** True if this Python validates Kubernetes objects and compose files. Both packages include the schemas. */
 export function hasManifestValidators() {
   return versionsOf(python, ["kubernetes-validate", "check-jsonschema"]) !== undefined;
 }
 
-/** Whether this Python has moto, a server that speaks S3. */
+/** True if this Python has moto, an S3 server. */
 export function hasMoto() {
   return versionsOf(python, ["moto", "flask", "flask-cors"]) !== undefined;
 }
@@ -73,7 +73,7 @@ export function hasPinned(program) {
   return versions !== undefined && pins.every(([name, version]) => versions[name] === version);
 }
 
-/** Undefined where one of the packages is absent. */
+/** Undefined if a package is absent. */
 function versionsOf(program, packages) {
   if (!existsSync(program)) return undefined;
   const code =

@@ -1,7 +1,8 @@
-/** Records the demo's terminal: an asciinema cast and an animated SVG, both made here and never edited by hand.
- *  `npm run demo:record` records `rollbook demo`; `-- --out NAME -- COMMAND…` any command. Writes docs/images/NAME.cast and
- *  docs/images/NAME.svg. The command runs in an empty folder; of a report.html that it leaves, the first chart becomes
- *  docs/images/NAME-report.svg. Needs `script` of util-linux, which gives the command a terminal. */
+/** Records the demo's terminal: an asciinema cast and an animated SVG, both generated and never edited by hand.
+ *  `npm run demo:record` records `rollbook demo`; `-- --out NAME -- COMMAND…` records any command. Writes
+ *  docs/images/NAME.cast and docs/images/NAME.svg. The command runs in an empty folder. If it leaves a report.html, the
+ *  first chart becomes docs/images/NAME-report.svg.
+ *  Needs `script` of util-linux, which gives the command a terminal. */
 import { spawn } from "node:child_process";
 import {
   mkdirSync,
@@ -21,7 +22,7 @@ import { TerminalScreen } from "./record/terminal-screen.mjs";
 
 const COLUMNS = 120;
 const ROWS = 42;
-/** Longer pauses are shortened to this, in both files. */
+/** Longer pauses are shortened to this length, in both files. */
 const LONGEST_PAUSE_S = 1;
 const MOST_BYTES = 500_000;
 
@@ -63,7 +64,7 @@ for (const [name, text] of [
   console.log(`docs/images/${name}: ${Buffer.byteLength(text)} bytes`);
 }
 
-/** The first chart of the report that the command left, as a drawing of its own: the page's style goes with it. */
+/** The first chart of the command's report as a separate drawing, with the style of the page. */
 function reportChart(folder) {
   const [name] = readdirSync(folder, { recursive: true }).filter((path) => path.endsWith("report.html"));
   if (name === undefined) return undefined;
@@ -74,7 +75,7 @@ function reportChart(folder) {
   return `${chart.replace(/<\/desc>/, (end) => `${end}${style}${ground}`)}\n`;
 }
 
-/** What the command writes to a terminal, with seconds since its start, pauses shortened. */
+/** The terminal output of the command with seconds since its start; pauses are shortened. */
 function record(line) {
   const inner = `stty cols ${COLUMNS} rows ${ROWS}; ${line}`;
   const child = spawn("script", ["-qefc", inner, "/dev/null"], {

@@ -1,5 +1,5 @@
-/** The tables of docs/replay-format.md, from the schema. Run `npx tsx scripts/replay-tables.ts` to write them there;
- *  a test compares. In: the schema. Out: Markdown. */
+/** The tables of docs/replay-format.md, from the schema. Run `npx tsx scripts/replay-tables.ts` to write them; a test
+ *  compares. In: the schema. Out: Markdown. */
 import { readFileSync, writeFileSync } from "node:fs";
 import { pathToFileURL } from "node:url";
 import { type ColumnSpec, TABLE_NAMES, tableOf } from "../src/keep/replay/tables/schema.ts";

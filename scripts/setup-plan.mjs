@@ -1,6 +1,6 @@
-/** Decides what the set-up does. Pure: knows nothing of this machine but what it is told.
- *  In: the requirements that do not hold, and the machine.
- *  Out: packages to install, then commands to run, what to say first, and the exit code. */
+/** Decides the actions of the set-up. Pure: it uses only its arguments.
+ *  In: the missing requirements, and facts about the machine.
+ *  Out: packages to install, then commands to run, lines to print first, and the exit code. */
 
 /**
  * @typedef {{ name: string, packages: readonly string[], command?: readonly string[],

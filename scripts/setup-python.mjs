@@ -1,5 +1,5 @@
-/** Makes the Python that some tests and benchmarks compare against: a virtual environment in .cache/python with
- *  the versions that scripts/python.mjs pins. Idempotent: does nothing where the pinned versions are there already.
+/** Makes the Python for the comparisons of some tests and benchmarks: a virtual environment in .cache/python with the
+ *  versions that scripts/python.mjs pins. Idempotent: does nothing if the pinned versions are installed.
  *  In: a python3 ≥ 3.11 with venv on the PATH. Out: .cache/python. Exit 1 if it cannot be made. */
 import { spawnSync } from "node:child_process";
 import { fileURLToPath } from "node:url";
@@ -12,7 +12,7 @@ if (hasPinned(venvPython)) {
 } else {
   const folder = fileURLToPath(new URL("../.cache/python", import.meta.url));
   process.exitCode =
-    // One that is there keeps what others use of it meanwhile: pip adds what is missing.
+    // An existing environment is kept, because other processes may use it: pip adds the missing packages.
     run("python3", ["-m", "venv", folder]) ||
     // Python compiles the modules that it imports; most are never imported.
     run(venvPython, [...PIP, ...PINNED]) ||

@@ -1,5 +1,6 @@
-/** Builds a server that some tests, benchmarks and campaigns start, from its Go module into .cache/servers.
- *  In: the name of the program; Go on the PATH or in /usr/local/go. Out: .cache/servers/NAME. Exit 1 if it cannot be built. */
+/** Builds a server for some tests, benchmarks and campaigns from its Go module into .cache/servers.
+ *  In: the name of the program; Go on the PATH or in /usr/local/go. Out: .cache/servers/NAME.
+ *  Exit 1 if the build fails. */
 import { spawnSync } from "node:child_process";
 import { mkdirSync } from "node:fs";
 import { GO_SERVERS, goProgram, serverFolder } from "./servers.mjs";

@@ -1,9 +1,8 @@
 /** Set-up for a fresh machine, called by `npm test` and `npm run demo`.
- *  In: `test` or `demo`, and the requirements in scripts/setup/*.mjs, each exporting { name, packages, check() } and
- *  perhaps a command to run after the packages: the suite it serves, its Debian packages, and whether this machine
- *  has what it needs.
- *  Out: as root on Debian, what is missing installed; elsewhere, which suites are skipped and how to enable them.
- *  Exit 1 if something is missing where nothing may be skipped (CI=true or ROLLBOOK_REQUIRE_ALL=1).
+ *  In: `test` or `demo`, and the requirements in scripts/setup/*.mjs. Each exports { name, packages, check() }: the
+ *  suite it serves, its Debian packages, and a check of this machine. It may export a command to run after the
+ *  packages. Out: as root on Debian, the missing packages are installed. Elsewhere it prints the skipped suites and how
+ *  to enable them. Exit 1 if something is missing and skipping is forbidden (CI=true or ROLLBOOK_REQUIRE_ALL=1).
  *  ROLLBOOK_NO_SETUP=1 forbids installing. The demo needs nothing. */
 import { spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
@@ -34,7 +33,7 @@ async function setUpTests() {
   plan.lines.forEach(say);
   if (plan.packages.length + plan.commands.length > 0) {
     if (plan.packages.length > 0) aptInstall(plan.packages);
-    // Side by side, and with the build, which the tests need next: one waits for the network while another compiles.
+    // In parallel, together with the build that the tests need next: one waits for the network while another compiles.
     await Promise.all([...plan.commands, BUILD].map(runCommand));
     plan = planSetUp(await missingOf(requirements), { ...machine, mayInstall: false });
     plan.lines.forEach(say);
@@ -52,7 +51,7 @@ async function missingOf(requirements) {
   return requirements.filter((_, i) => !ready[i]);
 }
 
-/** Tries the package lists as they are; a fresh image has none, and then they are fetched first. */
+/** Installs with the existing package lists. A fresh image has none, so they are fetched if the first try fails. */
 function aptInstall(packages) {
   const apt = (...args) =>
     spawnSync("apt-get", args, {

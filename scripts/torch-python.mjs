@@ -1,5 +1,5 @@
-/** The Python that runs rollbook_torch in tests: the one of ROLLBOOK_TORCH, else that of `npm run interop -- torch`. Installs
- *  nothing. */
+/** The Python that runs rollbook_torch in tests:
+ *  ROLLBOOK_TORCH, else the Python of `npm run interop -- torch`. Installs nothing. */
 import { spawnSync } from "node:child_process";
 import { existsSync } from "node:fs";
 import { fileURLToPath } from "node:url";

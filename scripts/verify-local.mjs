@@ -1,4 +1,4 @@
-/** Runs the verification matrix (docs/verification-matrix.md) against the built package and prints pass or fail per row.
+/** Runs the verification matrix (docs/verification-matrix.md) on the built package and prints pass or fail per row.
  *  In: rows. Out: a table, or --markdown for the page; exit 0 only if every row passes.
  *  --seed-defect ROW seeds the row's defect into a copy of the evidence: exactly that row must fail.
  *  --defects then does this for every row: a row that stays green on its defect proves nothing. */
@@ -36,7 +36,7 @@ export function checkRow(row, folder) {
   }
 }
 
-/** The row on a copy of the evidence with its defect in it. */
+/** Runs the row on a copy of the evidence with the row's defect. */
 export function checkSpoiled(row, folder) {
   const copy = mkdtempSync(join(tmpdir(), "rollbook-spoiled-"));
   try {

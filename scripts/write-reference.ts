@@ -1,5 +1,6 @@
-/** Writes docs/settings.md from the schemas of the configuration files, docs/outputs.md from what the commands print, and
- *  the table of docs/interop.md. Run `npm run reference` after a change of one of them; a test compares. */
+/** Writes docs/settings.md from the schemas of the configuration files, docs/outputs.md from the output of the
+ *  commands, and the table of docs/interop.md.
+ *  Run `npm run reference` after a change of any source; a test compares. */
 import { readFileSync, writeFileSync } from "node:fs";
 import { interopPage } from "./reference/interop-table.ts";
 import { outputsPage } from "./reference/outputs-page.ts";

@@ -1,6 +1,6 @@
-/** Writes docs/report/ from the results of two run packs: tables and SVG figures into report.md, and report.html from it.
- *  `npm run report`: from docs/report/results.json, and ablation.json if there is one. `-- --pack DIR` and `-- --ablation DIR`: verify the pack
- *  of a suite, of an ablation, and take its results.
+/** Writes docs/report/ from the results of two run packs: tables and SVG figures into report.md, and report.html from
+ *  it. `npm run report`: from docs/report/results.json, and ablation.json if it exists. `-- --pack DIR` and
+ *  `-- --ablation DIR`: verify the pack of a suite or of an ablation, and use its results.
  *  `-- --check`: writes nothing, fails if a file would change. `-- --pdf FILE`: prints report.html with chromium. */
 import { spawnSync } from "node:child_process";
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";

@@ -1,4 +1,4 @@
-/** Writes `schemas/<kind>.json` for every record kind and every form of exchange, and removes others.
+/** Writes `schemas/<kind>.json` for every record kind and every exchange form, and removes other files.
  *  Run `npm run schemas` after a change of the contracts; a test compares. */
 import { mkdirSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";

@@ -25,13 +25,13 @@ function readObjects(): Record<string, unknown>[] {
   return documents.map((document) => document.toJS() as Record<string, unknown>);
 }
 
-/** Programs of Python: they have the schema of the Compose Specification, and those of Kubernetes 1.37, and ask no network. */
+/** Python programs. They bundle the schemas of the Compose Specification and of Kubernetes 1.37, and use no network. */
 const VALIDATORS = {
   "compose.yaml": ["check_jsonschema", "--builtin-schema", "vendor.compose-spec"],
   "kubernetes.yaml": ["kubernetes_validate", "--strict"],
 } as const;
 
-/** What the head of kubernetes.yaml tells a person to make. */
+/** Objects that the commands at the head of kubernetes.yaml create. */
 const MADE = {
   configMaps: ["rollbook"],
   secrets: { rollbook: ["nats-password", "gateway-token", "s3-secret"] },
@@ -54,7 +54,7 @@ describe("the manifests of the example cluster", () => {
       ["gateway", "gateway", "gateway", "run", "run", "worker", "worker"].sort(),
     );
     for (const words of all) {
-      // A bucket would be looked up before the words are parsed.
+      // The program looks up a bucket before it parses the words.
       const local = words.map((word) => (word.startsWith("s3://") ? "book" : word));
       await parseOnly(await buildProgram(undefined, local), ["rollbook", ...local]);
       const queue = words[words.indexOf("--queue") + 1]!;

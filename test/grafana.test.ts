@@ -11,7 +11,7 @@ interface Panel {
 }
 const dashboard = JSON.parse(readFileSync("examples/grafana/rollbook.json", "utf8")) as { panels: Panel[] };
 
-/** Names of samples by the labels that they have, in a page of metrics. */
+/** Sample names of a metrics page, with the labels of each. */
 function samplesOf(page: string): Map<string, Set<string>> {
   const samples = new Map<string, Set<string>>();
   for (const [, name, type] of page.matchAll(/^# TYPE (\w+) (\w+)$/gm))
@@ -33,7 +33,7 @@ it("the dashboard asks for nothing but metrics and labels that a gateway with a 
   const expressions = dashboard.panels.flatMap(({ targets }) => targets.map(({ expr }) => expr));
   const named = new Set(expressions.flatMap((expr) => expr.match(/rollbook_\w+/g) ?? []));
   expect([...named].filter((name) => !samples.has(name))).toEqual([]);
-  // Series of refusals and retries appear with the first of them; their label is the one the gateway counts by.
+  // Series of refusals and retries appear with the first refusal or retry. Their label is the gateway's counting key.
   const late = new Map([
     ["rollbook_gateway_refusals_total", "code"],
     ["rollbook_gateway_retries_total", "upstream"],

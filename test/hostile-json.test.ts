@@ -1,4 +1,4 @@
-/** What arrives from outside may be anything: every text ends in a record or in a RollbookError that says where. */
+/** Input from outside can be any text. Every text gives a record, or a RollbookError that names the place. */
 import { describe, expect, test } from "vitest";
 import { canonicalize } from "../src/base/canonical-json.ts";
 import { isRollbookError } from "../src/base/errors.ts";
@@ -30,7 +30,7 @@ const call = {
 const { streams } = draftWire("r") as { streams: object[] };
 const DRAFT = canonicalize(draftWire("rollout-1", { calls: [call], streams: [...streams, stepWire()] }));
 
-/** Pieces that have broken readers before. */
+/** Values that have broken readers before. */
 const BITS = [
   ...[
     "__proto__",
@@ -59,7 +59,7 @@ const BITS = [
 
 const TOKEN = /"(?:[^"\\]|\\.)*"|-?\d[\d.eE+-]*|true|false|null/g;
 
-/** One change: cut, a byte, a token replaced, something inserted, a stretch dropped or repeated. */
+/** One random change: truncation, a changed byte, a replaced token, an insertion, or a dropped or repeated range. */
 function mutate(text: string, tokens: readonly RegExpExecArray[], rng: Rng): Buffer {
   const bytes = Buffer.from(text);
   const at = rng.below(bytes.length);
@@ -86,7 +86,7 @@ function mutate(text: string, tokens: readonly RegExpExecArray[], rng: Rng): Buf
   }
 }
 
-/** Runs `read` on `count` mutants; returns how many were refused. */
+/** Runs `read` on `count` mutants; returns the number of refusals. */
 function bombard(text: string, count: number, seed: number, read: (bytes: Buffer) => unknown): number {
   const rng = rngFrom(seed);
   const tokens = [...text.matchAll(TOKEN)];

@@ -1,4 +1,4 @@
-/** The eleven known defects of psionic's rollout contracts, each answered here by name. */
+/** The eleven known defects of psionic's rollout contracts. Each test names the defect that it covers. */
 import { describe, expect, test } from "vitest";
 import { canonicalize } from "../src/base/canonical-json.ts";
 import type { Digest } from "../src/base/digest.ts";

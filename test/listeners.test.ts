@@ -1,5 +1,5 @@
-/** Servers on loopback answer programs of this host, and no page that a browser here has open: neither one whose own name was
- *  made to point here, nor one that names the address. */
+/** Servers on loopback answer programs of this host, but no page open in a browser here. They refuse a page whose own
+ *  name was made to point here, and a page that names the address. */
 import { readdirSync, readFileSync } from "node:fs";
 import { request } from "node:http";
 import { join } from "node:path";
@@ -10,7 +10,7 @@ import { serveOnLoopback } from "../src/collect/sim/index.ts";
 import { serveRewards } from "../src/serve/index.ts";
 import { TestGateway } from "./support/gateway.ts";
 
-/** By the file that makes the server. That of the viewer asks for a token, and is tested in test/e2e/viewer.test.ts. */
+/** Servers by the file that makes them. The viewer's server asks for a token; test/e2e/viewer.test.ts covers it. */
 const SERVERS: Readonly<Record<string, () => Promise<string>>> = {
   "collect/gateway/api/server.ts": async () =>
     `${(await TestGateway.open({ tokensEnv: [] })).gateway.url}/v1/models`,

@@ -1,5 +1,5 @@
-/** Books, journals, replay stores and checkpoints of earlier versions. What each one held, and what its own version said of
- *  it, stands beside it in test/fixtures/books; neither is ever made again to pass. */
+/** Books, journals, replay stores and checkpoints of earlier versions. test/fixtures/books holds each one, with its
+ *  content and the output of its own version. Neither is ever made again to pass. */
 import { execFileSync } from "node:child_process";
 import { cpSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -26,7 +26,7 @@ interface Batch {
 interface Expected {
   readonly verified: Report;
   readonly catalog: object;
-  /** By rollout id: the digest of its content, then those of its envelopes. */
+  /** By rollout id: the digest of the content, then the digests of its envelopes. */
   readonly artifacts: Readonly<Record<string, readonly string[]>>;
   readonly revisions: Readonly<Record<string, string>>;
   /** Digests by kind. */
@@ -50,14 +50,15 @@ describe(`what ${VERSION} has written`, () => {
   });
   afterAll(() => rmSync(tree, { recursive: true, force: true }));
 
-  /** A command line on a copy of these parts, at the time that it is: the rollouts are not from the future. */
+  /** A command line on a copy of these parts. It uses the system clock, so that the rollouts are not from the
+   *  future. */
   function copyOf(...parts: readonly string[]): Cli {
     const cli = new Cli({ clock: systemClock });
     for (const part of ["home", ...parts])
       cpSync(join(tree, part), join(cli.folder, part), { recursive: true });
     return cli;
   }
-  /** The words of a recorded command, with its files where the copy has them. */
+  /** The words of a recorded command, with its file paths changed to those of the copy. */
   const wordsIn = (cli: Cli, words: string) =>
     words.replaceAll(/ (input|checkpoints|replay)\//g, ` ${cli.folder}/$1/`);
 
@@ -66,7 +67,7 @@ describe(`what ${VERSION} has written`, () => {
     const [report] = await cli.json("verify");
     expect(report).toMatchObject({ ...EXPECTED.verified, ok: true, problems: [], catalog: [] });
     expect(report.counts).toEqual(EXPECTED.verified.counts);
-    // Judgements were not signed then, and are not taken for signed now.
+    // Version 0.1 did not sign verdicts. They must not count as signed now.
     expect(report.trust.roots["rollbook.gate-verdict.v1"]).toMatchObject({ count: 2, signed: 0 });
     expect(await cli.run("verify --require-trusted")).toMatchObject({
       code: 1,
@@ -87,7 +88,7 @@ describe(`what ${VERSION} has written`, () => {
     ]);
     expect(Object.fromEntries(revisions)).toEqual(EXPECTED.revisions);
     expect(await digestsByKind(cli.book, Object.keys(EXPECTED.roots))).toEqual(EXPECTED.roots);
-    // What is read out goes in again as the same.
+    // Exported artifacts import again as the same artifacts.
     for (const name of ["gw-both-0", "gw-named", "writer-swapped", "writer-twice", "arms.csv:3"])
       expect(
         await cli.ok("artifact import - --no-sign", await cli.ok(`artifact show ${name} --json`)),
@@ -159,7 +160,7 @@ describe(`what ${VERSION} has written`, () => {
     }
   });
 
-  // Estimators improve from version to version, and judge by more of the log: contenders and verdicts stay.
+  // Estimators improve from version to version and use more of the log. Contenders and verdicts stay the same.
   it("has policies that are judged against the same contenders, to the same verdicts", async () => {
     const cli = copyOf("book", "checkpoints", "input");
     for (const { arguments: words, contenders } of EXPECTED.evaluated) {
@@ -229,7 +230,7 @@ describe(`what ${VERSION} has written`, () => {
 
     const [after] = await cli.json(`verify --book ${root}`);
     expect(after).toMatchObject({ ok: true, trust: { artifacts: 4 } });
-    // It was given while the rollout was open, and the book hears of it with the artifact.
+    // The feedback came while the rollout was open. The book records it together with the artifact.
     expect(after.counts["rollbook.feedback.v1"]).toBe(1);
   });
 });
@@ -254,7 +255,7 @@ interface Started {
   stop(): Promise<void>;
 }
 
-/** A gateway on the book, under the name of the one that was killed. Its upstream answers "ok". */
+/** A gateway on the book, under the name of the killed gateway. Its upstream answers "ok". */
 async function startGateway(root: string): Promise<Started> {
   const book = await openBook(root, { clock: systemClock });
   const message = { role: "assistant", content: "ok" };

@@ -23,7 +23,7 @@ describe("the packed package", () => {
 
   beforeAll(() => {
     if (!existsSync("dist/cli/main.js")) throw new Error("dist/ is missing. Run: npm run build");
-    // Without scripts: `prepack` would build dist/ again under the other tests.
+    // `--ignore-scripts`, because `prepack` would rebuild dist/ while other tests use it.
     const pack = ["pack", "--json", "--ignore-scripts", ...NPM, "--pack-destination", folder];
     const [packed] = JSON.parse(run("npm", pack, process.cwd()));
     files = packed.files.map(({ path }: { path: string }) => path);
@@ -38,7 +38,7 @@ describe("the packed package", () => {
     expect(files).toEqual(
       expect.arrayContaining(["dist/cli/main.js", "dist/exports/base.js", "dist/exports/base.d.ts"]),
     );
-    // `world.kind: tokens` starts these.
+    // `world.kind: tokens` starts these programs.
     expect(files).toEqual(
       expect.arrayContaining(
         ["server.py", "trainer.py"].map((name) => `python/rollbook_torch/rollbook_torch/${name}`),
@@ -90,7 +90,7 @@ describe("the packed package", () => {
     const first = run(process.execPath, ["batch.mjs"]);
     expect(first).toMatch(/^sha256:[0-9a-f]{64} \{[^}]*\brows: 27,/);
     expect(first).toContain("r-0001 0\n");
-    // The same book again: the same batch.
+    // The same book gives the same batch again.
     expect(run(process.execPath, ["batch.mjs"])).toBe(first);
   });
 

@@ -18,7 +18,7 @@ import { describeNeeding } from "./support/needs.ts";
 import { anyBatch, sealBatch } from "./support/random-batches.ts";
 import { plainRow } from "./support/read-exports.ts";
 
-/** Prints a batch as `plainRow` does. */
+/** Prints a batch in the form of `plainRow`. */
 const SHOW_BATCH = `
 import json, sys
 from rollbook import Book, load_batch, read_batch
@@ -61,7 +61,7 @@ await describeNeeding(requirement, "the Python package", () => {
     run(["-m", "zipfile", "-e", wheel, installed]);
   });
 
-  /** Runs Python with the wheel that was built, and not with the sources. */
+  /** Runs Python with the built wheel, not with the sources. */
   function run(words: readonly string[], input = "") {
     const env = { ...process.env, PYTHONPATH: installed, PYTHONDONTWRITEBYTECODE: "1" };
     const { status, stdout, stderr } = spawnSync(python, words, {
@@ -206,7 +206,7 @@ print(json.dumps([open_ids, added, raised, status, sorted(run.sealed)]))`;
     expect([openIds, added, raised, status]).toEqual([["py:1"], [true, false], "no such page", 409]);
     expect(sealed).toContain("content");
     const artifacts = await test.artifacts();
-    // What was sealed is found again by its id, and a wrong name is answered with those that exist.
+    // A sealed rollout is found again by its id. The error for a wrong name lists the existing ones.
     const found = run(["-c", FIND_ROLLOUT, test.root]);
     expect([found.stderr, JSON.parse(found.stdout)]).toEqual([
       "",

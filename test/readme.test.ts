@@ -31,7 +31,7 @@ function snippetsOf(page: string): { name: string; code: string }[] {
   });
 }
 
-/** A row of the table names `GROUP`, `GROUP NAME`, or `GROUP OTHER` and then `NAME`. */
+/** True if a row of the table names `GROUP`, `GROUP NAME`, or `GROUP OTHER` and then `NAME`. */
 function isListed(table: string, name: string): boolean {
   const [group = "", own = group] = name.split(" ");
   return table.split("\n").some((row) => {

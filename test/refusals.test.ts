@@ -1,4 +1,4 @@
-/** Every refusal has a case here; a new code without one does not compile. */
+/** Every refusal code has a case here; a new code without a case does not compile. */
 import { describe, expect, test } from "vitest";
 import { canonicalize } from "../src/base/canonical-json.ts";
 import { parseId } from "../src/base/ids.ts";

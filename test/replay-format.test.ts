@@ -2,7 +2,7 @@ import { readFileSync } from "node:fs";
 import { expect, it } from "vitest";
 import { PAGE, replayTables, tablesOf } from "../scripts/replay-tables.ts";
 
-/** Cells without their padding, and nothing between blocks. */
+/** Removes the padding of cells and the blank lines between blocks. */
 const bare = (text: string) =>
   text
     .replaceAll(/ *\| */g, "|")

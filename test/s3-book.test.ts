@@ -1,5 +1,5 @@
-/** A book in a bucket keeps the promises of a store, and several machines may write to it at once. Each working copy stands
- *  for a machine. */
+/** A book in a bucket keeps the contract of a store, and several machines can write to it at once. Each working copy
+ *  stands for a machine. */
 import { mkdtempSync, readdirSync, rmSync, statSync, truncateSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -20,7 +20,7 @@ let client: S3Client;
 let count = 0;
 
 const newBook = () => `s3://${server.bucket}/book-${++count}`;
-/** A machine of its own: a working copy that no other has. */
+/** A new machine: a working copy that no other machine shares. */
 async function machine(url: string): Promise<string> {
   const root = join(folder, `machine-${++count}`);
   await checkOut(url, root);
@@ -101,7 +101,7 @@ await describeNeeding(s3Server, "on S3", () => {
       const a = await open(dead);
       const kept = a.put("test.kind", bytesOf("flushed"));
       await a.flush();
-      // The machine is gone: its disk with it. Its session was heard of a moment ago, so nobody seals its pack yet.
+      // The machine and its disk are gone. Its last sign of life is recent, so no other machine seals its pack yet.
       const b = await open(await machine(url));
       expect((await b.get(kept))?.bytes).toEqual(bytesOf("flushed"));
       await b.close();
@@ -114,7 +114,7 @@ await describeNeeding(s3Server, "on S3", () => {
       expect((await keysOf(url)).filter(({ key, bytes }) => key.startsWith("parts/") && bytes > 0)).toEqual(
         [],
       );
-      // It was not dead after all: it cannot go on, because what it adds would be seen by no one.
+      // The machine was alive after all. It must stop, because no reader would see the blobs that it adds.
       a.put("test.kind", bytesOf("too late"));
       await expect(a.flush()).rejects.toThrow("took this session for dead");
       await a.close();
@@ -157,7 +157,7 @@ await describeNeeding(s3Server, "on S3", () => {
       a.put("test.kind", bytesOf("seen"));
       await a.flush();
       const root = await machine(url);
-      // A download that takes long: the list of parts is old when it is used.
+      // A long download: the list of parts is outdated when it is used.
       const opened = await during(
         root,
         () => open(root),
@@ -318,7 +318,7 @@ await describeNeeding(s3Server, "on S3", () => {
   });
 });
 
-/** What `work` comes to if `meanwhile` happens after it has listed the bucket, and before it brings anything down. */
+/** Result of `work` if `meanwhile` runs after `work` has listed the bucket and before it downloads anything. */
 async function during<T>(root: string, work: () => Promise<T>, meanwhile: () => Promise<void>): Promise<T> {
   const lock = tryLock(join(root, "locks", "remote.lock"))!;
   const result = work();
@@ -328,7 +328,7 @@ async function during<T>(root: string, work: () => Promise<T>, meanwhile: () => 
   return await result;
 }
 
-/** As if a minute had passed without a sign of life: the signs are taken away. */
+/** Simulates a minute without a sign of life: removes the session objects. */
 async function silence(url: string): Promise<void> {
   await removeAll(url, "sessions/");
 }

@@ -1,5 +1,5 @@
-/** A bucket that throttles, is slow, cannot be reached or breaks off: errors say so, what was acknowledged is there, and
- *  nothing is visible in part. */
+/** A bucket that throttles, is slow, cannot be reached or disconnects. Errors name the fault, acknowledged data is
+ *  there, and no partial object is visible. */
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -95,7 +95,7 @@ await describeNeeding(s3Server, "a bucket with faults", () => {
   });
 
   describe("a large object", () => {
-    /** The least that S3 takes for a part that is not the last. */
+    /** S3's minimum size of every part except the last. */
     const partBytes = 5 * 1024 * 1024;
     const bytes = partBytes + 5;
 

@@ -1,5 +1,5 @@
-/** Replay stores in a bucket: written and read from any machine, and opened by zarr-python as they are. A cache of its own
- *  stands for a machine. */
+/** Replay stores in a bucket: any machine writes and reads them, and zarr-python opens them as they are. A separate
+ *  cache stands for a machine. */
 import { spawnSync } from "node:child_process";
 import { once } from "node:events";
 import { mkdtempSync, rmSync } from "node:fs";
@@ -35,7 +35,7 @@ import { fillDemoBook } from "./support/demo-book.ts";
 import { allOf, describeNeeding } from "./support/needs.ts";
 import { type S3Server, startS3 } from "./support/s3-server.ts";
 
-/** Opens a group by obstore and prints its rows of `chains`; the bucket is all that it is told of. */
+/** Opens a group by obstore and prints its rows of `chains`. The program gets only the bucket. */
 const PROGRAM = `
 import json, sys, warnings
 warnings.simplefilter("ignore")
@@ -55,7 +55,7 @@ let count = 0;
 
 const newStore = () => `s3://${server.bucket}/replay-${++count}`;
 const prefixOf = (url: string) => url.slice(`s3://${server.bucket}/`.length);
-/** From now on this process is on that machine. */
+/** Makes this process act as the named machine: it uses that machine's cache. */
 const moveTo = (name: string) => vi.stubEnv("ROLLBOOK_CACHE", join(folder!, name));
 
 async function keysOf(url: string): Promise<string[]> {
@@ -164,7 +164,7 @@ await describeNeeding(s3Server, "a replay store in a bucket", () => {
     await writeReplay(book, some(url, "r-0001"));
     await putText(url, "segments/s000002/zarr.json", "{}");
     const orphans = [`${url}/segments/s000002`];
-    // Everything is old enough: the server gives its own time in whole seconds.
+    // A negative idleMs makes every object old enough, because the server gives its own time in whole seconds.
     expect(await collectOrphansInBucket(parent, { dryRun: false })).toEqual([]); // too young
     expect(await collectOrphansInBucket(parent, { dryRun: true, idleMs: -10_000 })).toEqual(orphans);
     const late = withReplay(url, "write", async (root) => {

@@ -1,5 +1,5 @@
-/** rollbook_torch. What needs no torch runs everywhere; steps and two windows with a model of a few thousand parameters run
- *  where `npm run interop -- torch` has installed torch, or ROLLBOOK_TORCH names a Python that has it. */
+/** rollbook_torch. Tests that need no torch run everywhere. Steps and two windows with a model of a few thousand
+ *  parameters need torch: `npm run interop -- torch` installs it, or ROLLBOOK_TORCH names a Python that has it. */
 import { spawnSync } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -37,7 +37,7 @@ await describeNeeding(requirement, "the trainer's batches", () => {
   });
 });
 
-/** Makes one call; the reward varies with what the model says, so that groups have something to teach. */
+/** Makes one call. The reward varies with the model's reply, so that rewards differ within a group. */
 const AGENT = `
 export default async ({ question }, { baseUrl, apiKey, rolloutConfig, seed }) => {
   const body = { model: rolloutConfig.model_id, messages: [{ role: "user", content: question }], max_tokens: 4 };

@@ -1,4 +1,4 @@
-/** A name of a type means one thing in the whole package; so does that of a function which other folders may import. */
+/** A type name means one thing in the whole package. So does the name of a function that other folders may import. */
 import { posix } from "node:path";
 import { expect, test } from "vitest";
 import { readSources, type Sources } from "./support/imports.ts";
@@ -17,8 +17,9 @@ function sharedNames(sources: Sources): string[] {
   return linesOf(files);
 }
 
-/** Names of functions that two doors offer, or that two files of `view` and `cli` export, with the files that declare them.
- *  `book` has the names of what it does with defaults: `openBook` on a store, and on a book. */
+/** Names of functions that two entry modules offer, or that two files of `view` and `cli` export, with the files that
+ *  declare them. `book` is exempt: it reuses names for versions with defaults, such as `openBook` on a store and on a
+ *  book. */
 function sharedFunctions(sources: Sources): string[] {
   const files = new Map<string, Set<string>>();
   for (const path of sources.keys())
@@ -34,7 +35,7 @@ function isDoor(path: string): boolean {
   return rest.at(-1) === "index.ts" && rest.length <= depth;
 }
 
-/** What a module exports, itself or from others: the name of a function, and the file that declares it. */
+/** Functions that a module exports, its own or re-exported: the name of each, and the file that declares it. */
 function functionsOf(path: string, sources: Sources): Map<string, string> {
   const source = sources.get(path) ?? "";
   const found = new Map<string, string>();

@@ -1,4 +1,5 @@
-/** Three processes that update one bandit's state, killed with SIGKILL at 300 random moments: every decision counts once. */
+/** Kills three processes that update one bandit's state with SIGKILL at 300 random moments:
+ *  every decision counts once. */
 import { crashBandits } from "../support/bandit-crash.ts";
 import type { Campaign } from "../support/programs.ts";
 

@@ -1,4 +1,4 @@
-/** A cluster of three NATS nodes, a bucket, two gateways, workers and launchers, struck in 60 rounds. */
+/** 60 rounds of faults in a cluster of three NATS nodes, a bucket, two gateways, workers and launchers. */
 import { crashCluster } from "../support/cluster-crash.ts";
 import type { Campaign } from "../support/programs.ts";
 

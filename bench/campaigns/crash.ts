@@ -1,4 +1,4 @@
-/** Gateways, launchers and workers killed with SIGKILL at 300 random moments in all. */
+/** Kills gateways, launchers and workers with SIGKILL at 300 random moments in total. */
 import { RollbookError } from "../../src/base/errors.ts";
 import { rngFrom } from "../../src/base/rng.ts";
 import { crashGateway } from "../support/gateway/crash.ts";
@@ -9,7 +9,7 @@ import { crashQueue } from "../support/queue-crash.ts";
 const KILLS = 300;
 const onFailure = (what: string) => console.error(what);
 
-/** Who is killed, and the share of the kills; each part checks what it may not lose. */
+/** The killed programs, and their share of the kills. Each part checks its own promises. */
 const PARTS: readonly {
   readonly name: string;
   readonly share: number;

@@ -1,5 +1,5 @@
-/** Five seeds of the demo: each closes at least half of the gap to the optimum by its exact value, and ends with the same
- *  digests when it is killed with SIGKILL at a random moment and resumed. Below full scale: one small demo. */
+/** Five seeds of the demo. Each closes at least half of the gap to the optimum by its exact value. Killed with SIGKILL
+ *  at a random moment and resumed, it ends with the same digests. Below full scale: one small demo. */
 import { measureDemos } from "../support/demo-runs.ts";
 import type { Campaign } from "../support/programs.ts";
 

@@ -1,5 +1,5 @@
-/** Hostile requests and replies through a gateway, in every dialect, whole and streamed: whatever they say, every rollout is
- *  closed, sealed and verified. Those of a gigabyte are refused or cut, in bounded time and memory. */
+/** Hostile requests and replies through a gateway, in every dialect, whole and streamed. Every rollout must be closed,
+ *  sealed and verified. Requests and replies of a gigabyte are refused or cut, in bounded time and memory. */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -14,7 +14,7 @@ import { drawTrial, runSizeTrials } from "../support/gateway/hostile-sizes.ts";
 import type { Campaign } from "../support/programs.ts";
 
 const TRIALS = 10_000;
-/** Requests and replies of a gigabyte; one of each at least. */
+/** Number of requests and replies of a gigabyte; at least one of each. */
 const SIZE_TRIALS = 100;
 const AT_ONCE = 16;
 const DIALECTS = Object.keys(HOSTILE_PATHS) as HostileDialect[];
@@ -51,8 +51,8 @@ async function tryLarge(root: string, { trials, rng }: { trials: number; rng: Rn
   return { trials: all.length, failed: faults.length };
 }
 
-/** Names of the rollouts that were sealed with a call. A rollout whose call was refused is closed, too, and has no artifact:
- *  it is tried again with the next texts. */
+/** Names of the rollouts that were sealed with a call. A rollout whose call was refused is closed too, but has no
+ *  artifact. Its trial is repeated with the next texts. */
 async function callAll(root: string, { trials, rng }: { trials: number; rng: Rng }): Promise<string[]> {
   const replies = new Map<string, Response>();
   const local: LocalUpstream = (request) => replies.get(request.headers.get("x-trial")!)!;

@@ -1,5 +1,5 @@
-/** What the judge promises, over many logs of a world whose every value is known: gates that a worse policy passes at most
- *  as often as alpha, floors that keep their risk, intervals that cover. One trial is one claim, held or not. */
+/** Checks the judge's promises over many logs of a world with known values: a worse policy passes the gate at most as
+ *  often as alpha, floors keep their risk, intervals cover the truth. One trial is one claim, held or not. */
 import { digestJson } from "../../src/base/digest.ts";
 import { rngFrom } from "../../src/base/rng.ts";
 import { toLoggedRow } from "../../src/convert/routing-jsonl.ts";
@@ -89,7 +89,7 @@ export const campaign: Campaign = {
 const table = parseStaticTable("schema: rollbook.static-table.v1\ndefault: strong", "campaign");
 const baseline = { policy: undefined, table, floor: 0, exploration: 0 };
 
-/** Strong for sums; for proofs cheap now and then, so that quality falls by exactly the margin. */
+/** Strong for sums; for proofs sometimes cheap, so that quality falls by exactly the margin. */
 const SHARE = (2 * MARGIN) / (qualityOf(true, "strong") - qualityOf(true, "cheap"));
 const edge = fieldOf("edge", (hard) => (hard ? 1 - SHARE : 1));
 const wise = fieldOf("wise", (hard) => (hard ? 1 : 0));
@@ -129,7 +129,7 @@ function gate(rows: readonly JudgedRow[], change: Partial<GateRule> = {}): boole
   return (judged as GatedCandidate).outcome === "pass";
 }
 
-/** The bar, up to three binomial errors of the trials themselves; medians have none. */
+/** Compares with the bar, with a tolerance of three binomial errors of the trials. Medians have no tolerance. */
 function held({ claim, logs, figure, wanted }: Share): Claim {
   const bar = "atMost" in wanted ? wanted.atMost : wanted.atLeast;
   const error = bar < 1 ? 3 * Math.sqrt((bar * (1 - bar)) / logs) : 0;
@@ -138,14 +138,14 @@ function held({ claim, logs, figure, wanted }: Share): Claim {
     : { claim, logs, figure, bar: `≥ ${bar}`, held: figure >= bar - error };
 }
 
-/** At most alpha, up to three binomial errors of the trials themselves. */
+/** The pass rate must be at most alpha, with a tolerance of three binomial errors of the trials. */
 function passRate(claim: string, logs: number, passes: (log: number) => boolean): Claim {
   const figure = range(logs).filter(passes).length / logs;
   const bar = ALPHA + 3 * Math.sqrt((ALPHA * (1 - ALPHA)) / logs);
   return { claim, logs, figure, bar: `≤ ${ALPHA} (+ 3 errors: ${bar.toPrecision(2)})`, held: figure <= bar };
 }
 
-/** A policy that says how sure it is and is right that often: the true risk of a floor λ is (1 − λ)²/2. */
+/** A policy that states its confidence and is right that often: the true risk of a floor λ is (1 − λ)²/2. */
 function meanRisk(claim: string, { logs, rows, from }: { logs: number; rows: number; from: number }): Claim {
   const policy: DecisionPolicy = {
     ...wise.policy,
@@ -177,7 +177,7 @@ function sureRows(count: number, seed: number): JudgedRow[] {
   });
 }
 
-/** 95 % intervals of the paired reward difference, wise against the table. */
+/** Coverage of the 95 % intervals of the paired reward difference, wise against the table. */
 function coverage(claim: string, logs: number, from: number): Claim {
   const value = truth((hard) => (hard ? 1 : 0)).reward - truth(() => 1).reward;
   const covered = range(logs).filter((log) => {

@@ -1,4 +1,4 @@
-/** 100 synchronous runs of a training loop, each killed with SIGKILL at random moments and resumed: 100 equal digests. */
+/** 100 synchronous runs of a training loop, killed with SIGKILL at random moments and resumed: 100 equal digests. */
 import { crashLoops } from "../support/loop-crash.ts";
 import type { Campaign } from "../support/programs.ts";
 

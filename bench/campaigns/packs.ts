@@ -1,6 +1,6 @@
-/** Changes run packs in every way a careless copy or a forger would: verify must break and name a link each time.
- *  Two packs: a benchmark suite, and a training loop with its book. A forger lists the changed files again in pack.json,
- *  which then no longer has the digest that was signed. */
+/** Changes run packs as a careless copy or a forger would. Verify must fail and name a link each time.
+ *  Two packs: a benchmark suite, and a training loop with its book. A forger lists the changed files again in
+ *  pack.json, which then no longer has the signed digest. */
 
 import { createHash } from "node:crypto";
 import { cpSync, mkdtempSync, readFileSync, renameSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
@@ -33,7 +33,7 @@ export const campaign: Campaign = {
       }
       for (let index = 0; index < Math.ceil(CHANGES * scale); index++) {
         const own = rng.split(`change ${index}`);
-        // The loop's pack holds a book, which takes longer to verify.
+        // The loop's pack holds a book, so it takes longer to verify.
         const pack = packs[index % 8 === 7 ? 1 : 0]!;
         const copy = join(directory, "copy");
         rmSync(copy, { recursive: true, force: true });
@@ -56,12 +56,12 @@ async function breaks(folder: string): Promise<boolean> {
   try {
     return brokenLinks((await verifyPack(folder)).chain).length > 0;
   } catch {
-    // pack.json itself is not a record any more: the first link.
+    // pack.json itself is no longer a record: the first link is broken.
     return true;
   }
 }
 
-/** One change, in words. */
+/** Applies one change and returns its description. */
 function change(folder: string, rng: Rng): string {
   const paths = packPaths(folder);
   const path = paths[rng.below(paths.length)]!;
@@ -95,7 +95,7 @@ function change(folder: string, rng: Rng): string {
       return `${path}: ${flip(at, rng)}`;
     default: {
       const what = flip(at, rng);
-      // Listing again would undo a change of the list itself.
+      // A new list would undo a change of the list itself.
       return path !== PACK_FILE && relist(folder) ? `${path}: ${what}, listed again` : `${path}: ${what}`;
     }
   }
@@ -109,7 +109,7 @@ function flip(path: string, rng: Rng): string {
   return `a bit of byte ${byte} flipped`;
 }
 
-/** As a forger would: the record says what the folder holds now; but the signature stays the old one. */
+/** Rewrites the record like a forger: it lists the folder's current content, but keeps the old signature. */
 function relist(folder: string): boolean {
   try {
     const { record } = readPack(folder);

@@ -1,6 +1,7 @@
-/** A router reloaded once a second under 200 concurrent clients, for 30 s; every fifth checkpoint is torn. One trial is one
- *  request: it passes if it is answered by the model that the book says was chosen. A decision that the book does not hold, a
- *  swap that did not happen and a torn checkpoint that was served are failed trials. */
+/** Reloads a router once a second under 200 concurrent clients for 30 s; every fifth checkpoint is torn. One trial is
+ *  one request. It passes if the model that answered is the one that the book records as chosen. Three things are
+ *  failed trials:
+ *  a decision missing from the book, a swap that did not happen, and a torn checkpoint that was served. */
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { Agent, request as httpRequest } from "node:http";
 import { tmpdir } from "node:os";
@@ -18,7 +19,7 @@ import type { Campaign } from "../support/programs.ts";
 const CLIENTS = 200;
 const RELOADS = 30;
 const EVERY_MS = 1000;
-/** Below full scale reloads follow each other faster: the load between them costs more than they do. */
+/** Below full scale, reloads follow each other faster: the load between them costs more than the reloads. */
 const EVERY_MS_SCALED = 200;
 const TORN_EVERY = 5;
 
@@ -36,7 +37,7 @@ export const campaign: Campaign = {
   },
 };
 
-/** What a client was told: the call, and the model that answered. */
+/** Answers to clients: the call, and the model that answered. */
 type Answers = Map<string, string>;
 
 async function reloadUnderLoad(folder: string, { reloads, everyMs }: { reloads: number; everyMs: number }) {
@@ -89,7 +90,7 @@ function place(folder: string, round: number): void {
   writeCheckpoint(folder, makePolicy(`r-${round}`, { prefers: round % 2 === 0 ? "small" : "large" }));
 }
 
-/** Answers with the name of the model. */
+/** Replies with the name of the model. */
 const models: LocalUpstream = async (request) => {
   const { model } = (await request.json()) as { model: string };
   return Response.json({
@@ -125,7 +126,7 @@ function ask(asking: { port: number; agent: Agent; answers: Answers; faults: str
   });
 }
 
-/** Every answer must stand in the book as it was given, and the book must hold as many decisions as the router made. */
+/** Every answer must be in the book as given, and the book must hold as many decisions as the router made. */
 function unlogged(root: string, answers: Answers, decisions: number): Promise<string[]> {
   return useBook(root, { mode: "read" }, async (book) => {
     const logged = new Map<string, string>();

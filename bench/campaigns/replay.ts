@@ -1,5 +1,5 @@
-/** Replay stores under attack: random damage of every kind must be found, and writers killed at random moments must
- *  leave a store that validates. 1 000 corruptions and 200 kills at scale 1. */
+/** Damages replay stores. Random damage of every kind must be found, and writers killed at random moments must leave a
+ *  store that validates. 1 000 corruptions and 200 kills at scale 1. */
 import type { Campaign } from "../support/programs.ts";
 import { corruptReplay } from "../support/replay-corruption.ts";
 import { crashReplay } from "../support/replay-crash.ts";

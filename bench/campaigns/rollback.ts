@@ -1,6 +1,6 @@
-/** Automatic rollback over many streams whose truth is known: a router that is as good as the one before is taken back at
- *  most as often as alpha, and a loss of 0.1 is found within 2 000 decisions. The watch looks after every outcome. One trial
- *  is one stream. */
+/** Automatic rollback over many streams with known truth. An equally good router is rolled back at most as often as
+ *  alpha, and a loss of 0.1 is found within 2 000 decisions. The watch checks after every outcome.
+ *  One trial is one stream. */
 import { type Rng, rngFrom } from "../../src/base/rng.ts";
 import { type HarmRule, HarmWatch, type RoutedOutcome } from "../../src/serve/index.ts";
 import type { Campaign } from "../support/programs.ts";
@@ -11,7 +11,7 @@ const STREAMS = 1000;
 const FOUND = 0.9;
 const RULE: HarmRule = { alpha: 0.05, margin: 0, range: { low: 0, high: 1 }, comparedWith: "record" };
 
-/** How an outcome is drawn, given its mean. */
+/** Draws an outcome with the given mean. */
 type Law = (mean: number, rng: Rng) => number;
 const LAWS: Readonly<Record<string, { readonly mean: number; readonly draw: Law }>> = {
   "solved or not, mean 0.6": { mean: 0.6, draw: (mean, rng) => (rng.float() < mean ? 1 : 0) },
@@ -24,7 +24,7 @@ interface Claim {
   readonly streams: number;
   readonly taken: number;
   readonly held: boolean;
-  /** Decisions until harm was found, of the middle stream. */
+  /** Decisions until harm was found, in the median stream. */
   readonly median: number | undefined;
 }
 
@@ -62,7 +62,7 @@ function claimOn(
   const equal = before === fresh;
   const share = found.length / streams;
   const bar = equal ? RULE.alpha : FOUND;
-  // Up to three binomial errors of the trials themselves.
+  // Tolerance: three binomial errors of the trials.
   const error = 3 * Math.sqrt((bar * (1 - bar)) / streams);
   const held = equal
     ? share <= bar + (streams < STREAMS ? error : 0)
@@ -71,7 +71,7 @@ function claimOn(
   return { claim, streams, taken: found.length, held, median };
 }
 
-/** Decisions until the watch finds harm, asked after every one of them. */
+/** Number of decisions until the watch finds harm; it is asked after every decision. */
 function firstHarm({
   before,
   fresh,

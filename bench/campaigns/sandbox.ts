@@ -1,8 +1,8 @@
-/** A hostile mix: attacks of every kind among honest programs, several at a time, each verdict checked, all of it
- *  twice; then the host is compared with what it was. 2 000 tasks at scale 1, on the strongest engine that is here.
- *  Forty more processes inherit random descriptors of the host before they open a sandbox, which must not pass them on.
- *  Then agents misbehave in their processes, several at a time among honest ones: each ends as its own failure.
- *  Now and then the engine itself is killed under a task: that task must end in a typed error, and is tried again. */
+/** A hostile mix: attacks of every kind among honest programs, several at a time, with each verdict checked. All of it
+ *  runs twice; then the host is compared with its earlier state. 2 000 tasks at scale 1, on the strongest available
+ *  engine. Forty more processes inherit random descriptors of the host before they open a sandbox, which must not pass
+ *  them on. Then agents misbehave in their processes, several at a time among honest agents: each must end as its own
+ *  failure. Sometimes the engine itself is killed under a task: the task must end in a typed error, and is retried. */
 import { spawnSync } from "node:child_process";
 import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -29,9 +29,9 @@ const TASKS = 2_000;
 const WORKERS = 4;
 /** One task in this many has its engine killed. */
 const STRIKE_EVERY = 250;
-/** Processes that inherit descriptors. */
+/** Number of processes that inherit descriptors. */
 const INHERITORS = 40;
-/** Rollouts of agents, half of them hostile. */
+/** Number of rollouts of agents; half of them are hostile. */
 const ROLLOUTS = 400;
 
 export const campaign: Campaign = {
@@ -64,7 +64,7 @@ async function runRound({ count, rng, tally }: { count: number; rng: Rng; tally:
   const sandbox = await openSandbox({ engine: "auto", workers: WORKERS });
   try {
     const tasks = mix({ count, rng, attacks: attacksFor(sandbox, witness), sandbox });
-    // As many callers as workers: a campaign must not measure its own queue against the tasks' time limits.
+    // As many callers as workers: otherwise the tasks' time limits would include the campaign's own queue.
     let next = 0;
     const caller = async () => {
       for (let i = next++; i < tasks.length; i = next++) {
@@ -185,7 +185,7 @@ async function faultOfTask(sandbox: Sandbox, task: Attack, witness: Witness): Pr
   return faultOf(task, await sandbox.exec(task.program, task.files, task.limits), witness);
 }
 
-/** A program whose engine is killed from outside: a typed failure first, and the right answer when tried again. */
+/** A program whose engine is killed from outside: first a typed failure, then the right answer on retry. */
 async function struckTask(sandbox: Sandbox): Promise<string | undefined> {
   const marker = "30.0625";
   const sleeping = sandbox.exec({ kind: "command", argv: ["sleep", marker] }, {}, { timeoutMs: 60_000 }).then(
@@ -203,7 +203,7 @@ async function struckTask(sandbox: Sandbox): Promise<string | undefined> {
   return prints(again, "again\n");
 }
 
-/** Kills the bwrap processes whose command line ends in this program. */
+/** Kills the bwrap processes whose command line ends with this program. */
 function strike(marker: string): number {
   const { stdout } = spawnSync(
     "pgrep",
@@ -215,7 +215,7 @@ function strike(marker: string): number {
   return pids.length;
 }
 
-/** What of the host a task could have changed, and what of ours could be left; other programs run meanwhile. */
+/** Host state that a task could have changed, and our own leftovers. Other programs may run at the same time. */
 interface HostState {
   readonly groups: string;
   readonly folders: string;
@@ -247,7 +247,7 @@ function hostState(): HostState {
   };
 }
 
-/** Processes and mounts come and go while we look: what is not there any more counts as nothing. */
+/** Processes and mounts come and go during the check: a missing one counts as `otherwise`. */
 function tolerate<T>(look: () => T, otherwise: T): T {
   try {
     return look();

@@ -1,5 +1,5 @@
-/** Writers and collectors killed with SIGKILL at 300 random moments: nothing acknowledged is lost, nothing
- *  half-written shows. */
+/** Kills writers and collectors with SIGKILL at 300 random moments. No acknowledged data may be lost, and no partial
+ *  write may be visible. */
 import type { Campaign } from "../support/programs.ts";
 import { crashStore } from "../support/store-crash.ts";
 

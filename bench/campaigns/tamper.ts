@@ -1,8 +1,8 @@
-/** Changes every field of every record of a real book, and random bytes of its files: verify must name what broke.
- *  A changed field is sealed again with a digest that fits, as a forger would; a changed byte is left as it fell.
- *  Then a forger at work on the packs of a book with heads: entries changed, removed, added, swapped and cut off with every
- *  checksum fitting, packs removed, the book put back. With the last head at hand verify must find each, with or without
- *  the catalog. */
+/** Changes every field of every record of a real book, and random bytes of its files: verify must name the damage.
+ *  A changed field is sealed again with a matching digest, as a forger would; a changed byte is left as it is.
+ *  Then forges the packs of a book with heads: entries changed, removed, added, swapped and cut off, all with valid
+ *  checksums; packs removed; the book restored to an earlier state. With the last head at hand, verify must find each
+ *  forgery, with or without the catalog. */
 import { cpSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -99,7 +99,7 @@ async function changeBytes(directory: string, copy: string, { changes, rng }: { 
   return tally;
 }
 
-/** A book of several sessions with heads, each session with a copy of the book as it was. */
+/** A book of several sessions with heads, and a copy of the book after each session. */
 async function headedBook(directory: string): Promise<{ book: string; copies: string[]; head: Digest }> {
   const book = join(directory, "book");
   const signer = await fillBook(book, { withHeads: true });
@@ -121,7 +121,7 @@ async function headedBook(directory: string): Promise<{ book: string; copies: st
   return { book, copies, head: readLastHead(book)! };
 }
 
-/** Every attack on packs that leaves checksums fitting, for every entry of every pack. */
+/** Every attack on packs that keeps checksums valid, for every entry of every pack. */
 async function forgePacks(directory: string, { scale, rng }: { scale: number; rng: Rng }) {
   const { book, copies, head } = await headedBook(directory);
   const tally = { passed: 0, failed: 0 };
@@ -183,7 +183,7 @@ function flipped(bytes: Uint8Array): Uint8Array {
   return changed;
 }
 
-/** The report names the file, and where the byte lay in a blob, that blob's place or digest. */
+/** The report must name the file. If the byte was in a blob, it must also name the blob's place or digest. */
 async function namesDamage(directory: string, file: string, struck: Stored | undefined): Promise<boolean> {
   let problems: VerifyReport["problems"];
   try {
@@ -235,7 +235,7 @@ async function readBlobs(directory: string): Promise<Stored[]> {
   return blobs;
 }
 
-/** What is the truth: packs, large files and book.json. Index and locks are derived. */
+/** The primary files: packs, large files and book.json. Index and locks are derived. */
 function bookFiles(directory: string): string[] {
   const packs = readdirSync(join(directory, "packs")).map((name) => join("packs", name));
   const large = readdirSync(join(directory, "large")).map((name) => join("large", name));

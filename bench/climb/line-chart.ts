@@ -1,4 +1,4 @@
-/** Lines over one axis, each named at its end: how a figure changes with steps, windows or rows. */
+/** Lines over one axis, each labelled at its end: a figure by steps, windows or rows. */
 import {
   drawing,
   horizontalAxis,
@@ -14,7 +14,7 @@ import { linearScale, numberText } from "../../src/view/charts/scale.ts";
 export interface ChartLine {
   readonly name: string;
   readonly points: readonly (readonly [x: number, y: number])[];
-  /** `main` is what the chart is about, `beside` what it is compared with. */
+  /** `main`: the subject of the chart. `beside`: a comparison. */
   readonly role: "main" | "beside";
 }
 
@@ -23,7 +23,7 @@ interface LineSeries {
   readonly x: string;
   readonly y: string;
   readonly lines: readonly ChartLine[];
-  /** Values of the vertical axis that are to be reached. */
+  /** Target values on the vertical axis. */
   readonly bars?: readonly number[];
 }
 

@@ -1,7 +1,8 @@
-/** What Rollbook itself costs a rollout of the climb: the loop of run.mjs with a model that answers at once, builds in turns.
- *  node own-cost.mjs --build NAME=DIST... [--rollouts 2000] [--windows 3] [--rounds 3] [--profile FOLDER]. DIST has the modules one by one
- *  (pack.sh makes such a build). Out: JSON Lines, a line for each run, then a line for each build: processor ms (of all threads, and of the
- *  main one) and elapsed ms a rollout, by stage, as the median of the windows after the first, with the least and the most of the rounds. */
+/** The cost of Rollbook itself per rollout of the climb: the loop of run.mjs with a model that answers at once, builds
+ *  in turns. node own-cost.mjs --build NAME=DIST... [--rollouts 2000] [--windows 3] [--rounds 3] [--profile FOLDER].
+ *  DIST has one file per module (pack.sh makes such a build). Out: JSON Lines, a line for each run, then a line for
+ *  each build. Units: ms per rollout by stage: processor time (all threads, and the main thread) and elapsed time. Each
+ *  figure is the median of the windows after the first, with the least and the most of the rounds. */
 import { spawn } from "node:child_process";
 import { mkdirSync, mkdtempSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -41,8 +42,8 @@ for (const [name, list] of runs)
     catalogBytes: spread(list.map(({ catalogBytes }) => catalogBytes)),
   });
 
-/** One run of the loop in a process of its own. All times are ms a rollout. `outsideMs`: from the last rollout to the end of its
- *  stage, in which the gateway closes and the catalog catches up. */
+/** One run of the loop in its own process. All times are ms per rollout. `outsideMs`: from the last rollout to the end
+ *  of its stage. In that time the gateway closes and the catalog catches up. */
 async function measure(name, dist) {
   const folder = mkdtempSync(join(tmpdir(), "rollbook-own-cost-"));
   try {

@@ -1,6 +1,5 @@
 /** Draws the climb: npx tsx bench/climb/plot.ts bench/climb/curves.json docs/images/climb.svg.
- *  In: held-out sampled exact match by window, from the results of run.mjs.
- *  Out: an SVG. */
+ *  In: held-out sampled exact match by window, from the results of run.mjs. Out: an SVG. */
 import { readFileSync, writeFileSync } from "node:fs";
 import { svgFile } from "../../src/view/charts/index.ts";
 import { type ChartLine, lineChart } from "./line-chart.ts";

@@ -1,10 +1,10 @@
-/** Where the main thread of a loop spends its time: node profile.mjs FOLDER of --cpu-prof. Out: JSON, ms by source file of the
- *  build, each sample counted for the nearest caller that is Rollbook's own; what has none is named by what it is. */
+/** The main thread's time in a loop by source file: node profile.mjs FOLDER of --cpu-prof. Out: JSON, ms by source file
+ *  of the build. Each sample counts for the nearest Rollbook caller; a sample without one counts under its own name. */
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 
 const folder = process.argv[2];
-const file = readdirSync(folder).sort()[0]; // threads are numbered, the main one is first
+const file = readdirSync(folder).sort()[0]; // threads are numbered; the main thread is first
 const { nodes, samples, timeDeltas } = JSON.parse(readFileSync(join(folder, file), "utf8"));
 const byId = new Map(nodes.map((node) => [node.id, node]));
 const parents = new Map(nodes.flatMap(({ id, children = [] }) => children.map((child) => [child, id])));

@@ -1,4 +1,4 @@
-/** Runs a loop and prints JSON Lines: the time of every stage, and what the loop logs.
+/** Runs a loop and prints JSON Lines: the time of every stage, and the loop's log.
  *  node stage-times.mjs loop.yaml [--resume] [--seconds N] in a built checkout; ROLLBOOK_DIST names another build. */
 import { readFileSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
@@ -41,7 +41,7 @@ const { state, done } = await runLoop({
 });
 say({ done, windows: state.windows.length });
 
-/** Processor time of the thread that serves: with cores to spare, it bounds the elapsed time. 0 where there is no /proc. */
+/** Processor time of the serving thread: with free cores, it bounds the elapsed time. 0 without /proc. */
 function mainThreadMs() {
   try {
     return Number(readFileSync(`/proc/self/task/${process.pid}/schedstat`, "latin1").split(" ")[0]) / 1e6;

@@ -1,4 +1,4 @@
-/** Off-policy evaluation with 1000 bootstrap replicates against Open Bandit Pipeline, on the same columns and the
+/** Off-policy evaluation with 1000 bootstrap replicates compared with Open Bandit Pipeline, on the same columns and the
  *  same reward predictions; points must agree to 1e-9. In turns in one run; both sides compute points and intervals. */
 import { rngFrom } from "../../src/base/rng.ts";
 import { readOpenBandit } from "../../src/convert/open-bandit.ts";
@@ -106,7 +106,7 @@ function evaluate({
   draws: "two-point" | "multinomial";
 }): Estimate[] {
   let made: RewardPredictions | undefined;
-  // Made once, and only for those that use it, as the peer does.
+  // Made once, and only for the estimators that use it, as in the peer.
   const q = () => (made ??= predictionsFrom(log, matrix));
   const make: Record<string, () => Estimate> = {
     IPS: () => ips(log),
@@ -122,7 +122,7 @@ function evaluate({
   return estimates;
 }
 
-/** The Thompson log, judged for the uniform policy, with the users' categories as one-hot features. */
+/** The Thompson log, evaluated for the uniform policy, with the users' categories as one-hot features. */
 async function loadLog(data: string): Promise<LoggedDecisions> {
   const file = dataFile(data, "obd/bts/men.csv.gz");
   const columns = new Map<string, number>();

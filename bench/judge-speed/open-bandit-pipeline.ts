@@ -14,8 +14,8 @@ const VENV = fileURLToPath(new URL("../../.cache/obp", import.meta.url));
 const PYTHON = join(VENV, "bin", "python");
 const SERVER = fileURLToPath(new URL("./obp_server.py", import.meta.url));
 const PEER = "obp==0.5.7";
-/** obp pins torch 1.12 and Python below 3.11, neither to be had any more: it is installed without its pins, on
- *  current numpy and scikit-learn, which favours it. */
+/** obp pins torch 1.12 and Python below 3.11, which are no longer available. So it is installed without its pins, on
+ *  current numpy and scikit-learn, which is to its advantage. */
 const LIBRARIES = [
   "numpy==2.4.6",
   "scipy==1.17.1",
@@ -93,7 +93,7 @@ function install(): void {
   process.stderr.write(`installing ${PEER} into ${VENV}\n`);
   runOrThrow("python3", ["-m", "venv", "--clear", VENV]);
   runOrThrow(PYTHON, ["-m", "pip", "install", "--quiet", "--no-deps", "--ignore-requires-python", PEER]);
-  // Beside obp's stale pins pip warns that they conflict; it installs all the same.
+  // pip warns about conflicts with obp's old pins, but installs the libraries.
   runOrThrow(PYTHON, ["-m", "pip", "install", "--quiet", ...LIBRARIES]);
 }
 

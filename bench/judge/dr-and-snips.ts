@@ -1,4 +1,4 @@
-/** DR beside SNIPS on the same logs, and how often the interval of DR holds the truth: UCI sets with their raw features at
+/** DR compared with SNIPS on the same logs, and the coverage of DR's interval: UCI sets with their raw features at
  *  three sizes, and a world whose rewards a linear model can learn. One part for each: `--only uci-optdigits-300`. */
 import type { Json } from "../../src/base/canonical-json.ts";
 import { type Rng, rngFrom } from "../../src/base/rng.ts";
@@ -44,7 +44,7 @@ function uciPart(name: string, size: number): JudgePart["run"] {
 
 interface PairedWorld {
   readonly truth: number;
-  /** The largest RMSE of DR, as a multiple of that of SNIPS. */
+  /** The largest allowed RMSE of DR, as a multiple of the RMSE of SNIPS. */
   readonly ratio: number;
   readonly make: (rng: Rng) => LoggedDecisions;
 }
@@ -52,7 +52,7 @@ interface PairedWorld {
 interface PairedTrial {
   readonly dr: number;
   readonly snips: number;
-  /** Whether the interval of DR holds the truth. */
+  /** True if the interval of DR contains the truth. */
   readonly held: boolean;
 }
 
@@ -94,7 +94,7 @@ function rmse(errors: Errors, which: "dr" | "snips"): number {
   return Math.sqrt(errors.reduce((sum, each) => sum + each[which] ** 2, 0) / errors.length);
 }
 
-/** The standard error of the ratio, by resampling logs. */
+/** The standard error of the ratio, from resampled logs. */
 function errorOf(errors: Errors): number {
   const rng = rngFrom(1);
   const draws = Array.from({ length: 200 }, () => {

@@ -1,4 +1,5 @@
-/** Open Bandit, men's campaign, both directions: each policy judged on the other's log, and the truth of its own. */
+/** Open Bandit, men's campaign, both directions:
+ *  each policy is judged on the other's log and compared with its own truth. */
 import { type OpenBanditDecision, POSITIONS, readOpenBandit } from "../../src/convert/open-bandit.ts";
 import {
   bootstrapInterval,
@@ -13,7 +14,7 @@ import { readBetaPrior, thompsonPositions } from "../support/judge/beta-prior.ts
 import { toColumns } from "../support/judge/to-columns.ts";
 import { dataFile, equalTo, type JudgeOptions, type JudgePart, type JudgeRow, row } from "./part.ts";
 
-/** Simulations behind the Thompson policy's probabilities, as many as the data set's authors use. */
+/** Number of simulations behind the Thompson policy's probabilities, the same as the data set's authors use. */
 const DRAWS = 100_000;
 const ITEMS = 34;
 

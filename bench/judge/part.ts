@@ -1,4 +1,4 @@
-/** One part of the judge's table: a data set, what is measured on it, and the bar each figure must clear. */
+/** One part of the judge's table: a data set, its figures, and the bar for each figure. */
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { RollbookError } from "../../src/base/errors.ts";
@@ -9,9 +9,9 @@ export interface JudgeOptions {
   /** The folder of the public data sets. */
   readonly data: string;
   readonly rng: Rng;
-  /** 1 is the full count of repetitions and draws. */
+  /** 1 is the full number of repetitions and draws. */
   readonly scale: number;
-  /** Where long parts keep their trials. */
+  /** The file in which long parts store their trials. */
   readonly trials: TrialFile;
 }
 
@@ -28,7 +28,7 @@ export interface JudgeRow {
   readonly met: "yes" | "NO" | "";
 }
 
-/** A row with a bar; without one the figure is printed for information. */
+/** A row with a bar. Without a bar the figure is printed for information only. */
 export function row(
   set: string,
   figure: string,

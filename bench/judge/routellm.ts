@@ -1,7 +1,8 @@
-/** RouteLLM's benchmark answers, in-domain: how much of the gap between the weak and the strong model a router recovers.
- *  Nested 5-fold: each fold is scored by ridge models of (strong right − weak right) trained on the other four: the mean of
- *  two, one for each word weighting, whose l2 is chosen on those four: fitted on a half, by squared error on a quarter.
- *  Mean of 5 fold seeds; bands are percentiles over resampled questions, paired with the length baseline. */
+/** RouteLLM's benchmark answers, in-domain: the share of the gap between weak and strong model that a router recovers.
+ *  Nested 5-fold: ridge models of (strong right − weak right) score each fold after training on the other four. The
+ *  score is the mean of two models, one for each word weighting. Their l2 is chosen on those four folds: fitted on a
+ *  half, by squared error on a quarter. Mean of 5 fold seeds. Bands are percentiles over resampled questions, paired
+ *  with the length baseline. */
 import { type Rng, rngFrom } from "../../src/base/rng.ts";
 import { apgr, frontier } from "../../src/judge/evaluate/frontier.ts";
 import { gatherRows, type SparseRows, wordScaleOf } from "../../src/learn/rows/index.ts";
@@ -14,9 +15,9 @@ import { dataFile, type JudgeOptions, type JudgePart, type JudgeRow, row } from 
 const FOLDS = 5;
 const SEEDS = 5;
 const DRAWS = 400;
-/** Settings are tried on half of the training rows. The loss is a mean, so the full set wants half the penalty. */
+/** Settings are tried on half of the training rows. The loss is a mean, so the full set needs half the penalty. */
 const GRID = [1.4e-3, 4e-3, 1.2e-2];
-/** With and without rarity: two views of the same words err differently, so their mean errs less than either. */
+/** Word weights with and without rarity: the two views err differently, so their mean errs less than either. */
 const WEIGHTINGS = [false, true];
 const INNER_SHARE = 0.5;
 
@@ -91,7 +92,7 @@ interface Trainable {
   readonly targets: Float64Array;
 }
 
-/** Each question scored by a model that has not seen its fold. */
+/** Scores each question by a model that has not seen its fold. */
 function crossScores({ rng, ...data }: Trainable & { rng: Rng }): Float64Array {
   const order = rng.shuffle([...data.targets.keys()]);
   const scores = new Float64Array(order.length);

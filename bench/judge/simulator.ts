@@ -1,6 +1,7 @@
 /** The judge in the simulator, where the value of every policy is known exactly: coverage of estimates over many logs,
- *  behaviour cloning against the behaviour it cloned, and LinUCB against the static table fitted to the same log.
- *  Policies learn on one half of the tasks and are valued on the other, which neither they nor the table have seen. */
+ *  behaviour cloning compared with the cloned behaviour, and LinUCB compared with the static table fitted to the same
+ *  log. Policies learn on one half of the tasks and are valued on the other half,
+ *  which policies and table have not seen. */
 import { digestJson } from "../../src/base/digest.ts";
 import type { Rng } from "../../src/base/rng.ts";
 import { openSandbox } from "../../src/collect/sandbox/index.ts";
@@ -46,10 +47,10 @@ const LOGS = 200;
 const DECISIONS = 2000;
 const TRAINING_LOGS = 20;
 const TRAINING_DECISIONS = 6000;
-/** Few enough for a dense model. */
+/** Few enough buckets for a dense model. */
 const SPEC = { ...DEFAULT_FEATURES, wordBuckets: 64 };
 const MODELS = DEFAULT_MODELS.map(({ name }) => name);
-/** Leans to dear models for long prompts; every model has a share of at least 0.3 / 5. */
+/** Prefers expensive models for long prompts; every model has a share of at least 0.3 / 5. */
 const BEHAVIOUR = policyOfRouter(behaviourRouter("softmax", { models: MODELS, epsilon: 0.3 }));
 
 export const simulator: JudgePart = {
@@ -78,7 +79,7 @@ function known(world: SimWorld): JudgeRow[] {
   return [row(set, "exact values: best, best single, even, behaviour", text.join(", "))];
 }
 
-/** How often 95 % intervals hold the exact value of a learned policy, and of an even choice. */
+/** Coverage of the 95 % intervals for the exact value of a learned policy, and of a uniform choice. */
 function coverage(world: SimWorld, learned: PolicyOf, { rng, scale }: JudgeOptions): JudgeRow[] {
   const logs = Math.max(20, Math.round(LOGS * scale));
   const even: PolicyOf = (_, candidates) => candidates.map(() => 1 / candidates.length);
@@ -110,7 +111,7 @@ function intervalsOf(log: LoggedDecisions, rng: Rng): [string, Interval][] {
   ]);
 }
 
-/** A clone of the behaviour, estimated on a log it has not seen: its interval must hold the behaviour's exact value. */
+/** A clone of the behaviour, estimated on an unseen log: its interval must contain the behaviour's exact value. */
 function cloning(learning: SimWorld, judging: SimWorld, { rng }: JudgeOptions): JudgeRow[] {
   const policy = cloneOf(trainingLog(learning, rng.split("clone")));
   const { log, value } = judged(judging, { policy, decisions: 10_000, rng: rng.split("clone log") });
@@ -128,7 +129,7 @@ function cloning(learning: SimWorld, judging: SimWorld, { rng }: JudgeOptions): 
   ];
 }
 
-/** Exact values of both over many training logs; the interval is over the logs. */
+/** Exact values of LinUCB and of the static table over many training logs; the interval is over the logs. */
 function contest(learning: SimWorld, judging: SimWorld, { rng, scale }: JudgeOptions): JudgeRow[] {
   const logs = Math.max(5, Math.round(TRAINING_LOGS * scale));
   const values = Array.from({ length: logs }, (_, i) => {
@@ -155,7 +156,7 @@ function contest(learning: SimWorld, judging: SimWorld, { rng, scale }: JudgeOpt
   ];
 }
 
-/** A log of the behaviour with the columns that an estimate of `policy` needs, and its exact value. */
+/** A log of the behaviour with the columns for an estimate of `policy`, and the policy's exact value. */
 function judged(world: SimWorld, options: { policy: PolicyOf; decisions: number; rng: Rng }) {
   const { policy, decisions, rng } = options;
   const made = makeDecisionLog(world, { behaviour: BEHAVIOUR, decisions, rng });
@@ -221,7 +222,7 @@ function policyOfModel(model: PolicyModel): PolicyOf {
   return (context, candidates) => answer(context, candidates).probabilities;
 }
 
-/** Tasks of every family that runs in JavaScript, proved in QuickJS: two halves, alike in families and difficulties. */
+/** Tasks of every JavaScript family, proved in QuickJS: two halves with the same families and difficulties. */
 export async function twoWorlds(count = TASKS, seed = 1): Promise<[SimWorld, SimWorld]> {
   const sandbox = await openSandbox({ engine: "quickjs", workers: 2 });
   try {
@@ -234,7 +235,7 @@ export async function twoWorlds(count = TASKS, seed = 1): Promise<[SimWorld, Sim
       parallel: 2,
       prove: (task) => proveTask(task, sandbox),
     });
-    // Families and difficulties take turns: a run of all of them goes to one half, the next to the other.
+    // Families and difficulties alternate: one run of all of them goes to one half, the next run to the other.
     let index = 0;
     for await (const { task, proof } of tasks)
       halves[Math.floor(index++ / (families.length * 5)) % 2]!.push({ task, proof: proof! });

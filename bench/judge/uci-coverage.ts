@@ -1,6 +1,6 @@
 /** Coverage on UCI sets turned into bandits, where the truth is known exactly.
- *  Rows of the held-out half are the population; each repetition draws rows from it with replacement, lets the logging
- *  policy act, and asks whether the 95 % intervals hold the population's value. */
+ *  Rows of the held-out half are the population. Each repetition draws rows from it with replacement, lets the logging
+ *  policy act, and checks if the 95 % intervals contain the population's value. */
 import {
   bernsteinInterval,
   bootstrap,

@@ -1,5 +1,5 @@
-/** Vowpal Wabbit's contextual-bandit reference (rcv1, `--cb 2 --ngram 2 --skips 4`), one online pass of our own learner
- *  with its options: progressive validation loss, beside what the peer printed for the same file. */
+/** Vowpal Wabbit's contextual-bandit reference (rcv1, `--cb 2 --ngram 2 --skips 4`): one online pass of our own learner
+ *  with the same options. Compares the progressive validation loss with the peer's printed loss for the same file. */
 import { readFileSync } from "node:fs";
 import { readVowpalCb } from "../../src/convert/vowpal-text.ts";
 import {
@@ -12,7 +12,7 @@ import { dataFile, type JudgePart, type JudgeRow, row } from "./part.ts";
 
 const BUCKETS = 1 << 20;
 const BAR = 0.14;
-/** The peer's own runs: its learning rate, its log, and which mean it prints. */
+/** The peer's own runs: its learning rate, its log, and the mean that it prints. */
 const RUNS = [
   { kind: "ips", rate: 0.125, log: "40_rcv1_raw_new_cb_ips.stderr", printed: "ips" },
   { kind: "dm", rate: 0.125, log: "41_rcv1_raw_new_cb_dm.stderr", printed: "ips" },

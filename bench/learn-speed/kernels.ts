@@ -1,5 +1,5 @@
-/** The kernels: the matrix product against the multiply-add peak of WebAssembly SIMD, and training steps of a network against
- *  the same network in plain JavaScript and in jax-js. */
+/** The kernels: the matrix product compared with the multiply-add peak of WebAssembly SIMD, and training steps of a
+ *  network compared with the same network in plain JavaScript and in jax-js. */
 import { execFileSync } from "node:child_process";
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -38,7 +38,7 @@ export function productSpeed(): Row[] {
   ];
 }
 
-/** Steps a second of forward, backward and Adam on minibatches of 256 rows. */
+/** Steps per second of forward, backward and Adam on minibatches of 256 rows. */
 export async function mlpSpeed(): Promise<Row[]> {
   const ours = ourStep();
   const plain = plainStep(SHAPE, BATCH);
@@ -115,7 +115,7 @@ interface WasmApi {
   Instance: new (module: object) => { exports: { peak(rounds: number): number } };
 }
 
-/** The same step in jax-js, installed in a folder of its own; undefined where the registry cannot be reached. */
+/** The same step in jax-js, installed in its own folder; undefined if the registry cannot be reached. */
 async function jaxStep(): Promise<(() => Promise<unknown>) | undefined> {
   const folder = resolve(".cache/jax-js");
   const entry = join(folder, "node_modules/@jax-js/jax/dist/index.js");

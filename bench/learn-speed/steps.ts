@@ -1,5 +1,5 @@
-/** Gradient steps of CQL and environment steps of PPO a second, against Python's libraries, one thread each, by CPU time.
- *  Rounds are interleaved, so that drift of the machine strikes all alike. */
+/** Gradient steps of CQL and environment steps of PPO per second, compared with Python's libraries, one thread each, by
+ *  CPU time. Rounds are interleaved, so that drift of the machine affects all equally. */
 import { execFileSync } from "node:child_process";
 import { existsSync } from "node:fs";
 import { fileURLToPath } from "node:url";
@@ -17,7 +17,7 @@ import { PythonPeer } from "../support/python-peer.ts";
 
 const FOLDER = ".cache/learn-peers";
 const PEERS = ["d3rlpy==2.8.1"];
-/** Newer than what d3rlpy pins of its dependencies. */
+/** Installed separately, because it needs newer dependencies than d3rlpy pins. */
 const ALONE = ["stable-baselines3==2.9.2"];
 const ROUNDS = 3;
 const SECONDS = 1;
@@ -131,7 +131,7 @@ function cpuSeconds(start: NodeJS.CpuUsage): number {
   return (user + system) / 1e6;
 }
 
-/** The peers in an environment of their own: about 5.5 GB, installed once. */
+/** The peers in their own Python environment: about 5.5 GB, installed once. */
 function installedPython(): string {
   const python = `${FOLDER}/bin/python`;
   if (existsSync(`${FOLDER}/installed`)) return python;

@@ -1,4 +1,4 @@
-/** CartPole: PPO by acting, and BC, CQL and FQE from a log that RLlib recorded, whose episodes end at 200 steps. */
+/** CartPole: PPO by acting; BC, CQL and FQE from a log that RLlib recorded. Its episodes end at 200 steps. */
 import { digestJson } from "../../src/base/digest.ts";
 import type { Rng } from "../../src/base/rng.ts";
 import { readLog } from "../../src/book/decisions/read-log.ts";
@@ -58,7 +58,7 @@ export const cartPoleLog: JudgePart = {
   },
 };
 
-/** An episode of the log ends at the limit by truncation, and before it by falling. */
+/** An episode of the log that reaches the limit was truncated; a shorter one ended by a fall. */
 async function loggedSteps(data: string): Promise<LoggedRow[]> {
   const file = dataFile(data, "cartpole/cartpole-v1_large.jsonl");
   const rows: LoggedRow[] = [];
@@ -95,7 +95,7 @@ function fromLog(rows: readonly LoggedRow[], { rng, scale }: JudgeOptions): Judg
   });
 }
 
-/** The log calls what it sees obs0 … obs3, and its choices action-0 and action-1. */
+/** Renames observations to obs0 … obs3 and choices to action-0 and action-1, as in the log. */
 function logNames(environment: DecisionEnvironment): DecisionEnvironment {
   const renamed = ({ prompt, fields }: ReturnType<DecisionEnvironment["reset"]>) => ({
     prompt,
@@ -111,8 +111,9 @@ function logNames(environment: DecisionEnvironment): DecisionEnvironment {
   };
 }
 
-/** Push towards where the pole falls, do so half of the time, or push away: FQE must put them in this order. The log has one
- *  fall in 21 episodes, so it hardly says what falling costs; a log of our own with many falls stands beside it. */
+/** Three policies: push towards the falling side, do so half of the time, or push away. FQE must rank them in this
+ *  order. The log has one fall in 21 episodes, so it hardly shows the cost of a fall.
+ *  A second log of our own has many falls. */
 function ranking(rows: readonly LoggedRow[], { rng }: JudgeOptions): JudgeRow[] {
   const own = ownLog(rng.split("own log"));
   return [

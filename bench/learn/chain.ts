@@ -1,4 +1,4 @@
-/** A corridor of five cells, whose Q values are known: plain double Q-learning finds them. */
+/** A corridor of five cells with known Q values: plain double Q-learning finds them. */
 
 import { digestRows, trainCql } from "../../src/learn/index.ts";
 import { meanOutput, mlpOutputs } from "../../src/policy/mlp-policy.ts";

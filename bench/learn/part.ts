@@ -1,11 +1,11 @@
-/** Helpers of the learning benchmark: greedy play, spread over seeds. */
+/** Functions of the learning benchmark: greedy play, and spread over seeds. */
 import { type Rng, rngFrom } from "../../src/base/rng.ts";
 import { studentQuantile } from "../../src/judge/ope/index.ts";
 import type { DecisionEnvironment, PolicyModel } from "../../src/policy/index.ts";
 import { answerOf } from "../../src/policy/policy-of.ts";
 import { median } from "../support/interleave.ts";
 
-/** Returns of episodes that take the most likely choice. */
+/** Returns of episodes that always take the most likely choice. */
 export function playGreedy(model: PolicyModel, make: () => DecisionEnvironment, episodes: number): number[] {
   const answer = answerOf(model);
   const environment = make();

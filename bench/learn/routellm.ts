@@ -1,6 +1,7 @@
-/** Routing one question at a time: CQL with γ = 0 on RouteLLM's MMLU answers, 5-fold, against a logistic router of the same folds.
- *  Every question teaches two rows, one for each model with whether it was right. The network corrects a linear model of all
- *  words; the row without it shows what that is worth. In pieces: --trials FILE --seconds N; a trial is a fold. */
+/** Routing one question at a time: CQL with γ = 0 on RouteLLM's MMLU answers, 5-fold, compared with a logistic router
+ *  on the same folds. Every question gives two rows, one for each model, with reward 1 or 0 for right or wrong. The
+ *  network corrects a linear model of all words; the row without that model shows its value. In pieces: --trials FILE
+ *  --seconds N; a trial is a fold. */
 
 import { digestJson } from "../../src/base/digest.ts";
 import type { Rng } from "../../src/base/rng.ts";
@@ -18,9 +19,9 @@ import { type RoutedQuestion, readRouteLlm } from "../support/judge/routellm.ts"
 import { seedsOf, spread } from "./part.ts";
 
 const FOLDS = 5;
-/** A logistic regression on hashed 1- and 2-grams of the prompt, 5-fold on the same rows. */
+/** APGR of a logistic regression on hashed 1- and 2-grams of the prompt, 5-fold on the same rows. */
 const LOGISTIC = 0.641;
-/** The penalty that cross-validation chooses for `train logistic` on the training part of the first fold of another seed. */
+/** The penalty that cross-validation chooses for `train logistic` on the training part of another seed's first fold. */
 const LOGISTIC_L2 = 0.25;
 const MODELS = ["weak", "strong"] as const;
 /** Chosen by 4-fold cross-validation on the training part of the first fold. */
@@ -52,7 +53,7 @@ export const routellm: JudgePart = {
   },
 };
 
-/** APGR of the questions of each fold. Every fold has a seed of its own. */
+/** APGR of the questions of each fold. Every fold has its own seed. */
 type Apgrs = Readonly<Record<"whole" | "linear" | "logistic" | "deep", readonly number[]>>;
 
 function table(count: number, { whole, linear, logistic, deep }: Apgrs): JudgeRow[] {
@@ -74,7 +75,7 @@ function table(count: number, { whole, linear, logistic, deep }: Apgrs): JudgeRo
 
 interface Split {
   readonly rows: readonly LoggedRow[];
-  /** Questions that the rows say nothing of, as indices and as contexts. */
+  /** Questions without rows, as indices and as contexts. */
   readonly held: readonly number[];
   readonly contexts: readonly DecisionContext[];
   readonly rng: Rng;
@@ -92,7 +93,7 @@ function splitsOf(questions: readonly RoutedQuestion[], rng: Rng): Split[] {
   });
 }
 
-/** How much more each router expects of the strong model, for the questions it has not seen. */
+/** Each router's expected gain of the strong model, for unseen questions. */
 function scoreRouters(split: Split) {
   return { ...learn(split, WIDE), logistic: scoreLogistic(split) };
 }
@@ -101,7 +102,7 @@ function learn({ rows, contexts, rng }: Split, config: CqlConfig): { whole: numb
   const { model } = trainCql({ rows, digest: digestJson("bench.v1", "fold") }, config, rng);
   const outputs = mlpOutputs(model);
   const wide = widePartOf(model);
-  // Arms are in the order of their names: strong, weak.
+  // Arms are sorted by name: strong, weak.
   return {
     whole: contexts.map((context) => {
       const found = outputs(context);
@@ -111,7 +112,7 @@ function learn({ rows, contexts, rng }: Split, config: CqlConfig): { whole: numb
   };
 }
 
-/** What `train logistic` fits once it has chosen its penalty. */
+/** The model that `train logistic` fits after it has chosen its penalty. */
 function scoreLogistic({ rows, contexts }: Split): number[] {
   const outcomes = outcomesOf(rows, "reward");
   const encoded = encodeRows(outcomes.rows, deriveValueSpec(outcomes.rows));

@@ -1,7 +1,8 @@
-/** Simulated tasks, where every value is known exactly: learners train on one half of the tasks and are valued on the other.
- *  Every seed has tasks of its own, so an interval is over worlds, logs and first weights. Offline, CQL, BC and the static
- *  table learn from 6 000 logged decisions, one a rollout; CQL also from 6 000 decisions at every turn. Online, PPO routes
- *  every turn. A figure is the share of the gap from the best single model to the optimum of the same kind of routing. */
+/** Simulated tasks, where every value is known exactly: learners train on one half of the tasks and are valued on the
+ *  other. Every seed has its own tasks, so an interval covers worlds, logs and initial weights. Offline, CQL, BC and
+ *  the static table learn from 6 000 logged decisions, one per rollout; CQL also from 6 000 decisions at every turn.
+ *  Online, PPO routes every turn. A figure is the closed share of the gap from the best single model to the optimum of
+ *  the same kind of routing. */
 import type { Rng } from "../../src/base/rng.ts";
 import { behaviourRouter, policyOfRouter } from "../../src/collect/sim/play/behaviour.ts";
 import { DEFAULT_MODELS } from "../../src/collect/sim/world/models.ts";
@@ -40,13 +41,13 @@ const CQL = {
   ...{ spec: SPEC, hidden: [64], steps: 1500, rate: 1e-3, decay: 5, members: 5 },
   ...{ conservatism: 0.002, holdout: 0 },
 };
-/** A router does not see whether the tests passed: the next state tells nothing of a choice, returns do. */
+/** A router does not see the test result: the next state shows nothing about a choice, returns do. */
 const TURN_CQL = { ...CQL, spec: TURN_SPEC, discount: 1, goal: "return" as const };
 const PPO = {
   ...{ steps: 300_000, environments: 16, epochs: 4, batch: 256, discount: 1 },
   ...{ entropy: 0.01, rate: 1e-3 },
 };
-/** Few decisions, and a penalty that can be seen. */
+/** Few decisions, and a penalty large enough to have an effect. */
 const LITTLE = 300;
 const CAREFUL = 0.5;
 
@@ -57,11 +58,11 @@ interface Known {
   readonly everyTurnSeen: number;
 }
 
-/** What one world gives: its exact values, shares of the gap by learner, and the ablation of the penalty. */
+/** Results of one world: its exact values, shares of the gap by learner, and the ablation of the penalty. */
 export interface MeasuredWorld {
   readonly known: Known;
   readonly shares: Readonly<Record<string, number>>;
-  /** With the penalty, and without. */
+  /** First with the penalty, then without. */
   readonly little: readonly { readonly logged: number; readonly share: number }[];
 }
 
@@ -142,7 +143,7 @@ function againstTable(set: string, learned: readonly number[], table: readonly n
   return row(set, "CQL − fitted static table, paired by seed", text, { text: "> 0", met: low > 0 });
 }
 
-/** With little data the penalty must make the policy more careful: it departs less from what was logged. */
+/** With little data the penalty must make the policy more careful: it departs less from the logged choices. */
 function ablation(
   learning: SimWorld,
   judging: SimWorld,
@@ -187,7 +188,7 @@ function dataOf(rows: readonly LoggedRow[]) {
   return { rows, digest: digestRows(rows) };
 }
 
-/** Decisions of the behaviour on tasks at random, each with the outcome of its rollout. */
+/** Decisions of the behaviour policy on random tasks, each with the outcome of its rollout. */
 function logOf(world: SimWorld, decisions: number, rng: Rng): LoggedRow[] {
   return Array.from({ length: decisions }, (_, d): LoggedRow => {
     const task = rng.below(world.tasks.length);
@@ -202,7 +203,7 @@ function logOf(world: SimWorld, decisions: number, rng: Rng): LoggedRow[] {
   });
 }
 
-/** Rollouts whose every turn the behaviour routes, until there are as many decisions. */
+/** Rollouts with every turn routed by the behaviour policy, until there are `decisions` decisions. */
 function turnLogOf(world: SimWorld, decisions: number, rng: Rng): LoggedRow[] {
   const environment = turnEnvironment(world);
   const rows: LoggedRow[] = [];

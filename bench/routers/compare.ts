@@ -1,4 +1,5 @@
-/** One split of a set: our learners and scikit-learn's train on the same rows and are judged on the same others. */
+/** One split of a set:
+ *  our learners and scikit-learn's train on the same rows and are judged on the same held-out rows. */
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -12,7 +13,7 @@ import type { RouterSet } from "./router-set.ts";
 export type RouterMode = "logged" | "full";
 
 export interface SplitResult {
-  /** Mean reward over the best single candidate of training, by learner. */
+  /** Mean reward minus that of the best single candidate of training, by learner. */
   readonly gains: Readonly<Record<string, number>>;
   readonly seconds: Readonly<Record<string, number>>;
   readonly parts: string;
@@ -79,7 +80,7 @@ export async function compareOnce(
 interface Observed {
   readonly chosen: number;
   readonly propensity: number | null;
-  /** By candidate; undefined: not seen. */
+  /** Rewards by candidate; undefined: not observed. */
   readonly rewards: readonly (number | undefined)[];
 }
 
@@ -116,7 +117,7 @@ export function rowOf(set: RouterSet, i: number, { chosen, propensity, rewards }
   };
 }
 
-/** The mean reward of choices on the test rows, over that of the single candidate that was best in training. */
+/** The mean reward of choices on the test rows, minus that of the single candidate that was best in training. */
 function judgeOf(
   set: RouterSet,
   { seen, test }: { seen: readonly Observed[]; test: readonly number[] },

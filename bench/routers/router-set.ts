@@ -1,5 +1,5 @@
-/** The sets that routers are compared on: questions with the reward of every candidate, or of the logged one alone.
- *  Prices are such that the single candidates are worth the same: there a router has most to win. */
+/** The sets for comparing routers: questions with the reward of every candidate, or only of the logged one.
+ *  Prices make the single candidates equally good: a router then has most to gain. */
 import { type Rng, rngFrom } from "../../src/base/rng.ts";
 import { readVowpalCb } from "../../src/convert/vowpal-text.ts";
 import { dataFile } from "../judge/part.ts";
@@ -44,7 +44,7 @@ async function gsm8k(data: string): Promise<readonly RoutedQuestion[]> {
   return (await readRouteLlm(dataFile(data, "routellm/gsm8k"))).questions;
 }
 
-/** `share` 1: the strong model costs what it gains on average. */
+/** `share` 1: the strong model costs as much as it gains on average. */
 function priced(name: string, questions: readonly RoutedQuestion[], share: number): RouterSet {
   const mean = (which: "weak" | "strong") =>
     questions.reduce((sum, one) => sum + Number(one[which]), 0) / questions.length;
@@ -88,7 +88,7 @@ async function rcv1(data: string): Promise<RouterSet> {
 const MODELS = 9;
 const QUESTIONS = 5600;
 
-/** Nine models on real prompts: each is good at some subjects, worse on long prompts, and fails what others fail. */
+/** Nine models on real prompts. Each is good at some subjects and worse on long prompts; failures are shared. */
 function simulated(questions: readonly RoutedQuestion[], rng: Rng): RouterSet {
   const picked = rng
     .split("questions")

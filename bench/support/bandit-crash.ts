@@ -1,6 +1,6 @@
-/** Kills processes that update one bandit's state with SIGKILL at random moments, three at a time, while decisions come in.
- *  In: number of kills, seed. Out: how many kills broke no promise: in the end every decision of the book is counted
- *  exactly once, a state that was told is never undone, and the book is whole. */
+/** Kills processes that update one bandit's state with SIGKILL at random moments, three at a time, while decisions come
+ *  in. In: number of kills, seed. Out: number of kills that broke no promise. In the end every decision of the book is
+ *  counted exactly once, a reported state is never undone, and the book is intact. */
 import { type ChildProcess, spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
 import { mkdtempSync, rmSync } from "node:fs";
@@ -70,7 +70,7 @@ function trainWords(name: string): string[] {
   ];
 }
 
-/** Seals rollouts of one decision each, and notes what they bring. */
+/** Seals rollouts of one decision each, and adds their rewards to `sums`. */
 function addDecisions(
   folder: string,
   { round, rng, sums }: { round: number; rng: Rng; sums: Record<"small" | "large", number> },
@@ -151,7 +151,7 @@ function envOf(folder: string): NodeJS.ProcessEnv {
   return { ...process.env, ROLLBOOK_BOOK: join(folder, "book"), ROLLBOOK_HOME: join(folder, "home") };
 }
 
-/** Returns how many decisions the trainer told of; 0 if it was killed before. */
+/** Returns the number of decisions that the trainer reported; 0 if it was killed before. */
 async function killSoon(child: ChildProcess, rng: Rng): Promise<number> {
   let output = "";
   child.stdout!.setEncoding("utf8").on("data", (text: string) => {

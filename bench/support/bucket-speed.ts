@@ -1,6 +1,6 @@
-/** How fast a bucket is written and read beside the official client with the same objects, in turns. In: an S3 server. Out: MB/s,
- *  by the clock on the wall and by the processor time of this process.
- *  A book writes large blobs and packs; a replay store is brought to a machine that has none of it and read from end to end.
+/** Write and read speed of a bucket compared with the official client on the same objects, in turns. In: an S3 server.
+ *  Out: MB/s, by wall clock and by processor time of this process.
+ *  A book writes large blobs and packs. A replay store is fetched to a machine without a copy and read from end to end.
  *  The client puts the same objects one after the other, and reads them in ranges, one after the other. */
 import { randomFillSync } from "node:crypto";
 import { mkdtempSync, rmSync } from "node:fs";
@@ -20,7 +20,7 @@ const RANGE_BYTES = 8 * 1024 * 1024;
 
 export interface BucketSpeedOptions {
   readonly rounds: number;
-  /** Of large blobs, of 5 MB each; a quarter as much again in blobs of 64 KB. */
+  /** Size of the large blobs, of 5 MB each; a quarter as much again in blobs of 64 KB. */
   readonly megabytes: number;
   readonly candidates: number;
 }
@@ -60,7 +60,7 @@ async function compareWrites(at: SpeedPlace, { rounds, megabytes }: { rounds: nu
     const raw = await timed(async () => {
       for (const { key, bytes: Body } of objects) await put(at, `raw-${round}/${key}`, Body);
     });
-    // The first round warms up.
+    // The first round is a warm-up.
     if (round > 0) turns.push({ bytes, own, raw });
   }
   return rowOf("book: put, flush, close", "PutObject of the same objects", turns);
@@ -91,11 +91,11 @@ async function compareReads(at: SpeedPlace, { rounds, candidates }: { rounds: nu
 
 interface Spent {
   readonly wall: number;
-  /** Of this process, all its threads. */
+  /** Processor time of this process, all its threads. */
   readonly processor: number;
 }
 
-/** The same bytes, ours and the client's. */
+/** One turn of each side on the same bytes. */
 interface Turn {
   readonly bytes: number;
   readonly own: Spent;
@@ -120,7 +120,7 @@ function blobsOf(megabytes: number): Buffer[] {
   return [...of(Math.ceil(megabytes / 5), 5e6), ...of(Math.ceil((megabytes * 1e6) / 4 / 65_536), 65_536)];
 }
 
-/** From the first put to the close: the session is begun before. */
+/** Timed from the first put to the close; the session has begun before. */
 async function writeBook(
   { folder, server }: SpeedPlace,
   name: string,
@@ -182,7 +182,7 @@ async function getInRanges({ server, client }: SpeedPlace, Key: string, size: nu
   }
 }
 
-/** In seconds. */
+/** Time of the work in seconds. */
 async function timed(work: () => Promise<void>): Promise<Spent> {
   const [start, before] = [performance.now(), process.cpuUsage()];
   await work();

@@ -1,5 +1,6 @@
-/** What a rollout costs a bucket: a launch through a gateway, its book behind a proxy that counts. In: how many rollouts. Out:
- *  requests and bytes a rollout. The launcher, its workers and the gateway are three machines: each has a cache of its own. */
+/** The cost of a rollout in a bucket: a launch through a gateway, its book behind a proxy that counts. In: the number
+ *  of rollouts. Out: requests and bytes per rollout. The launcher, its workers and the gateway simulate three machines:
+ *  each has its own cache. */
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";

@@ -1,4 +1,4 @@
-/** The build: campaigns and benchmarks run it as users do. The sources through tsx are a fifth slower. */
+/** The build: campaigns and benchmarks run it as users do. Running the sources through tsx is a fifth slower. */
 import { spawnSync } from "node:child_process";
 import { existsSync, mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { join } from "node:path";
@@ -15,11 +15,11 @@ export function requireBuild(): void {
 
 let compiled: string | undefined;
 
-/** A folder with every module of src/ compiled, for programs that use more than the package exports: the build bundles them.
- *  It is removed when this process ends. */
+/** A folder with every module of src/ compiled, for programs that use more than the package exports: the build is
+ *  bundled. Removed when this process ends. */
 export function compiledModules(): string {
   if (compiled !== undefined) return compiled;
-  // In the repository, so that the modules find their packages.
+  // Inside the repository, so that the modules find their packages.
   mkdirSync(join(REPO, ".cache"), { recursive: true });
   const folder = mkdtempSync(join(REPO, ".cache", "modules-"));
   process.once("exit", () => rmSync(folder, { recursive: true, force: true }));

@@ -1,5 +1,5 @@
 /** A book of rollouts as a chat agent leaves them, in any number: two calls each, a task, an experiment, a score.
- *  In: a store, how many. Out: sealed rollouts in the store. The same number gives the same bytes. */
+ *  In: a store, the number of rollouts. Out: sealed rollouts in the store. The same number gives the same bytes. */
 import { digestJson, parseId, rngFrom } from "../../src/base/index.ts";
 import { type EnvironmentKey, type RolloutDraft, seal, sealRollout, Task } from "../../src/contract/index.ts";
 import type { BlobStore } from "../../src/store/index.ts";

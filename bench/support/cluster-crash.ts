@@ -1,9 +1,10 @@
-/** Strikes a whole cluster, round after round, and counts: three NATS nodes, a book in a bucket, two gateways that share it, and
- *  in every round two launchers of the same experiment (split brain) and two workers, killed with SIGKILL at random moments
- *  while something suffers one fault more. One worker reaches NATS through a proxy, all reach the bucket through one. Every
- *  process has a cache of its own, as on a machine of its own. In: rounds, seed. Out: how many rounds broke no promise: a
- *  result that was told stays the result, in the end every rollout has one accepted artifact, every reply that an agent
- *  heard is recorded, and the book verifies on a machine that has seen none of it. */
+/** Injects faults into a whole cluster, round after round, and counts broken promises.
+ *  The cluster: three NATS nodes, a book in a bucket, and two gateways that share it. In every round two launchers of
+ *  the same experiment (split brain) and two workers are killed with SIGKILL at random moments, while one more fault is
+ *  active. One worker reaches NATS through a proxy; all reach the bucket through one. Every process has its own cache,
+ *  as on its own machine. In: rounds, seed. Out: number of rounds that broke no promise. A reported result stays the
+ *  result. In the end every rollout has one accepted artifact, and every reply that an agent received is recorded. The
+ *  book verifies on a machine without any cached data. */
 import type { ChildProcess } from "node:child_process";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -35,13 +36,13 @@ import {
 import type { RoundRange } from "./programs.ts";
 
 const ROUNDS_PER_BOOK = 6;
-/** With their samples 40 rollouts a round. */
+/** With their samples, 40 rollouts per round. */
 const TASKS_PER_ROUND = 10;
-/** The longest time of one rollout: enough that every round finds work. */
+/** The longest time of one rollout: long enough that every round finds work. */
 const ROLLOUT_MS = 600;
-/** Past the claims, which live 2 s in these launches. */
+/** Longer than the claims, which live 2 s in these launches. */
 const PAUSE_MS = 2_600;
-/** How long launchers and workers live at most: they need longer to begin where the book is in a bucket. */
+/** The longest life of launchers and workers. They start more slowly if the book is in a bucket. */
 const LIFE_MS = 4_000;
 
 const FAULTS = [
@@ -60,7 +61,7 @@ const FAULTS = [
 
 type Fault = (typeof FAULTS)[number];
 
-/** What the requests to the bucket meet while these last. */
+/** Behaviour of requests to the bucket during these faults. */
 const BUCKET_FAULTS: Partial<Record<Fault, BucketFault>> = {
   "bucket cut off": { kind: "cut" },
   "bucket throttles": { kind: "throttle", share: 0.5 },
@@ -68,7 +69,7 @@ const BUCKET_FAULTS: Partial<Record<Fault, BucketFault>> = {
 };
 
 interface Gateways {
-  /** kill -9 of so many of them, chosen by `rng`, and a start of each after `awayMs`. */
+  /** Kills `count` gateways, chosen by `rng`, with SIGKILL and restarts each after `awayMs`. */
   strike(count: number, rng: Rng, awayMs: number): Promise<void>;
   stop(): Promise<void>;
 }
@@ -90,13 +91,13 @@ export async function crashCluster(options: {
   requireBuild();
   const { first, last } = options.rounds;
   const rng = rngFrom(options.seed);
-  // Every fault comes up equally often, in random order.
+  // Every fault occurs equally often, in random order.
   const faults: Fault[] = [];
   while (faults.length < last) faults.push(...rng.shuffle([...FAULTS]));
   const tally = { passed: 0, failed: 0 };
   for (let from = first - 1; from < last; from += ROUNDS_PER_BOOK) {
     const some = faults.slice(from, Math.min(from + ROUNDS_PER_BOOK, last));
-    // Of its own: a range has the same moments whether or not others are run before it.
+    // A separate generator: a range has the same moments, also if earlier ranges are not run.
     const broken = await crashOneCluster(some, rng.split(from), options.onFault);
     for (const what of broken) options.onFailure(what);
     tally[broken.length === 0 ? "passed" : "failed"] += some.length;
@@ -164,7 +165,7 @@ async function makeScene(at: {
   const env = { ...s3.env, AWS_ENDPOINT_URL_S3: `http://127.0.0.1:${bucket.port}` };
   const book = `s3://${s3.bucket}/crash`;
   const words = ["--gateway", urls.join(",")];
-  // Workers join a queue and a book that are there.
+  // Workers need an existing queue and an existing book.
   await (await openNatsQueue(queue, { clock: systemClock })).close();
   await endOf(spawnCli(folder, ["keys", "new"]));
   const cache = { ROLLBOOK_CACHE: join(folder, "cache", "launcher") };
@@ -224,7 +225,7 @@ async function strike(
   const launchers = [startLaunch(scene), startLaunch(scene, "launcher-2")];
   const workers = [startWorker(scene, "worker-1"), startWorker(behindProxy, "worker-2")];
   const suffering = suffer(cluster, workers[0]!, { fault, rng });
-  // The paused worker lives on until its claims are lost.
+  // The paused worker stays alive until its claims are lost.
   const mortal = [...launchers, ...workers.slice(fault === "worker paused past its claim" ? 1 : 0)];
   const ends = await Promise.all(mortal.map((child) => killSoon(child, rng, LIFE_MS)));
   await suffering;
@@ -288,7 +289,7 @@ async function suffer(
   }
 }
 
-/** The queue agrees with the book: everything done, nothing else. */
+/** The queue must agree with the book: all items done, no other state. */
 async function checkQueue({ queue, rollouts }: Scene): Promise<string[]> {
   const opened = await openNatsQueue(queue, { clock: systemClock });
   const { waiting, claimed, done, dead } = await opened.counts();
@@ -297,8 +298,8 @@ async function checkQueue({ queue, rollouts }: Scene): Promise<string[]> {
   return [`the queue has ${waiting} waiting, ${claimed} claimed, ${done} done, ${dead} dead of ${rollouts}`];
 }
 
-/** The book as the bucket has it: read on a machine that has seen none of it. The client takes its
- *  endpoint from the environment, which is set for as long as that takes. */
+/** The book as stored in the bucket, read on a machine without a cache. The client takes its endpoint from the
+ *  environment, which is set during the check. */
 async function checkBucket(scene: Scene): Promise<string[]> {
   const root = join(scene.folder, "reader");
   const before = { ...process.env };

@@ -1,5 +1,5 @@
-/** A worker process: opens queue and book, says so, waits for a line, then works until nothing is left.
- *  node cluster-worker.ts QUEUE BOOK NAME ROLLOUTS MS: MS is how long the agent takes for one rollout */
+/** A worker process: opens queue and book, reports it, waits for a line, then works until no work is left.
+ *  node cluster-worker.ts QUEUE BOOK NAME ROLLOUTS MS: MS is the agent's time per rollout. */
 import { once } from "node:events";
 import { createInterface } from "node:readline";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -11,7 +11,7 @@ import { openBook } from "../../src/store/index.ts";
 import { makeAssignment, rolloutOf, uploadOf } from "./work.ts";
 
 const [place, path, name, rollouts, ms] = process.argv.slice(2) as [string, string, string, string, string];
-/** Rollouts of one process at a time: 32. */
+/** Concurrent rollouts of one process: 4 × 8 = 32. */
 const [LOOPS, LIMIT] = [4, 8];
 
 const queue = await openNatsQueue(place, { clock: systemClock });

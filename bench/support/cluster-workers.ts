@@ -1,5 +1,5 @@
-/** Worker processes on one queue and one book: how long they take for all rollouts.
- *  In: a queue on NATS, how many processes. Out: seconds from the word to start to the last receipt. */
+/** Worker processes on one queue and one book: their time for all rollouts.
+ *  In: a queue on NATS, the number of processes. Out: seconds from the start signal to the last receipt. */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { join } from "node:path";
@@ -16,7 +16,7 @@ export interface WorkersOptions {
   readonly queue: string;
   readonly processes: number;
   readonly rollouts: number;
-  /** How long an agent takes for one rollout. */
+  /** The agent's time per rollout. */
   readonly agentMs: number;
 }
 

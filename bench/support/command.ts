@@ -1,24 +1,24 @@
-/** What the two runners share: the list of programs, and how a failure ends.
+/** Functions shared by the two runners: the list of programs, and the handling of failures.
  *  Exit codes as in the command line: 0 done, 1 failed, 2 wrong usage. */
 import { isRollbookError, reasonOf } from "../../src/base/errors.ts";
 import type { Programs } from "./programs.ts";
 
 const WRONG_USAGE = ["unknown-name", "bad-scale", "bad-seed", "bad-rounds", "bad-options"];
 
-/** Runs `main` to the end of the process. */
+/** Runs `main` and sets the exit code of the process. */
 export async function command(main: () => Promise<number>): Promise<void> {
   const { code, said } = await outcomeOf(main);
   if (said !== undefined) process.stderr.write(`${said}\n`);
   process.exitCode = code;
 }
 
-/** The exit code, and a message for what was thrown. */
+/** The exit code, and a message for a thrown error. */
 export async function outcomeOf(main: () => Promise<number>): Promise<{ code: number; said?: string }> {
   try {
     return { code: await main() };
   } catch (error) {
     const usage = isRollbookError(error) ? WRONG_USAGE.includes(error.code) : isParseArgsError(error);
-    // A foreign error is a defect, and its stack says where.
+    // An error of another type is a defect: print its stack.
     const brief = usage || isRollbookError(error) || !(error instanceof Error);
     return { code: usage ? 2 : 1, said: (brief ? reasonOf(error) : error.stack) ?? "" };
   }

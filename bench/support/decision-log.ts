@@ -1,20 +1,20 @@
-/** Logs for judging estimators: decisions of a behaviour policy in a world whose values are known, by the hundred thousand.
- *  In: a world, a behaviour policy, a number of decisions, a seed. Out: columns. Tasks are drawn evenly with replacement,
- *  so rows are independent and the world's exact values are what an estimate has to cover. Every reward is the one that
- *  an executed rollout of that task, model and seed would have. Writes nothing. */
+/** Logs for judging estimators: hundreds of thousands of decisions of a behaviour policy in a world with known values.
+ *  In: a world, a behaviour policy, a number of decisions, a seed. Out: columns. Tasks are drawn uniformly with
+ *  replacement, so rows are independent and an estimate has to cover the world's exact values. Every reward equals the
+ *  reward of an executed rollout of that task, model and seed. Writes nothing. */
 import type { Rng } from "../../src/base/index.ts";
 import { type PolicyOf, policyValue, type SimWorld } from "../../src/collect/sim/world/world.ts";
 import { draw } from "../../src/policy/index.ts";
 
 export interface DecisionLog {
   readonly world: SimWorld;
-  /** Row → task; its context is `world.contexts[task]`. */
+  /** Task of each row; its context is `world.contexts[task]`. */
   readonly task: Int32Array;
-  /** Row → candidate; they are `world.candidates` in every row. */
+  /** Chosen candidate of each row; the candidates are `world.candidates` in every row. */
   readonly chosen: Int32Array;
-  /** The probability with which it was chosen. */
+  /** The probability of the chosen candidate. */
   readonly propensity: Float64Array;
-  /** All of them, rows × candidates. */
+  /** The probabilities of all candidates, rows × candidates. */
   readonly behaviour: Float64Array;
   readonly reward: Float64Array;
   /** The seed of each row's rollout. */
@@ -22,11 +22,11 @@ export interface DecisionLog {
 }
 
 export interface TargetColumns {
-  /** The target's probability of what was chosen. */
+  /** The target's probability of the chosen candidate. */
   readonly target: Float64Array;
-  /** All of them, rows × candidates. */
+  /** The target's probabilities of all candidates, rows × candidates. */
   readonly all: Float64Array;
-  /** What an estimate has to cover: exact. */
+  /** The exact value of the target, which an estimate has to cover. */
   readonly value: number;
 }
 
@@ -60,7 +60,7 @@ export function makeDecisionLog(
   return log;
 }
 
-/** What a target policy makes of the log, and its exact value. */
+/** The target policy's probabilities on the log, and its exact value. */
 export function targetColumns({ world, task, chosen }: DecisionLog, policy: PolicyOf): TargetColumns {
   const count = world.candidates.length;
   const asked = distributions(world, policy);
@@ -74,7 +74,7 @@ export function targetColumns({ world, task, chosen }: DecisionLog, policy: Poli
   return { target, all, value: policyValue(world, policy) };
 }
 
-/** A policy is pure: it is asked once a task. */
+/** A policy is pure, so it is asked once per task. */
 function distributions(world: SimWorld, policy: PolicyOf): (task: number) => readonly number[] {
   const known: (readonly number[] | undefined)[] = [];
   return (task) => {

@@ -1,5 +1,5 @@
-/** Runs demos as a user does, whole and killed, and prints a table. In: how many seeds, whether at full size. Out: how many
- *  claims held. A small demo has too few rows for the gate: of it only the digests are compared. */
+/** Runs demos as a user does, uninterrupted and killed, and prints a table. In: number of seeds, full or small size.
+ *  Out: number of claims that held. A small demo has too few rows for the gate: only its digests are compared. */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdtempSync, rmSync } from "node:fs";
@@ -64,15 +64,15 @@ function rowOf(
   };
 }
 
-/** A random line of the progress that is not among the last, and a random part of the time that its stage took. Counted in
- *  lines, since on a busy machine the same stage takes several times as long. */
+/** A random line of the progress, except the last ones, and a random part of the time that its stage took. Counted in
+ *  lines, because on a busy machine the same stage takes several times as long. */
 function killPoint(said: string, rng: Rng): { line: number; delayMs: number } {
   const stages = said.split("\n").flatMap((line) => line.match(/^ *([\d.]+) s {2}/)?.[1] ?? []);
   const line = 1 + Math.floor(rng.float() * (stages.length - 4));
   return { line, delayMs: 1000 * rng.float() * Number(stages[line]) };
 }
 
-/** `kill`: kills the process so long after it has printed so many lines of progress. */
+/** `kill`: kills the process `delayMs` after it has printed `line` lines of progress. */
 export async function demo(
   words: readonly string[],
   kill?: { line: number; delayMs: number },

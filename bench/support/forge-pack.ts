@@ -1,4 +1,4 @@
-/** Writes a pack again with other entries, every checksum and the footer fitting: what a forger without a key can do. */
+/** Rewrites a pack with other entries and valid checksums and footer, as a forger without a key can. */
 import { readFileSync, writeFileSync } from "node:fs";
 import { canonicalize } from "../../src/base/canonical-json.ts";
 import { encodeEntry, PACK_FOOTER_KIND, PackChain, PackReader } from "../../src/store/pack/index.ts";
@@ -8,7 +8,7 @@ export interface ForgedEntry {
   readonly payload: Uint8Array;
 }
 
-/** The entries of a pack, its header first and without its footer. */
+/** The entries of a pack, with the header first and without the footer. */
 export async function entriesOf(path: string): Promise<ForgedEntry[]> {
   const reader = await PackReader.open(path);
   const entries: ForgedEntry[] = [];
@@ -40,7 +40,7 @@ export function forgePack(path: string, entries: readonly ForgedEntry[]): void {
   writeFileSync(path, Buffer.concat(parts));
 }
 
-/** Runs `work` while the file has other bytes, or is gone, and puts it back. */
+/** Runs `work` while the file is changed or removed, then restores it. */
 export async function whileForged<T>(path: string, forge: () => void, work: () => Promise<T>): Promise<T> {
   const original = readFileSync(path);
   try {

@@ -1,4 +1,4 @@
-/** Times several ways of doing one thing in one run, in turns, so that drift of the machine strikes all alike.
+/** Times several implementations of one task in one run, in turns, so that drift of the machine affects all equally.
  *  Out: the median time of each, and a table of ratios. */
 
 export interface Timing {
@@ -7,7 +7,7 @@ export interface Timing {
   readonly ms: number;
 }
 
-/** Each round gives every contender about `sliceMs`; the first round warms up and does not count. */
+/** Each round gives every contender about `sliceMs`. The first round is a warm-up and does not count. */
 export function interleave(
   contenders: Readonly<Record<string, () => unknown>>,
   { rounds = 7, sliceMs = 60 }: { rounds?: number; sliceMs?: number } = {},

@@ -1,6 +1,6 @@
 /** A training step of a network in jax-js: forward, gradient and Adam, compiled as one function. */
 
-/** What is used of the package. An array is consumed by its use; `.ref` keeps it for another. */
+/** The used part of the package. An array is consumed by its use; `.ref` keeps it for another use. */
 interface JaxArray {
   readonly ref: JaxArray;
   mul(other: JaxArray | number): JaxArray;

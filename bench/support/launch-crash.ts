@@ -1,8 +1,8 @@
-/** Kills launchers, workers and, where they record through one, their gateway with SIGKILL at random moments, gives the
- *  same command again, and counts. In: number of kills, seed. Out: how many kills broke no promise: a result that was
- *  told stays the result; when the launch is done every rollout has one accepted artifact, signed, in a book that
- *  verifies; and what a model said to the agent stands in its calls. The agent draws from its own process's randomness,
- *  so that a rollout run twice would show as two different artifacts. */
+/** Kills launchers, workers and optionally their gateway with SIGKILL at random moments, runs the same command again,
+ *  and counts. In: number of kills, seed. Out: number of kills that broke no promise. A reported result stays the
+ *  result. When the launch is done, every rollout has one accepted, signed artifact in a book that verifies. The
+ *  model's replies to the agent are in its calls. The agent uses random numbers of its own process, so a rollout that
+ *  ran twice would give two different artifacts. */
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
@@ -28,7 +28,7 @@ import { openEcho } from "./gateway/echo-upstream.ts";
 
 const [TASKS, SAMPLES] = [15, 4];
 const KILLS_PER_BOOK = 10;
-/** Runs without a kill that may be needed to finish: a run ends early when an item has used up its attempts. */
+/** Runs without a kill that may be needed to finish: a run ends early when an item has used all its attempts. */
 const FINISHING_RUNS = 6;
 const AGENT = `export default async ({ ms = 60 }, { baseUrl, apiKey }) => {
   await new Promise((next) => setTimeout(next, 5 + Math.random() * ms));
@@ -51,7 +51,7 @@ const AGENT = `export default async ({ ms = 60 }, { baseUrl, apiKey }) => {
 export async function crashLaunches(options: {
   readonly kills: number;
   readonly seed: bigint;
-  /** Record through a gateway, which is killed too. */
+  /** True: record through a gateway, which is killed too. */
   readonly gateway?: boolean;
   readonly onFailure: (what: string) => void;
 }): Promise<{ passed: number; failed: number }> {
@@ -72,15 +72,15 @@ export async function crashLaunches(options: {
 
 export interface Scene {
   readonly folder: string;
-  /** What launchers and workers are told of their gateway. */
+  /** Gateway arguments of launchers and workers. */
   readonly words: readonly string[];
-  /** The queue that they share. */
+  /** The queue that launchers and workers share. */
   readonly queue: string;
-  /** Rollouts that the launch has. */
+  /** Number of rollouts of the launch. */
   readonly rollouts: number;
-  /** Envelopes by rollout, as they were told. */
+  /** Reported envelopes by rollout. */
   readonly told: Map<string, string>;
-  /** Where the book is (default: the folder `book`), and what it takes to reach it. */
+  /** Location of the book (default: the folder `book`), and the environment variables to reach it. */
   readonly book?: string;
   readonly env?: Readonly<Record<string, string>>;
 }
@@ -116,7 +116,7 @@ async function crashOneBook(
       gateway = upstream === undefined ? undefined : startGateway(folder);
       const victims = [startLaunch(scene), startWorker(scene), ...(gateway === undefined ? [] : [gateway])];
       const ends = await Promise.all(victims.map((victim) => killSoon(victim, rng)));
-      // What a gateway prints is its address.
+      // Only launcher and worker: a gateway prints its address.
       for (const { lines } of ends.slice(0, 2)) faults.push(...hear(lines, scene.told));
       struck += victims.length;
     }
@@ -124,7 +124,7 @@ async function crashOneBook(
     faults.push(...(await finish(scene)));
     gateway?.kill("SIGTERM");
     if (gateway !== undefined) await endOf(gateway);
-    // Without a finished launch there may be no book to count in; the fault is noted already.
+    // Without a finished launch there may be no book to check; that fault is already recorded.
     if (existsSync(join(folder, "book", "book.json"))) faults.push(...(await checkBook(scene)));
     return { kills: struck, faults };
   } finally {
@@ -133,7 +133,7 @@ async function crashOneBook(
   }
 }
 
-/** The agent and its tasks; `ms` is the longest time of a rollout. Returns how many rollouts these are. */
+/** Writes the agent and its tasks; `ms` is the longest time of a rollout. Returns the number of rollouts. */
 export function writeWork(folder: string, { tasks, ms }: { tasks: number; ms?: number }): number {
   writeFileSync(join(folder, "agent.mjs"), AGENT);
   const rows = Array.from({ length: tasks }, (_, i) => `${JSON.stringify({ i, ms })}\n`);
@@ -158,14 +158,14 @@ function startGateway(folder: string): ChildProcess {
   return spawnCli(folder, ["gateway", "--config", "gateway.yaml", "--book", "book"]);
 }
 
-/** `machine`: the folder of its cache, where the book is in a bucket. */
+/** `machine`: the folder of its cache, if the book is in a bucket. */
 export function startLaunch(scene: Scene, machine = "launcher"): ChildProcess {
   const { words, queue } = scene;
   const given = ["--tasks", "tasks.jsonl", "--samples", String(SAMPLES), "--queue", queue, ...words];
   return start(scene, machine, ["launch", ...given]);
 }
 
-/** Ends at once, with an error, while there is no queue yet: that is no fault. */
+/** Ends at once with an error if the queue does not exist yet; that is not a fault. */
 export function startWorker(scene: Scene, machine = "worker"): ChildProcess {
   const { words, queue } = scene;
   return start(scene, machine, ["worker", "--queue", queue, ...words]);
@@ -205,7 +205,7 @@ export function startPeer(
   return spawnCli(folder, ["gateway", ...words], { ...env, ...cacheOf(folder, name) });
 }
 
-/** From before it has opened anything to well into its work. */
+/** Kills at a random moment: from before the first open to well into the work. */
 export async function killSoon(
   child: ChildProcess,
   rng: Rng,
@@ -217,7 +217,7 @@ export async function killSoon(
   return end;
 }
 
-/** What it printed; a line cut off by the kill was not said to anybody. */
+/** The printed lines. A line that the kill cut off does not count as printed. */
 export async function endOf(child: ChildProcess): Promise<{ lines: string[]; code: number | null }> {
   let output = "";
   child.stdout!.setEncoding("utf8").on("data", (text: string) => {
@@ -227,7 +227,7 @@ export async function endOf(child: ChildProcess): Promise<{ lines: string[]; cod
   return { lines: output.split("\n").slice(0, -1), code };
 }
 
-/** Remembers what was told; what was told before must not change. */
+/** Records reported results. A result reported before must not change. */
 export function hear(lines: readonly string[], told: Map<string, string>): string[] {
   const faults: string[] = [];
   for (const line of lines) {
@@ -295,7 +295,7 @@ async function readBook(book: Book): Promise<Held> {
   return { faults, signed, accepted };
 }
 
-/** Every rollout was told, each told envelope is there and signed, and its content is the one accepted. */
+/** Every rollout was reported, each reported envelope is present and signed, and its content is the accepted one. */
 function checkTold(
   told: ReadonlyMap<string, string>,
   { signed, accepted }: Held,
@@ -315,7 +315,7 @@ function checkTold(
   return faults;
 }
 
-/** What the agent heard from a model stands in the calls of its rollout. */
+/** The replies that the agent received from a model must be in the calls of its rollout. */
 async function checkHeard(book: Book, envelope: string): Promise<string[]> {
   const read = async (digest: string) => (await book.get(digest as Digest))?.bytes;
   const sealed = await read(envelope);

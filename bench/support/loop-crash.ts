@@ -1,6 +1,7 @@
 /** Kills synchronous training loops with SIGKILL at random moments and resumes them until they are done.
- *  In: number of runs, seed. Out: how many runs ended with exactly the digests of a run that was never killed: of its last
- *  transition, which commits to all before it, of every revision, of every batch's content; in a book that verifies. */
+ *  In: number of runs, seed. Out: number of runs with exactly the digests of an uninterrupted run: of its last
+ *  transition, which commits to all before it, of every revision, and of every batch's content;
+ *  in a book that verifies. */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdtempSync, rmSync } from "node:fs";
@@ -15,12 +16,12 @@ import { UNEQUAL, writeLoop } from "../../test/support/loop-world.ts";
 import { MAIN, requireBuild } from "./build.ts";
 
 const RUN = "crash";
-/** Two at a time: a run waits for its disk half of the time. */
+/** Two at a time: a run waits for the disk half of the time. */
 const AT_ONCE = 2;
-/** A run that was killed may be killed again while it resumes. */
+/** Most kills per run. A killed run may be killed again while it resumes. */
 const MOST_KILLS = 2;
 
-/** A run whose policies pass the gate, so that the second window depends on all of the first. */
+/** A run whose policies pass the gate, so that the second window depends on the whole first window. */
 const CONFIG = { ...UNEQUAL, run: RUN, windows: 2 };
 
 export async function crashLoops(options: {
@@ -65,7 +66,7 @@ async function crashOne(options: {
       for (let done = false; !done && kills < wanted; ) {
         done = await killSoon(folder, 300 + rng.below(Math.ceil(lasts)));
         if (!done) kills++;
-        // A run that ends before its first kill proves nothing: it begins again.
+        // A run that ends before its first kill proves nothing: start it again.
         else if (kills === 0) {
           rmSync(join(folder, "book"), { recursive: true, force: true });
           done = false;
@@ -85,7 +86,7 @@ async function crashOne(options: {
 
 const RESUME = ["run", "start", "--resume", "--config", "loop.yaml"];
 
-/** Resumes, and kills after so long. True if the run was done before. */
+/** Resumes the run and kills it after `afterMs`. True if the run finished before. */
 async function killSoon(folder: string, afterMs: number): Promise<boolean> {
   const child = spawn(process.execPath, [MAIN, ...RESUME], {
     ...{ cwd: folder, env: envOf(folder), stdio: "ignore" },
@@ -108,7 +109,7 @@ async function command(folder: string, words: readonly string[]): Promise<void> 
   if (code !== 0) throw new RollbookError("bench-failed", { words, code }, `${words.join(" ")}: ${said}`);
 }
 
-/** Every transition of the run in canonical form, with its digest: batches and revisions stand in them. */
+/** Every transition of the run in canonical form, with its digest. Transitions contain batches and revisions. */
 async function digestsOf(folder: string): Promise<string> {
   const transitions = await useBook(join(folder, "book"), { mode: "read" }, (book) =>
     readTransitions(book, parseId(RUN)),
@@ -119,7 +120,7 @@ async function digestsOf(folder: string): Promise<string> {
     .join("\n");
 }
 
-/** The transitions that only one of two runs has. */
+/** Describes the transitions that only one of two runs has. */
 function difference(actual: string, expected: string): string {
   const [ours, theirs] = [actual.split("\n"), expected.split("\n")];
   const only = ours.filter((line) => !theirs.includes(line));

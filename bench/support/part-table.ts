@@ -1,4 +1,4 @@
-/** A benchmark made of parts, each with rows of its own: one table, and the bars that are missed. */
+/** A benchmark of several parts, each with its own rows: one table, and the missed bars. */
 import { parseArgs } from "node:util";
 import { isRollbookError, RollbookError } from "../../src/base/errors.ts";
 import { rngFrom } from "../../src/base/rng.ts";
@@ -8,8 +8,8 @@ import { TrialFile } from "./trial-file.ts";
 
 const ABSENT = "not measured";
 
-/** Flags: --data DIR, --only PART, --scale N, --seed N, --json. Long parts in pieces: --trials FILE --seconds N, again and again
- *  until the table is there. */
+/** Flags: --data DIR, --only PART, --scale N, --seed N, --json. To run long parts in pieces: repeat with --trials FILE
+ *  --seconds N until the table is printed. */
 export async function runParts(PARTS: readonly JudgePart[], args: string[]): Promise<void> {
   const { values } = parseArgs({
     args,
@@ -48,7 +48,7 @@ export async function runParts(PARTS: readonly JudgePart[], args: string[]): Pro
   process.stderr.write(`${bars}${absent.length === 0 ? "" : `; not measured: ${absent.join(", ")}`}\n`);
 }
 
-/** Absent data is a row that says so, not the end of the table. */
+/** Missing data gives a row that says so, and the table continues. */
 async function rowsOf(part: JudgePart, options: Parameters<JudgePart["run"]>[0]): Promise<JudgeRow[]> {
   try {
     return await part.run(options);

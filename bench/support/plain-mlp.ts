@@ -1,4 +1,4 @@
-/** A training step of a network in plain JavaScript, as one would write it: loops over Float32Arrays, relu, Adam. */
+/** A training step of a network in ordinary JavaScript: loops over Float32Arrays, relu, Adam. */
 export function plainStep(
   shape: { readonly inputs: number; readonly hidden: readonly number[]; readonly outputs: number },
   batch: number,

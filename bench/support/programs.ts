@@ -1,5 +1,5 @@
 /** Finds benchmarks and campaigns by file name.
- *  In: a folder and the name of the export. Out: the programs by name, loaded only when asked for.
+ *  In: a folder and the name of the export. Out: the programs by name, loaded on demand.
  *  Does not run anything. */
 import { readdirSync } from "node:fs";
 import { basename, join } from "node:path";
@@ -12,7 +12,7 @@ export interface Bench {
   run(args: string[]): Promise<void>;
 }
 
-/** Rounds of a campaign, counted from 1; both ends belong to it. */
+/** Rounds of a campaign, counted from 1; both ends are included. */
 export interface RoundRange {
   readonly first: number;
   readonly last: number;
@@ -20,12 +20,12 @@ export interface RoundRange {
 
 export interface Campaign {
   readonly summary: string;
-  /** Whether `only` selects among its trials. */
+  /** True if `only` selects among its trials. */
   readonly selectable?: true;
-  /** Whether `rounds` takes some of its rounds. */
+  /** True if `rounds` can select some of its rounds. */
   readonly divisible?: true;
-  /** `scale` 1 is the full count; tests run a twentieth to a hundredth. The same seed gives the same trials, also where
-   *  `only` selects those whose name holds it. */
+  /** `scale` 1 is the full count; tests run a twentieth to a hundredth. The same seed gives the same trials, also if
+   *  `only` selects trials by name. */
   run(options: {
     scale: number;
     seed: bigint;

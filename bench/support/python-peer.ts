@@ -1,4 +1,4 @@
-/** A Python program that answers JSON lines with JSON lines, kept running so that its start is not timed. */
+/** A Python program that answers JSON lines with JSON lines. It stays running, so that its start is not timed. */
 import { type ChildProcessWithoutNullStreams, spawn } from "node:child_process";
 import { createInterface } from "node:readline";
 import { RollbookError } from "../../src/base/errors.ts";

@@ -1,6 +1,6 @@
-/** Kills enqueuers and workers with SIGKILL at random moments, lets others finish, and checks what came of it.
- *  In: number of kills, seed. Out: how many kills left everything as promised: every item done once, every receipt
- *  that was given true, every accepted artifact whole in the book. */
+/** Kills enqueuers and workers with SIGKILL at random moments, lets others finish, and checks the result.
+ *  In: number of kills, seed. Out: number of kills that broke no promise: every item done once, every given receipt
+ *  true, every accepted artifact complete in the book. */
 import type { ChildProcess } from "node:child_process";
 import { once } from "node:events";
 import { mkdtempSync, rmSync } from "node:fs";
@@ -24,7 +24,7 @@ export interface QueueCrashOptions {
 
 const WORKERS = 3;
 const ROUNDS_PER_BOOK = 10;
-/** New work per round, so that no round finds its queue empty. */
+/** New work per round, so that no round finds an empty queue. */
 const ASSIGNMENTS_PER_ROUND = 20;
 const SAMPLES = 4;
 
@@ -77,7 +77,7 @@ async function liveThrough(at: {
   return [...faults, ...(await checkAll(directory, total * SAMPLES, given))];
 }
 
-/** Some die while they start, most while they work. */
+/** Some processes are killed during their start, most during their work. */
 async function killSoon(child: ChildProcess, rng: Rng) {
   const end = endOf(child);
   const [early, delayMs] = [rng.below(4) === 0, rng.below(250)];
@@ -108,7 +108,7 @@ async function checkAll(directory: string, items: number, given: readonly string
   return faults;
 }
 
-/** What a worker was told: accepted means accepted, and one worker only was told so. */
+/** A receipt that says accepted must be true, and only one worker may get it. */
 function checkGiven(given: readonly string[], results: ReadonlyMap<string, Digest>): string[] {
   const faults: string[] = [];
   const accepted = new Set<string>();
@@ -123,7 +123,7 @@ function checkGiven(given: readonly string[], results: ReadonlyMap<string, Diges
   return faults;
 }
 
-/** Every result is in the book, is the artifact of its item, and at most one receipt accepts each item. */
+/** Every result must be in the book and be the artifact of its item. At most one receipt accepts each item. */
 async function checkKept(book: Book, results: ReadonlyMap<string, Digest>): Promise<string[]> {
   const faults: string[] = [];
   for (const [item, digest] of results) {

@@ -1,5 +1,5 @@
-/** An enqueuer to be killed: puts assignments into a book and their samples into a queue, from the first on, every
- *  time it starts, and prints each assignment that is queued. Ends by itself when all are.
+/** An enqueuer to be killed: on every start, puts all assignments into a book and their samples into a queue, from the
+ *  first on. Prints each queued assignment. Ends when all are queued.
  *  node queue-enqueuer.mjs MODULES DIRECTORY ASSIGNMENTS */
 import { writeSync } from "node:fs";
 
@@ -25,7 +25,7 @@ for (let i = 0; i < Number(assignments); i++) {
   const assignment = seal(Assignment, parts);
   book.put(assignment.kind, assignment.bytes);
   await book.flush();
-  // Every kill costs an attempt, and there are many kills.
+  // Every kill uses up an attempt, and there are many kills.
   await queue.enqueue(workItems(assignment, { maxAttempts: 10_000 }));
   writeSync(1, `${assignment.digest}\n`);
 }

@@ -1,5 +1,5 @@
-/** The worker protocol at full speed on any queue, and the time of a claim as a queue grows.
- *  In: a driver that opens queues. Out: rollouts per second; milliseconds of a claim by size. */
+/** The worker protocol at full speed on any queue, and the time of a claim as the queue grows.
+ *  In: a driver that opens queues. Out: rollouts per second; milliseconds per claim by queue size. */
 import { join } from "node:path";
 import { systemClock } from "../../src/base/clock.ts";
 import type { Claim, WorkQueue } from "../../src/collect/queue/queue.ts";
@@ -18,8 +18,8 @@ export interface ProtocolOptions {
   readonly open: OpenBenchQueue;
   readonly rollouts: number;
   readonly workers: number;
-  /** Workers seal and sign in this process too, so one core does both sides; else their uploads are ready before the
-   *  clock starts, and what is timed is the protocol. */
+  /** True: workers seal and sign in this process too, so one core does both sides. False: their uploads are ready
+   *  before the clock starts, and only the protocol is timed. */
   readonly sealing: boolean;
 }
 
@@ -68,7 +68,7 @@ export async function timeProtocol({ open, rollouts, workers, sealing }: Protoco
 
 export interface ClaimTimes {
   readonly size: number;
-  /** Of one item, and of four. */
+  /** Milliseconds per claim of one item, and of four items. */
   readonly ms: number[];
   readonly batchMs: number[];
 }
@@ -76,7 +76,7 @@ export interface ClaimTimes {
 const CLAIM_ROUNDS = 120;
 const WARM_UP = 20;
 
-/** Sizes are timed in turns, so that drift of the machine strikes all alike. */
+/** Sizes are timed in turns, so that drift of the machine affects all equally. */
 export async function timeClaims(open: OpenBenchQueue, sizes: readonly number[]): Promise<ClaimTimes[]> {
   return inTempFolder("rollbook-queue-bench-", async (folder) => {
     const queues: (ClaimTimes & { queue: WorkQueue })[] = [];

@@ -1,5 +1,5 @@
-/** A worker to be killed: claims, seals, uploads, and prints item, outcome and envelope of every receipt it was given.
- *  With the word "drain" it ends when nothing is left.
+/** A worker to be killed: claims, seals, uploads, and prints item, outcome and envelope of every receipt it gets.
+ *  With the argument "drain" it ends when no work is left.
  *  node queue-worker.mjs MODULES DIRECTORY NAME [drain] */
 import { writeSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -34,7 +34,7 @@ await book.close();
 
 async function work(claim) {
   const { assignment, sample } = claim.payload;
-  // Some are slower than others, a few slower than their claim lives.
+  // Some rollouts take longer than others; a few take longer than their claim lives.
   const slowMs = (claim.token * 7919 + sample * 104729 + Number.parseInt(claim.item.slice(2, 8), 16)) % 60;
   await sleep(slowMs === 0 ? 450 : slowMs % 10);
   const rollout = await makeRollout(claim, assignment, sample);

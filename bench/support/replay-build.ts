@@ -1,5 +1,5 @@
-/** Replay stores of any size, and how long their parts take: facts, the dense view, reads, validation.
- *  Chains of four steps with eight candidates each, as routing and tool choice have them; features only where asked for. */
+/** Replay stores of any size, and the times of their parts: facts, the dense view, reads, validation.
+ *  Chains of four steps with eight candidates each, as in routing and tool choice; features only on request. */
 import { spawnSync } from "node:child_process";
 import { existsSync, mkdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
@@ -24,7 +24,7 @@ import { SegmentWriter } from "../../src/keep/replay/write/segment-writer.ts";
 import { writerOf } from "../../src/keep/replay/write/write-session.ts";
 import { FileStore } from "../../src/keep/replay/zarr/index.ts";
 
-/** One row per size: building q_h and reading must grow with the candidates, memory must not. */
+/** One row per size. The times of building q_h and reading must grow with the candidates; memory must not. */
 export async function growStores(folder: string): Promise<Record<string, string | number>[]> {
   const rows = [];
   for (const candidates of [10_000, 100_000, 1_000_000]) {
@@ -66,8 +66,8 @@ interface StoreWidths {
   readonly features: number;
 }
 
-/** A plain store with this many candidates, written through the same rows as any other. `context`, `features`: numbers that
- *  are known of each decision and of each candidate. */
+/** A plain store with `candidates` candidates, written through the same rows as any other store. `context`, `features`:
+ *  number of values per decision and per candidate. */
 export async function makeStore(
   root: string,
   candidates: number,
@@ -102,11 +102,11 @@ export async function makeStore(
 
 export interface ReplayTimes {
   candidates: number;
-  /** Milliseconds. */
+  /** Times in milliseconds. */
   build: number;
   read: number;
   validate: number;
-  /** Minibatches of 256 states per second, masks, labels and all. */
+  /** Minibatches of 256 states per second, including masks and labels. */
   batches: number;
 }
 

@@ -1,6 +1,6 @@
 /** Damages replay stores at random, one way at a time, and checks that the damage is found.
- *  In: number of trials, seed. Out: how many were found by `validateReplay`, and where it matters by opening or
- *  reading too. Stores are segmented, plain, and plain with compressed shards. */
+ *  In: number of trials, seed. Out: number of damages found by `validateReplay`, and if relevant also by opening or
+ *  reading. Stores are segmented, plain, and plain with compressed shards. */
 import { readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { manualClock } from "../../src/base/clock.ts";
@@ -24,13 +24,13 @@ export interface CorruptionOptions {
 
 interface Victim {
   readonly root: string;
-  /** Every file that means something, relative to the root. */
+  /** Every relevant file, relative to the root. */
   readonly files: readonly string[];
   /** An earlier manifest of the same store. */
   readonly stale: Uint8Array;
 }
 
-/** What was done, to which files. */
+/** Description of the damage, and the damaged files. */
 interface Damage {
   readonly what: string;
   readonly files: readonly string[];
@@ -49,7 +49,7 @@ export async function corruptReplay(options: CorruptionOptions): Promise<{ passe
       if (fault !== undefined) onFailure(`trial ${trial}: ${fault}`);
       tally[fault === undefined ? "passed" : "failed"]++;
     }
-    // Found damage must be damage: undone, every store is sound again.
+    // The findings must come from the damage: after it is undone, every store is valid again.
     for (const { root } of victims) {
       const { count, errors } = await validateReplay(root);
       if (count === 0) continue;
@@ -78,7 +78,7 @@ async function makeVictims(folder: string, seed: bigint): Promise<Victim[]> {
   await compactReplay({ from: segmented!, to: plain!, ...quick });
   const layout = { codec: "zstd", chunkBytes: 64, shardChunks: 3 } as const;
   await compactReplay({ from: segmented!, to: packed!, layout, ...quick });
-  // A plain store is written once: its stale manifest is that of another compaction.
+  // A plain store is written once: its stale manifest comes from another compaction.
   await compactReplay({
     from: segmented!,
     to: join(folder, "other"),
@@ -112,7 +112,7 @@ const KINDS = [
   ],
 ] as const;
 
-/** Damages one store, looks whether it is found, and undoes the damage. */
+/** Damages one store, checks that the damage is found, and undoes it. */
 async function damageOnce(victim: Victim, rng: Rng, trial: number): Promise<string | undefined> {
   const before = new Map<string, Uint8Array>();
   const write = (file: string, bytes: Uint8Array | undefined) => {
@@ -187,7 +187,7 @@ function damage(
   }
 }
 
-/** Exchanges the chunks of two arrays that hold different bytes; whole arrays look the same to their readers. */
+/** Exchanges the chunks of two arrays with different bytes. Each array still looks complete to its readers. */
 function swap({
   chunks,
   pick,
@@ -223,7 +223,7 @@ async function notRefused(root: string, { files, what }: Damage): Promise<string
   } catch {
     return undefined;
   }
-  // A chunk that belongs to another array, and metadata that opening does not look at, read as what they are.
+  // A chunk of another array, and metadata that opening does not read, are read without an error.
   const silent = what.startsWith("swap") || files.every((file) => file.endsWith("zarr.json"));
   return silent ? undefined : `${what}: it reads as if nothing were wrong`;
 }

@@ -1,5 +1,6 @@
-/** Kills writers of a replay store with SIGKILL at random moments and checks what they leave.
- *  In: number of kills, seed. Out: how many kills left a store that validates and has every acknowledged commit. */
+/** Kills writers of a replay store with SIGKILL at random moments and checks the store.
+ *  In: number of kills, seed.
+ *  Out: number of kills after which the store validates and has every acknowledged commit. */
 import { once } from "node:events";
 import { existsSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -26,7 +27,7 @@ export interface ReplayCrashOptions {
   readonly onFailure?: (what: string) => void;
 }
 
-/** A store is killed this often, then a new one is begun: half of all kills meet the first write or soon after. */
+/** Kills per store; then a new store is begun. Half of all kills meet the first write or come soon after. */
 const KILLS_PER_STORE = 4;
 
 export async function crashReplay(options: ReplayCrashOptions): Promise<{ passed: number; failed: number }> {
@@ -58,7 +59,7 @@ export async function crashReplay(options: ReplayCrashOptions): Promise<{ passed
   return tally;
 }
 
-/** Starts a writer, kills it after a random while, and says what is wrong with what it left. */
+/** Starts a writer, kills it after a random time, and describes the faults of its store. */
 async function killOnce({
   root,
   world,
@@ -100,7 +101,7 @@ async function checkStore(root: string, lines: readonly string[]): Promise<strin
   return undefined;
 }
 
-/** The store goes on: orphans can be collected, rollouts added, and it still validates. */
+/** The store stays usable: orphans can be collected, rollouts added, and it still validates. */
 async function checkRecovery(
   root: string,
   { world, collect }: { world: ReplayWorld; collect: boolean },

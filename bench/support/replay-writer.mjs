@@ -1,4 +1,4 @@
-/** A writer to be killed: writes a replay store and appends to it, printing the commit each call has made.
+/** A writer to be killed: writes a replay store and appends to it. Prints the commit of each call.
  *  Plain JavaScript, because it starts hundreds of times.
  *  node replay-writer.mjs REPLAY_MODULE STORE WORLD_FILE */
 import { existsSync, readFileSync, writeSync } from "node:fs";
@@ -14,7 +14,7 @@ const blobs = new Map(
   ]),
 );
 const options = { root, read: async (digest) => blobs.get(digest), clock: { nowMs: () => Date.now() } };
-// Tiny segments, so that kills also meet a call that makes several.
+// Tiny segments, so that kills also hit a call that makes several segments.
 const limits = { candidates: 12 };
 
 writeSync(1, "ready\n");

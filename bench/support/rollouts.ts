@@ -1,4 +1,5 @@
-/** Rollouts of realistic shape in any number, from a seed: multi-turn token streams with masks, groups and, on request, calls. */
+/** Rollouts of realistic shape in any number, from a seed:
+ *  multi-turn token streams with masks, groups and, on request, calls. */
 import { digestJson } from "../../src/base/digest.ts";
 import { parseId } from "../../src/base/ids.ts";
 import { type Rng, rngFrom } from "../../src/base/rng.ts";
@@ -28,7 +29,7 @@ export interface RolloutShape {
   calls: number;
 }
 
-/** Mask 0 for what the policy reads (a third), 1 for what it samples; a reward ends every turn. */
+/** Mask 0 for tokens that the policy reads (a third), 1 for tokens that it samples; a reward ends every turn. */
 export function makeDraftAt(index: number, shape: RolloutShape, seed = 1n): RolloutDraft {
   const rng = rngFrom(seed).split(index);
   const { tokens, turns } = shape;
@@ -85,14 +86,14 @@ export function makeRolloutAt(index: number, shape: RolloutShape, seed = 1n): Se
   return sealRollout(makeDraftAt(index, shape, seed));
 }
 
-/** Token ids and logprobs from a fast generator: the numbers only have to be different and plausible. */
+/** Token ids and logprobs from a fast generator: the numbers only have to be distinct and plausible. */
 function draws(rng: Rng, tokens: number): { ids: Uint32Array; logprobs: Float32Array } {
   const ids = new Uint32Array(tokens);
   const logprobs = new Float32Array(tokens);
   let state = rng.u32() | 1;
   for (let i = 0; i < tokens; i++) {
     state = (Math.imul(state, 1664525) + 1013904223) >>> 0;
-    // The low bits of this generator repeat soon.
+    // The low bits of this generator have a short period.
     ids[i] = (state >>> 8) % 50_000;
     logprobs[i] = -((state >>> 12) % 4096) / 1024;
   }

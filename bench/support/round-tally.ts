@@ -1,5 +1,5 @@
-/** Adds up a campaign that is run in pieces. In: a file of JSON lines, one for each range that was run. Out: the sum of the
- *  ranges of one campaign and seed, as a line. A range that was run again counts once, as it came out last. */
+/** Adds up a campaign that is run in pieces. In: a file of JSON lines, one for each completed range. Out: the sum of
+ *  the ranges of one campaign and seed, as a line. A repeated range counts once, with its last outcome. */
 import { appendFileSync, readFileSync } from "node:fs";
 
 export interface RangeOutcome {

@@ -1,4 +1,4 @@
-/** Runs one campaign, or lists them. In: the words of the command line. Out: its exit code. Prints the outcome. */
+/** Runs one campaign, or lists them. In: the command-line arguments. Out: the exit code. Prints the outcome. */
 import { parseArgs } from "node:util";
 import { RollbookError } from "../../src/base/errors.ts";
 import { list } from "./command.ts";

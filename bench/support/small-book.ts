@@ -1,4 +1,4 @@
-/** A small book with every kind of record in it, all of them signed: what campaigns break. */
+/** A small book with every kind of record, all signed. Campaigns damage it. */
 import { manualClock } from "../../src/base/clock.ts";
 import { digestJson } from "../../src/base/digest.ts";
 import { parseId } from "../../src/base/ids.ts";
@@ -29,7 +29,7 @@ import { openBook } from "../../src/store/index.ts";
 import { makeSealer } from "../../src/store/sealer.ts";
 import { FAMILY, makeRevisions, makeRolloutAt } from "./rollouts.ts";
 
-/** `withHeads`: the book has signed heads too. Returns the key that signed. */
+/** `withHeads`: the book also has signed heads. Returns the signing key. */
 export async function fillBook(directory: string, { withHeads = false } = {}): Promise<Signer> {
   const signer = signerFromPem(newKeyPem());
   const sign = withHeads ? () => (head: UnsignedHead) => signer.signHead(head) : undefined;

@@ -1,4 +1,4 @@
-/** Small run packs, signed: of a suite with two arms, of an ablation of it, and of a loop of two windows. */
+/** Small signed run packs: of a suite with two arms, of an ablation of that suite, and of a loop of two windows. */
 import { generateKeyPairSync } from "node:crypto";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -51,7 +51,8 @@ export async function ablationPack(folder: string): Promise<string> {
   return pack;
 }
 
-/** `more`: lines of the configuration. `digest`: the one that the run says of it, as an earlier version may have. */
+/** `more`: lines of the configuration.
+ *  `digest`: the digest that the run records of it, as an earlier version may have. */
 export async function loopPack(
   folder: string,
   { more = "", digest }: { more?: string; digest?: Digest } = {},

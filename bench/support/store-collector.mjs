@@ -1,4 +1,4 @@
-/** Collects garbage in a book again and again, to be killed: node store-collector.mjs STORE_MODULE BOOK [ROUNDS] */
+/** Collects garbage in a book repeatedly, to be killed: node store-collector.mjs STORE_MODULE BOOK [ROUNDS] */
 import { writeSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
 
@@ -11,7 +11,7 @@ for (let round = 0; round < Number(rounds); round++) {
     const report = await collectGarbage(root, { clock, mergeBelowBytes: 100_000 });
     writeSync(1, `${JSON.stringify(report)}\n`);
   } catch (error) {
-    // The book may not be there yet.
+    // The book may not exist yet.
     if (error.code !== "no-book") throw error;
   }
   await sleep(5);

@@ -1,6 +1,6 @@
-/** Kills writers and collectors of a book with SIGKILL at random moments and checks what the book says afterwards.
- *  In: number of kills, seed. Out: how many kills left the book as promised: no damage, every acknowledged root
- *  there with all it names, and every root that is there complete. */
+/** Kills writers and collectors of a book with SIGKILL at random moments and checks the book afterwards.
+ *  In: number of kills, seed. Out: number of kills that left the book as promised: no damage, every acknowledged root
+ *  present with all blobs it names, and every present root complete. */
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdtempSync, rmSync } from "node:fs";
@@ -16,7 +16,7 @@ import { compiledModules } from "./build.ts";
 export interface CrashOptions {
   readonly kills: number;
   readonly seed: bigint;
-  /** Writers that fill one book at the same time, beside one process that collects its garbage. */
+  /** Number of writers that fill one book at the same time, beside one process that collects its garbage. */
   readonly writers?: number;
   /** Called with each broken promise. */
   readonly onFailure?: (what: string) => void;
@@ -52,16 +52,16 @@ export async function crashStore(options: CrashOptions): Promise<{ passed: numbe
   return tally;
 }
 
-/** Starts one of the programs beside this file; its errors appear on this process's stderr. */
+/** Starts a program from this folder; its errors appear on this process's stderr. */
 export function startProcess(name: string, args: readonly string[]): ChildProcess {
   const program = fileURLToPath(new URL(`./${name}.mjs`, import.meta.url));
   return spawn(process.execPath, [program, ...args], { stdio: ["ignore", "pipe", "inherit"] });
 }
 
 interface ProcessEnd {
-  /** What it printed; a line cut off by the kill was not said to anybody. */
+  /** The printed lines. A line that the kill cut off does not count as printed. */
   readonly lines: string[];
-  /** Set if it ended by itself, in failure. */
+  /** Set if the process failed on its own. */
   readonly fault?: string;
 }
 
@@ -77,7 +77,7 @@ export async function endOf(child: ChildProcess): Promise<ProcessEnd> {
     : { lines, fault: `${child.spawnargs[1]} exited with ${code}` };
 }
 
-/** Half of the kills strike while the process starts and recovers, half while it works. */
+/** Half of the kills hit the process while it starts and recovers, half while it works. */
 async function killSoon(child: ChildProcess, rng: Rng): Promise<ProcessEnd> {
   const end = endOf(child);
   const [early, delayMs] = [rng.below(2) === 0, rng.below(150)];
@@ -87,7 +87,7 @@ async function killSoon(child: ChildProcess, rng: Rng): Promise<ProcessEnd> {
   return end;
 }
 
-/** What a book of groups breaks of the promises given to its writers. */
+/** Broken promises to the writers of a book of groups. */
 export async function checkBook(root: string, acknowledged: ReadonlySet<string>): Promise<string[]> {
   const book = await openBook(root, { clock: systemClock });
   const faults: string[] = [];

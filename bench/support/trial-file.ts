@@ -1,5 +1,6 @@
-/** Trials of a figure that takes hours, one line each, so that it can be measured in pieces: a run takes what stands in the file
- *  and stops when its time is over. A trial is a function of its number, so pieces give what one run gives. */
+/** Trials of a figure that takes hours, one line each, so that it can be measured in pieces. A run reuses the trials in
+ *  the file and stops when its time is up.
+ *  A trial is a function of its number, so pieces give the same result as one run. */
 import { appendFileSync, existsSync, readFileSync } from "node:fs";
 import type { Json } from "../../src/base/canonical-json.ts";
 
@@ -24,7 +25,7 @@ export class TrialFile {
     }
   }
 
-  /** Trials 0 … count − 1, or undefined where the time is over before the last. */
+  /** Trials 0 … count − 1; undefined if the time is up before the last trial. */
   all<T extends Json>(figure: string, count: number, make: (trial: number) => T): T[] | undefined {
     const values: T[] = [];
     for (let trial = 0; trial < count; trial++) {

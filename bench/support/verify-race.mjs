@@ -1,5 +1,5 @@
-/** Verifies a book in a process of its own, as `rollbook verify` does, in turns with plain SHA-256 over the same files.
- *  Prints the costs of every round and the most memory the process ever held, as one line of JSON.
+/** Verifies a book in its own process, as `rollbook verify` does, in turns with plain SHA-256 over the same files.
+ *  Prints the costs of every round and the peak memory of the process, as one line of JSON.
  *  node verify-race.mjs MODULES BOOK ROUNDS */
 import { hash } from "node:crypto";
 import { closeSync, openSync, readdirSync, readSync, statSync } from "node:fs";
@@ -10,7 +10,7 @@ const { openBook } = await import(`${modules}/store/index.js`);
 const { verifyBook } = await import(`${modules}/keep/verify/index.js`);
 
 const [plain, ours] = [[], []];
-let bytes = hashFiles(); // brings the book into the page cache
+let bytes = hashFiles(); // loads the book into the page cache
 let signed = 0;
 for (let round = 0; round < Number(rounds); round++) {
   plain.push(
@@ -31,7 +31,7 @@ for (let round = 0; round < Number(rounds); round++) {
 const peakBytes = process.resourceUsage().maxRSS * 1024;
 console.log(JSON.stringify({ bytes, plain, ours, signed, peakBytes }));
 
-/** Wall time, and the time of all threads of this process: what the work needs, whoever else is on the machine. */
+/** Wall time, and the processor time of all threads of this process, which is independent of other programs. */
 async function costOf(work) {
   const [start, before] = [performance.now(), process.cpuUsage()];
   await work();

@@ -1,4 +1,5 @@
-/** Assignments of any size and honest work for their claims: a rollout of 300 tokens in four columns, sealed and signed. */
+/** Assignments of any size and valid work for their claims:
+ *  a rollout of 300 tokens in four columns, sealed and signed. */
 import type { Digest } from "../../src/base/digest.ts";
 import { digestJson } from "../../src/base/digest.ts";
 import { parseId } from "../../src/base/ids.ts";

@@ -14,21 +14,21 @@ import type { PythonPeer } from "./python-peer.ts";
 const WIDTH = 16;
 const ROWS = 2 ** 21;
 const MEGABYTES = (ROWS * WIDTH * 4) / 1e6;
-/** 1 MiB. */
+/** Chunks of 1 MiB. */
 const CHUNK_ROWS = 2 ** 14;
-/** 64 KiB, sixteen to a shard: as a replay store lays out compressed columns. */
+/** Inner chunks of 64 KiB, sixteen per shard: the layout of compressed columns in a replay store. */
 const INNER_ROWS = 2 ** 10;
 const SHARD_CHUNKS = 16;
 const COLUMNS = 32;
 const COLUMN_NAMES = Array.from({ length: COLUMNS }, (_, i) => `column-${i}`);
 const BATCH = 256;
 const ROUNDS = 9;
-/** A slow race ends after this time, once it has had three rounds. */
+/** A slow race ends after this time, but not before three rounds. */
 const BUDGET_MS = 10_000;
 
 type Layout = "none" | "crc32c" | "zstd" | "shards";
 type Row = Record<string, string | number>;
-/** Of the clock, and of all processors: on a busy machine the second says more. */
+/** Wall-clock time, and time of all processors. On a busy machine the processor time is more reliable. */
 interface Seconds {
   wall: number;
   cpu: number;
@@ -41,7 +41,7 @@ interface Race {
   ours(): Promise<Seconds>;
 }
 
-/** `only`: the operations whose name it matches; writes that later reads need are made all the same. */
+/** `only`: selects operations by name. Writes that later reads need are made anyway. */
 export async function compareZarr(
   root: string,
   { peer, only = "" }: { peer: PythonPeer; only?: string },
@@ -70,7 +70,7 @@ interface Files {
   peer(name: string): string;
 }
 
-/** Also leave behind the arrays that are read afterwards. */
+/** Write races. They also leave the arrays for the later reads. */
 function* writes(files: Files, { peer, data }: { peer: PythonPeer; data: Float32Array }): Generator<Race> {
   const unit = "MB/s";
   const theirs = (layout: Layout, digests = false) => {
@@ -164,7 +164,7 @@ function* reads(
   };
 }
 
-/** What is kept of the array: nothing, what a store of four times the cache leaves, all of it. */
+/** Cached part of the array: nothing, a quarter (as for a store of four times the cache), or all of it. */
 const CACHES = { "no cache": 0, "cache of a quarter": (MEGABYTES * 1e6) / 4, "cache of all": 256e6 };
 const WARMING = 8;
 
@@ -175,7 +175,7 @@ const NAMES: Record<Layout, string> = {
   shards: "zstd 1 + crc32c, shards",
 };
 
-/** In turns. The fastest of the rounds counts, for both: what a busy machine adds is not the work itself. */
+/** Runs a race in turns. The fastest round counts for both sides: it has the least disturbance from a busy machine. */
 async function run({ operation, unit, bar, peer, ours }: Race): Promise<Row> {
   const best = [unmeasured(), unmeasured()] as const;
   const ratios: number[] = [];
@@ -202,7 +202,7 @@ function unmeasured(): Seconds {
   return { wall: Number.POSITIVE_INFINITY, cpu: Number.POSITIVE_INFINITY };
 }
 
-/** Values in steps of 1/64, so that compression has something to do. */
+/** Values in steps of 1/64, so that compression has an effect. */
 function sampleData(rng: Rng): Float32Array {
   const data = new Float32Array(ROWS * WIDTH);
   for (let i = 0; i < data.length; i++) data[i] = (rng.u32() % 512) / 64;
@@ -271,7 +271,7 @@ async function readChunks(root: string): Promise<Seconds> {
   });
 }
 
-/** Minibatches into one array that is used again. A cache is filled by the minibatches before those that are timed. */
+/** Reads minibatches into one reused array. Earlier, untimed minibatches fill the cache. */
 async function gather(root: string, { rng, cacheBytes }: { rng: Rng; cacheBytes: number }): Promise<Seconds> {
   const store = new FileStore(root);
   const array = await openArray<"float32">(store, "", { cacheBytes });
@@ -287,7 +287,7 @@ async function gather(root: string, { rng, cacheBytes }: { rng: Rng; cacheBytes:
   return seconds;
 }
 
-/** What no reader of this layout can do without. */
+/** The decoding alone: the least work for any reader of this layout. */
 async function decodeFrames(root: string): Promise<Seconds> {
   const frames = chunkFiles(root).map((path) => fs.readFileSync(path));
   const { decode } = await loadZstd();
@@ -302,7 +302,7 @@ function chunkFiles(root: string): string[] {
 
 function readPlain(root: string): Promise<Seconds> {
   const paths = chunkFiles(root);
-  // The same kind of memory as ours: it begins at a page, which makes a plain read a third faster.
+  // The same kind of memory as ours: page-aligned, which makes a plain read a third faster.
   const buffer = checksumMemory(CHUNK_ROWS * WIDTH * 4 + 4);
   return timed(() => {
     for (const path of paths) {

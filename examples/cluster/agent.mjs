@@ -1,5 +1,5 @@
-/** Asks a model for three sums, with a pause after each, and returns what the model said: the check of the example
- *  looks for these words in the recorded calls. */
+/** Asks a model for three sums, with a pause after each, and returns the model's replies. The check of the example
+ *  looks for these replies in the recorded calls. */
 import { setTimeout as sleep } from "node:timers/promises";
 
 export const QUESTIONS = 3;
@@ -12,7 +12,7 @@ export default async function addUp({ a, b }, { baseUrl, apiKey, signal, rollout
       await sleep(150, undefined, { signal });
     }
   } catch (error) {
-    // A gateway that is away is no fault of the agent: the rollout is tried again.
+    // An unavailable gateway is not a fault of the agent: the rollout is retried.
     return { error: { owner: "infrastructure", message: String(error) } };
   }
   return { reward: Number(heard[0]) === a + b ? 1 : 0, finalState: heard };

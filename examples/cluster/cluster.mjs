@@ -1,6 +1,6 @@
-/** A whole cluster on loopback: three NATS nodes, an S3 server, two gateways, workers, and the training loop on it. Each process
- *  of ours has a home and a cache of its own, as on a machine of its own; they share the queue and the bucket and nothing else.
- *  In: a folder. Out: the processes by role, and what a command needs to reach them. */
+/** A whole cluster on loopback: three NATS nodes, an S3 server, two gateways, workers, and the training loop. Each of
+ *  our processes has its own home and cache, as on its own machine. They share only the queue and the bucket.
+ *  In: a folder. Out: the processes by role, and the settings that a command needs to reach them. */
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -31,7 +31,7 @@ export async function startCluster(folder, { workers, model }) {
   return { nats, s3, gateways, workers: working, place };
 }
 
-/** A rollbook command as on a machine of its own: nothing is there but its flags and its environment. */
+/** A rollbook command as on its own machine: it has only its flags and its environment. */
 export function command({ folder, env }, name, words, onLine) {
   const home = join(folder, name);
   mkdirSync(home, { recursive: true });
@@ -42,7 +42,7 @@ export function command({ folder, env }, name, words, onLine) {
 }
 
 const AGENT = fileURLToPath(new URL("agent.mjs", import.meta.url));
-/** A claim of a worker that was killed is free again after 5 s. */
+/** The claim of a killed worker is released after 5 s. */
 const COMMON = ["--agent", AGENT, "--isolation", "process", "--claim-ttl", "5", "--json"];
 
 function worker(place, i) {
@@ -51,7 +51,7 @@ function worker(place, i) {
   return command(place, `worker-${i + 1}`, ["worker", ...where, "--stay", "--concurrency", "2", ...COMMON]);
 }
 
-/** Collects on the workers and gateways of the cluster: queue, gateways and book are its only settings of place. */
+/** Collects on the workers and gateways of the cluster. Its only location settings are queue, gateways and book. */
 export function loop(place, { tasks, rollouts, samples, onLine }) {
   const { queue, book, gateways, folder } = place;
   const config = join(folder, "loop.yaml");
@@ -99,7 +99,7 @@ async function startS3(folder, port) {
   return server;
 }
 
-/** One file for both: each is told its own name and port. */
+/** One configuration file for both gateways: each gets its own name and port as arguments. */
 async function startGateways(place, { ports, model }) {
   const names = ["a", "b"];
   const config = join(place.folder, "gateway.yaml");

@@ -1,5 +1,5 @@
-/** What the book of a cluster holds of a window, read on a machine that has seen none of it. In: where the book is. Out: counts
- *  of what is missing, doubled or unrecorded, and what verify finds. */
+/** Counts the losses of a window in a cluster's book, read on a machine without a cached copy. In: the location of the
+ *  book. Out: counts of missing, duplicate or unrecorded results, and the problems that verify finds. */
 import { join } from "node:path";
 import { openBook, verifyBook } from "../../dist/index.js";
 
@@ -34,7 +34,7 @@ export async function countLosses({ folder, book: url, env }) {
   }
 }
 
-/** By rollout: the contents that a receipt accepts. A claim is named `<rollout>:<number>`. */
+/** By rollout, the contents that a receipt accepts. A claim is named `<rollout>:<number>`. */
 async function acceptedContents(book, index) {
   const accepted = new Map();
   for (const { digest } of index.ofKind("rollbook.receipt.v1")) {
@@ -46,7 +46,7 @@ async function acceptedContents(book, index) {
   return accepted;
 }
 
-/** What the agent says it heard, and no call of its rollout has as a reply. */
+/** Replies that the agent reports and no call of its rollout has recorded. */
 async function unrecordedReplies(book, digest) {
   const { calls, finalState } = await readJson(book, digest);
   if (finalState === undefined) return [];

@@ -1,5 +1,5 @@
-/** Processes that are started again when they end, as a cluster's supervisor does it. In: a program and its words. Out:
- *  handles to strike and stop them. Ends only what it started, by process. */
+/** Processes that are restarted when they end, as by a cluster's supervisor. In: a program and its arguments. Out:
+ *  handles to kill and stop them. Ends only the processes that it started. */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { closeSync, existsSync, mkdirSync, openSync } from "node:fs";
@@ -11,7 +11,7 @@ import { fileURLToPath } from "node:url";
 const RESTART_MS = 500;
 const STOP_MS = 15_000;
 
-/** On the PATH, or where the project's set-up builds it. */
+/** A server program on the PATH, or in the folder where the project's set-up builds it. */
 export function findServer(program, module) {
   const built = fileURLToPath(new URL(`../../.cache/servers/${program}`, import.meta.url));
   const folders = (process.env.PATH ?? "").split(delimiter);
@@ -22,7 +22,7 @@ export function findServer(program, module) {
 
 const started = [];
 
-/** The last started first, and those of one kind together: workers, then gateways, then servers. */
+/** Stops the last started first, and processes of one kind together: workers, then gateways, then servers. */
 export async function stopAll() {
   const kindOf = ({ name }) => name.split("-")[0];
   while (started.length > 0) {
@@ -31,7 +31,7 @@ export async function stopAll() {
   }
 }
 
-/** Runs until `stop`, or until it ends with 0. Its output is in a file: `log`. */
+/** Runs until `stop`, or until the process ends with 0. Its output is in a file: `log`. */
 export class Supervised {
   #child;
   #isStopped = false;
@@ -61,7 +61,7 @@ export class Supervised {
     return this.#isRunning;
   }
 
-  /** kill -9; it is started again. */
+  /** Kills the process with SIGKILL; it is restarted. */
   async strike() {
     const child = this.#child;
     if (child === undefined) return;
@@ -96,7 +96,7 @@ export class Supervised {
   }
 }
 
-/** Whole lines only: one that a kill cut off was told to no one. */
+/** Whole lines only: a line that a kill cut off was not received. */
 function readLines(stream, onLine) {
   let rest = "";
   stream.setEncoding("utf8").on("data", (text) => {

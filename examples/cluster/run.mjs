@@ -1,6 +1,6 @@
-/** `npm run cluster`, or `node run.mjs [tasks]`: starts a cluster on loopback, runs a window of the training loop on it, kills one
- *  process of each kind with SIGKILL while the window collects, and says what was lost. Exit 0: nothing. Takes about a
- *  minute, at most two. */
+/** `npm run cluster`, or `node run.mjs [tasks]`: starts a cluster on loopback and runs a window of the training loop on
+ *  it. While the window collects, it kills one process of each kind with SIGKILL. Then it prints the losses. Exit 0: no
+ *  losses. Takes about a minute, at most two. */
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -55,8 +55,8 @@ function writeTasks() {
   return path;
 }
 
-/** One process of each kind, each after more calls of the window. The model holds its replies meanwhile: a fast machine cannot
- *  end the window before the last of them is struck. */
+/** Kills one process of each kind, each after more calls of the window. Meanwhile the model holds its replies, so that
+ *  a fast machine cannot end the window before the last kill. */
 function strikesOn(victims) {
   let [asked, struck, striking] = [0, 0, Promise.resolve()];
   const strike = async (victim) => {

@@ -1,5 +1,5 @@
-/** The arithmetic peak of plain SIMD: independent chains of a multiply and an add on registers, nothing from memory. For
- *  benchmarks only. Per round 13 products and 13 sums on 4 lanes. */
+/** The arithmetic peak of plain SIMD: independent chains of a multiply and an add on registers, without memory access.
+ *  For benchmarks only. Each round has 13 products and 13 sums on 4 lanes. */
 export function peak(rounds: i32): f32 {
   const a = f32x4.splat(0.999999);
   const b = f32x4.splat(1e-7);

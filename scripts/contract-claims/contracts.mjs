@@ -1,4 +1,4 @@
-/** "Typed contracts for …": what each contract is. */
+/** "Typed contracts for …": the definition of each contract. */
 import {
   notStrictEqual as differs,
   deepStrictEqual as equal,

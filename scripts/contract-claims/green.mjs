@@ -88,7 +88,7 @@ export const greenRows = [
     name: "cross-family-refused",
     claim: "a mix of policy families is refused explicitly",
     sound: () => ({ level: "token" }),
-    // Selecting a family by name is the way to leave the other out; it must not happen by itself.
+    // Selecting a family by name excludes the other family. Without a selection, that must not happen.
     broken: () => ({ level: "token", family: FAMILY }),
     async prove(selection) {
       const stranger = rollout("stranger", {}, { family: "other.decoder" });

@@ -113,7 +113,7 @@ export const harnessRows = [
       ).assemble();
       return `${digest} ${record.lineage}`;
     },
-    // The psionic-v1 scheme, which hashes artifacts in the order they came in.
+    // The psionic-v1 scheme, which hashes artifacts in the order of their arrival.
     broken: () => (rollouts) => psionicDigest(rollouts),
     async prove(digestOf) {
       const names = ["rollout-a", "rollout-b", "third", "fourth", "fifth"];

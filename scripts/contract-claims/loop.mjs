@@ -82,7 +82,7 @@ function pick({ ids, logprobs, rewards, advantages }) {
   return { ids, logprobs, rewards, advantages };
 }
 
-/** Changes a total inside the sealed batch, in the file where it stands. */
+/** Changes a total inside the sealed batch, in its pack file. */
 function flipByteOfBatch(book) {
   for (const name of readdirSync(join(book, "packs"))) {
     const file = join(book, "packs", name);

@@ -1,5 +1,5 @@
-/** The refusals: each is a code, thrown for the bad input and not for the good one. The defect is a reader that believes
- *  what it is told. */
+/** The refusals: each is a code, thrown for the bad input and not for the good one. The seeded defect is a reader that
+ *  does not check its input. */
 import { strictEqual as same } from "node:assert";
 import { digestJson } from "rollbook/base";
 import {
@@ -13,7 +13,7 @@ import {
 } from "rollbook/contract";
 import { codeOf, draft, filledShelf, PROOFS, revision, rollout, Shelf, weights } from "./world.mjs";
 
-/** A row from the real reader and one bad and one good input. */
+/** A row with the real reader, one bad input and one good input. */
 function refusal(code, { read = sealDraft, bad, good = draft("rollout-a"), believe = () => {} }) {
   return {
     name: `refuses-${code}`,

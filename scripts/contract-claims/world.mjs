@@ -1,5 +1,5 @@
-/** What the rows work on: three checkpoint-backed revisions, rollouts of two of them, a shelf to keep records on, and the
- *  command line on a book of its own. Everything comes through the built package. */
+/** Inputs of the rows: three checkpoint-backed revisions, rollouts of two of them, a shelf for records, and the command
+ *  line on its own book. Everything uses the built package. */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -50,7 +50,7 @@ export function revision(number, over = {}) {
   });
 }
 
-/** The JSON of a revision as a file would hold it. */
+/** The JSON of a revision, as in a file. */
 export function revisionJson(number) {
   return JSON.parse(Buffer.from(revision(number).bytes).toString());
 }
@@ -85,7 +85,7 @@ export const PROOFS = {
   ],
 };
 
-/** The exchange form of a rollout; `over` replaces fields, `stream` those of its stream. */
+/** The exchange form of a rollout; `over` replaces its fields, `stream` the fields of its stream. */
 export function draft(name, over = {}, stream = {}) {
   const { task, revision: number, ...columns } = SAMPLES[name] ?? SAMPLES["rollout-a"];
   const id = `policy-r${number}`;
@@ -193,7 +193,7 @@ export function filledShelf(...more) {
   );
 }
 
-/** Runs `work` with the command line on a fresh book, which goes away afterwards. */
+/** Runs `work` with the command line on a new book, which is removed afterwards. */
 export async function withCli(work) {
   const folder = mkdtempSync(join(tmpdir(), "rollbook-claims-"));
   const book = join(folder, "book");
@@ -232,7 +232,7 @@ export function lines(...values) {
 export const LOOP_INPUT = () =>
   lines(revisionJson(1), revisionJson(2), revisionJson(3), draft("rollout-a"), draft("rollout-b"));
 
-/** The code that `action` is refused with; "accepted" if it is not. */
+/** The code of the refusal of `action`; "accepted" if it is not refused. */
 export async function codeOf(action) {
   try {
     await action();

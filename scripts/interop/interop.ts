@@ -1,6 +1,7 @@
-/** Real readers of what `data convert` writes: exports a small book to every format, installs the reader's library into
- *  .cache/interop-NAME (pinned, once), and lets the library read, check and train.
- *  In: a name. Out: lines of JSON, each a claim that held. Exit 1 if one did not. Needs python3 with venv, and gcc for torch. */
+/** Tests the output of `data convert` with real readers. Exports a small book to every format, installs the reader's
+ *  library into .cache/interop-NAME (pinned, once), and lets the library read, check and train.
+ *  In: a name. Out: lines of JSON, each a claim that held. Exit 1 if a claim failed.
+ *  Needs python3 with venv, and gcc for torch. */
 import { spawnSync } from "node:child_process";
 import {
   existsSync,
@@ -61,8 +62,8 @@ try {
   rmSync(folder, { recursive: true, force: true });
 }
 
-/** Two windows of docs/climb.md with a model of 0.5 M parameters, on the CPU. `part`: the base model alone, or the windows of one
- *  that is there (default: both). */
+/** Two windows of docs/climb.md with a model of 0.5 M parameters, on the CPU. `part`: only the base model, or only the
+ *  windows of an existing base model (default: both). */
 function trainTokens(part?: string): number {
   const root = resolve(HERE, "../..");
   const work = join(CACHE, "interop-climb");
@@ -97,7 +98,7 @@ function trainTokens(part?: string): number {
   return status ?? 1;
 }
 
-/** The climb imports modules of the loop, which the bundled build does not have: it gets the sources. */
+/** The climb imports modules of the loop that the bundled build does not have, so it runs the sources. */
 function fromSources(root: string): NodeJS.ProcessEnv {
   const options = [process.env.NODE_OPTIONS, `--import=${import.meta.resolve("tsx")}`];
   return {
@@ -107,7 +108,7 @@ function fromSources(root: string): NodeJS.ProcessEnv {
   };
 }
 
-/** One file for each format, of a batch with a failure, and the batch itself as arrays. */
+/** One file for each format from a batch with a failed rollout, and the batch itself as arrays. */
 async function exportAll(out: string): Promise<void> {
   const root = join(out, "book");
   await initBook(root);
@@ -125,7 +126,7 @@ async function exportAll(out: string): Promise<void> {
   });
 }
 
-/** The Python of the environment; made on the first run. */
+/** The Python of the environment; created on the first run. */
 function installed(
   reader: string,
   { packages, alone = [], torch, python: base = "python3" }: ReaderSetup,
@@ -141,7 +142,7 @@ function installed(
   process.stderr.write(`installing ${[...packages, ...alone].join(" ")} into .cache/interop-${reader}\n`);
   run(base, ["-m", "venv", "--clear", home]);
   const site = siteOf(home);
-  // torch is large: environments share one.
+  // torch is large, so environments share one copy.
   if (shared !== undefined)
     writeFileSync(join(site, "shared-torch.pth"), `${siteOf(join(CACHE, "interop-torch"))}\n`);
   const pip = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check"];

@@ -1,11 +1,11 @@
-/** The libraries that read what `data convert` writes, pinned. No behaviour. */
+/** The libraries that read the output of `data convert`, pinned. No behaviour. */
 export interface ReaderSetup {
-  /** Installed with what they depend on, but never torch. */
+  /** Installed with their dependencies, but never torch. */
   readonly packages: readonly string[];
-  /** Installed alone: their metadata asks for CUDA, or for far more than reading needs. */
+  /** Installed without dependencies: their metadata requires CUDA, or far more than reading needs. */
   readonly alone?: readonly string[];
   readonly torch?: true;
-  /** The least Python (default: python3). */
+  /** The oldest supported Python (default: python3). */
   readonly python?: string;
 }
 

@@ -1,10 +1,10 @@
 /** A recording as one SVG: all frames below one another, and a window that steps from one to the next.
- *  In: frames of lines with their times. Out: SVG. Each distinct line is drawn once and used by the frames that show it.
- *  Where motion is unwanted, the last frame stands still. */
+ *  In: frames of lines with their times. Out: SVG. Each distinct line is drawn once and used by the frames that show
+ *  it. With reduced motion, only the last frame is shown. */
 
 const [CELL_WIDTH, LINE] = [7.8, 17];
 const [PAD, BAR] = [14, 30];
-/** The last frame stays this long. */
+/** Seconds that the last frame stays. */
 const HOLD_S = 8;
 const MOST_FRAMES = 240;
 
@@ -42,14 +42,14 @@ export function renderRecording(all, { columns, rows, title }) {
   ].join("\n");
 }
 
-/** A frame that looks like the one before it is left out. */
+/** Leaves out a frame that looks like the previous one. */
 function distinct(frames) {
   return frames.filter(
     ({ lines }, i) => i === 0 || JSON.stringify(lines) !== JSON.stringify(frames[i - 1].lines),
   );
 }
 
-/** Too many frames: those that follow the one before soonest go first; the first and the last stay. */
+/** Removes frames if there are too many, those with the shortest gap first. The first and the last frame stay. */
 function thinned(frames) {
   const kept = [...frames];
   while (kept.length > MOST_FRAMES) {

@@ -1,5 +1,5 @@
-/** A terminal's screen, as far as our own programs use one: text, new lines, carriage returns, erasing, moving the cursor,
- *  and colours. In: what a program writes. Out: lines of styled runs. */
+/** A terminal's screen with the features that our own programs use: text, new lines, carriage returns, erasing, cursor
+ *  movement, and colours. In: the output of a program. Out: lines of styled runs. */
 
 const COLOURS = { 31: "red", 32: "green", 33: "yellow", 34: "blue", 36: "cyan" };
 
@@ -10,7 +10,7 @@ export class TerminalScreen {
   #x = 0;
   #y = 0;
   #style = "";
-  /** The beginning of a sequence that the last write cut off. */
+  /** The start of a sequence that the last write cut off. */
   #rest = "";
 
   constructor({ columns, rows }) {
@@ -32,7 +32,7 @@ export class TerminalScreen {
     }
   }
 
-  /** Rows of the screen as runs of one style; empty ends are left out. */
+  /** Rows of the screen as runs of one style; trailing blanks are left out. */
   lines() {
     return this.#cells.map((row) => {
       const runs = [];

@@ -1,5 +1,6 @@
-/** The table of docs/interop.md: for each format its file, directions, rules, losses and the real reader with its version.
- *  Formats, directions, losses and versions come from the code; what a row is and what is checked is written here. */
+/** The table of docs/interop.md: for each format its file, directions, rules, losses and the real reader with its
+ *  version. Formats, directions, losses and versions come from the code.
+ *  The meaning of a row and the checks are written here. */
 import {
   TRACE_FORMATS,
   TRAINER_FORMATS,
@@ -13,7 +14,7 @@ import { markdownTable } from "./markdown-table.ts";
 interface FormatFacts {
   readonly row: string;
   readonly checked: string;
-  /** Lost beside parts of a rollout: whole rollouts. */
+  /** Whole rollouts that are left out, beside lost parts of a rollout. */
   readonly leftOut?: string;
   readonly by: string;
   /** The argument of `npm run interop`, and the pinned packages that it names. */
@@ -123,7 +124,7 @@ export async function interopTable(): Promise<string> {
   return markdownTable([head, ...rows]).join("\n");
 }
 
-/** The page with the table as it must be: the one whose first column is `format`. */
+/** The page with the correct table: the table whose first column is `format`. */
 export async function interopPage(page: string): Promise<string> {
   const lines = page.split("\n");
   const from = lines.findIndex((line) => line.startsWith("| format "));
@@ -150,7 +151,7 @@ async function rowOf(name: TrainerFormatName): Promise<string[]> {
   ];
 }
 
-/** In the words that the command prints; a family of parts that is lost as a whole is named once. */
+/** Lost parts in the words of the command. A family of parts that is lost as a whole is named once. */
 function lostParts(carried: readonly RolloutPart[]): string[] {
   const lost = ROLLOUT_PARTS.filter((part) => !carried.includes(part));
   const familyOf = (part: string) => part.split(".")[0]!;

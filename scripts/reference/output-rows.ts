@@ -1,5 +1,5 @@
-/** Reads keys and types out of documents. In: the documents of one command. Out: one row for each key, in the order of
- *  their first use. Values leave no trace, so the rows are the same on every machine. A key without a meaning is an error. */
+/** Reads keys and types from documents. In: the documents of one command. Out: one row for each key, in the order of
+ *  first use. Values are not kept, so the rows are the same on every machine. A key without a meaning is an error. */
 import { DYNAMIC, MEANINGS, OPEN } from "./output-meanings.ts";
 
 export interface OutputRow {

@@ -1,6 +1,6 @@
-/** Runs commands with `--json` in this process, on a small book in a new folder. Out: what each of them printed, parsed.
- *  Rollouts are those of the examples; rows come from a seed. Starts no process: `demo`, which needs a sandbox, is shown by a
- *  recorded output that `test/e2e/demo.test.ts` compares with a real one. */
+/** Runs commands with `--json` in this process, on a small book in a new folder. Out: the parsed output of each
+ *  command. Rollouts come from the examples; rows come from a seed. Starts no process: `demo`, which needs a sandbox,
+ *  is shown by a recorded output that `test/e2e/demo.test.ts` compares with a real one. */
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -37,14 +37,14 @@ train: { decisions: 50 }
 repetitions: 2
 arms: [{ name: ucb, learner: { kind: ucb } }]
 `;
-/** One rollout at a time, so that lines come in one order; in this process, so that no sandbox is needed. */
+/** One rollout at a time, so that the order of lines is fixed; in this process, so that no sandbox is needed. */
 const LAUNCH = "launch --tasks @tasks.jsonl --agent @agent.mjs --samples 2 --concurrency 1 --isolation none";
 
-/** Commands that serve until they are interrupted, which happens here once they have printed their line. */
+/** Commands that serve until they are interrupted. Here they are interrupted after they have printed their line. */
 const SERVERS = /^(gateway|reward serve|sim replay) /;
 
 const KEY = "ed25519:11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo";
-/** Trainers that print the same keys have one table. */
+/** Trainers that print the same keys share one table. */
 export const TRAIN = "train auto, ridge, logistic, knn, csc, ucb, linucb, thompson, bc, neural-bc, cql, ppo";
 const trainer = (kind: string, options = ""): Step => [
   [TRAIN],
@@ -53,8 +53,8 @@ const trainer = (kind: string, options = ""): Step => [
 
 type Step = readonly [titles: readonly string[], words: string];
 
-/** Titles on the page and words; `@` is the folder, `BATCH` the batch that was assembled. A title `launch: KIND` takes the lines
- *  of that kind, and steps with one title share a table. Steps without a title prepare for later ones. */
+/** Titles on the page and command words; `@` is the folder, `BATCH` the assembled batch. A title `launch: KIND` takes
+ *  the lines of that kind, and steps with the same title share a table. Steps without a title prepare later steps. */
 const STEPS: readonly Step[] = [
   [["init"], "init"],
   [["keys new"], "keys new"],
@@ -165,7 +165,7 @@ export async function commandOutputs(): Promise<CommandOutput[]> {
   }
 }
 
-/** Two decisions a rollout. */
+/** Two decisions per rollout. */
 function inPairs(row: RoutingRow, i: number): RoutingRow {
   const first = i - (i % 2);
   const shared = { session_id: `s-${first}`, task_id: `t-${first}` };
@@ -208,7 +208,7 @@ async function documentsOf(folder: string, words: string): Promise<{ kind?: stri
     env: { ROLLBOOK_BOOK: join(folder, "book"), ROLLBOOK_HOME: join(folder, "home") },
   });
   if (code !== 0) throw new Error(`exit ${code} from rollbook ${words}: ${streams.err}`);
-  // A list on one line is shown by its elements.
+  // A list on one line is shown as its elements.
   return streams.out
     .split("\n")
     .filter((line) => line !== "")

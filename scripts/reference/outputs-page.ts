@@ -1,4 +1,4 @@
-/** The reference of JSON outputs, from what the commands print on a small book. Out: the text of docs/outputs.md. */
+/** The reference of JSON outputs, from the output of the commands on a small book. Out: the text of docs/outputs.md. */
 import { buildProgram } from "../../src/cli/program.ts";
 import { SCHEMA_FORMS } from "../../src/contract/index.ts";
 import { commandsOf, fullName } from "../../test/support/command-tree.ts";
@@ -36,7 +36,7 @@ function described(title: string, documents: readonly object[]): string[] {
   ]);
 }
 
-/** Documents that are a whole record begin with a schema that `rollbook schema` prints. */
+/** The kind of documents that are a whole record: they begin with a schema that `rollbook schema` prints. */
 function recordKind(documents: readonly object[]): string | undefined {
   const [name, value] = Object.entries(documents[0] ?? {})[0] ?? [];
   return name === "schema" ? SCHEMA_FORMS.find(({ kind }) => kind === value)?.kind : undefined;
@@ -50,7 +50,7 @@ async function namesWithout(outputs: readonly CommandOutput[]): Promise<string[]
     .filter((name) => !shown.has(name));
 }
 
-/** `train ucb, bc` names two commands of one group, `verify NAME` and `view --out` one use of a command. */
+/** `train ucb, bc` names two commands of one group; `verify NAME` and `view --out` each name one use of a command. */
 function commandsIn(title: string): string[] {
   const [first = "", ...others] = title.split(", ").map((part) => part.replace(/(:| --| NAME).*/, ""));
   const group = first.replace(/ ?\S+$/, " ");

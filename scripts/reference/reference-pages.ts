@@ -1,4 +1,4 @@
-/** The reference of every configuration file, from the schema that reads it. Out: the text of docs/settings.md. */
+/** The reference of every configuration file, from its schema. Out: the text of docs/settings.md. */
 import { gatewaySchema } from "../../src/collect/gateway/config.ts";
 import { configSchema } from "../../src/loop/config.ts";
 import { slimeSchema } from "../../src/loop/slime/settings.ts";

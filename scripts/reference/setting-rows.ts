@@ -1,5 +1,5 @@
-/** Reads the settings out of a schema. In: a schema of a configuration. Out: one row for each key, in the order of the
- *  schema: its path, what it takes, its default, and what it means. A key without a description is an error. */
+/** Reads the settings from a schema. In: a schema of a configuration. Out: one row for each key, in the order of the
+ *  schema: its path, accepted values, default, and meaning. A key without a description is an error. */
 import { z } from "zod";
 
 export interface SettingRow {
@@ -89,7 +89,7 @@ const UNITS = {
   ],
 } as const;
 
-/** `64 MiB` of `requestBytes`: a person does not read eight digits. The names of keys end in their unit. */
+/** `64 MiB` for `requestBytes`, because eight digits are hard to read. The names of keys end in their unit. */
 function sizeOf(value: number, name: string): string | undefined {
   const units = Object.entries(UNITS).find(([ending]) => name.endsWith(ending))?.[1] ?? [];
   const unit = units.find(([, size]) => value >= size && value % size === 0);

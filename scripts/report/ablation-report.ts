@@ -1,5 +1,5 @@
-/** The block of a technical report about an ablation: one table, a row for each reward, dataset size and floor, a column for
- *  each arm. Pure: the same result, the same text. */
+/** The block of a technical report about an ablation: one table, a row for each reward, dataset size and floor, a
+ *  column for each arm. Pure: the same result gives the same text. */
 import { thousands } from "../../src/base/index.ts";
 import type { AblationResult, AblationRow } from "../../src/judge/bench/index.ts";
 import { markdownTable, percentText } from "./markdown.ts";
@@ -25,7 +25,7 @@ export function ablationText(result: AblationResult): string {
   ].join("\n");
 }
 
-/** The terms of the reward, by the factors on their weights. */
+/** The terms of the reward, with the factors on their weights. */
 function rewardText({ costWeight, latencyWeight }: AblationRow): string {
   const term = (factor: number, name: string) =>
     factor === 0 ? "" : ` − ${factor === 1 ? "" : `${factor} `}${name}`;

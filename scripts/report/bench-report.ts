@@ -1,11 +1,12 @@
-/** The blocks and figures of a technical report, from the result of a benchmark suite. Pure: the same result, the same text. */
+/** The blocks and figures of a technical report, from the result of a benchmark suite.
+ *  Pure: the same result, the same text. */
 import { plural, short, thousands } from "../../src/base/index.ts";
 import type { ArmResult, BenchResult, PairedDifference } from "../../src/judge/bench/index.ts";
 import { frontierChart, intervalChart, type MarkupElement, numberText } from "../../src/view/charts/index.ts";
 import { markdownTable, percentText } from "./markdown.ts";
 
 interface ReportFigure {
-  /** Below the report's folder. */
+  /** Path below the report's folder. */
   readonly file: string;
   readonly chart: MarkupElement;
 }
@@ -52,7 +53,7 @@ function row(name: string, { mean, low, high }: PairedDifference) {
   };
 }
 
-/** By the names of the marks in the report's source. */
+/** Blocks by the names of the marks in the report's source. */
 export function benchBlocks(result: BenchResult): Readonly<Record<string, string>> {
   return {
     answer: answerText(result),

@@ -1,9 +1,9 @@
-/** The Markdown of our own documents: generated blocks between marks, aligned tables, and a page of HTML from it.
- *  It knows headings, paragraphs, lists, tables, code blocks, figures and inline marks; everything else is text. */
+/** The Markdown of our own documents: generated blocks between marks, aligned tables, and conversion to an HTML page.
+ *  Supports headings, paragraphs, lists, tables, code blocks, figures and inline marks; everything else is text. */
 import { element, type Markup, type MarkupElement, numberText } from "../../src/view/charts/index.ts";
 import { pageOf } from "../../src/view/report/page.ts";
 
-/** Replaces what stands between `<!-- generated: NAME -->` and `<!-- end -->`. Every mark needs a block. */
+/** Replaces the text between `<!-- generated: NAME -->` and `<!-- end -->`. Every mark needs a block. */
 export function fillBlocks(source: string, blocks: Readonly<Record<string, string>>): string {
   return source.replaceAll(
     /(<!-- generated: ([\w-]+) -->\n)[\s\S]*?(<!-- end -->)/g,
@@ -15,7 +15,7 @@ export function fillBlocks(source: string, blocks: Readonly<Record<string, strin
   );
 }
 
-/** Columns as wide as their widest cell, as the formatter writes them. */
+/** A table with each column as wide as its widest cell, as the formatter writes it. */
 export function markdownTable(header: readonly string[], rows: readonly (readonly string[])[]): string {
   const widths = header.map((title, c) => Math.max(3, title.length, ...rows.map((row) => row[c]!.length)));
   const line = (cells: readonly string[]) =>
@@ -27,7 +27,7 @@ export function percentText(share: number): string {
   return `${numberText(100 * share, 1).replace(/\.0$/, "")} %`;
 }
 
-/** One page with the charts inside; `figures` by the path that the source names. */
+/** One page with the charts inside; `figures` are keyed by their path in the source. */
 export function pageOfMarkdown(source: string, figures: ReadonlyMap<string, MarkupElement>): string {
   const blocks = blocksOf(source.replaceAll(/<!--[\s\S]*?-->/g, ""));
   const title = /^# (.+)$/m.exec(source)?.[1] ?? "";
@@ -97,7 +97,7 @@ function renderTable(block: string): MarkupElement {
   );
 }
 
-/** Code, strong text, emphasis; of a link its text, because the page stands alone. */
+/** Code, strong text, emphasis. A link becomes its text, because the page is standalone. */
 function inline(text: string): Markup[] {
   const marks = /`([^`]+)`|\*\*([^*]+)\*\*|\b_([^_]+)_\b|\[([^\]]+)\]\([^)]+\)/g;
   const parts: Markup[] = [];

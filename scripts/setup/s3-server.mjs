@@ -3,7 +3,7 @@ import { goProgram, serverPath } from "../servers.mjs";
 
 const canBuild = goProgram() !== undefined;
 
-/** moto stands in where versitygw cannot be built. */
+/** moto is used if versitygw cannot be built. */
 export const name = "S3 server (versitygw, or moto without Go)";
 export const packages = canBuild ? [] : ["python3-venv"];
 export const command = [

@@ -1,5 +1,5 @@
-/** Runs the built command line in a folder, as a user does. Out: stdout, or stderr of a command that is to fail.
- *  Throws with what it printed unless it ends as expected. */
+/** Runs the built command line in a folder, as a user does. Out: stdout, or stderr of a command that must fail.
+ *  Throws with the printed output if the command does not end as expected. */
 import { spawnSync } from "node:child_process";
 import { fileURLToPath } from "node:url";
 

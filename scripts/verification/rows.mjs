@@ -1,5 +1,5 @@
-/** The verification matrix. A row is one claim: `make` produces the evidence once, `check` proves the claim from it and
- *  returns the value it saw, `spoil` seeds a defect into the evidence that must make `check` fail. */
+/** The verification matrix. A row is one claim. `make` produces the evidence once. `check` proves the claim from it and
+ *  returns the observed value. `spoil` seeds a defect into the evidence that must make `check` fail. */
 import { ok } from "node:assert";
 import { readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -160,7 +160,7 @@ export const ROWS = [
       ok(said.includes("[gate-refused]"), said);
       return "refused";
     },
-    // A gate that fails for another reason has not decided: the row must notice.
+    // A gate that fails for another reason has not decided: the row must detect that.
     spoil: (folder) => rmSync(join(folder, "policies/bc"), { recursive: true }),
   },
   {
@@ -253,7 +253,7 @@ function largestPack(folder) {
   return packs.reduce((largest, each) => (size(each) > size(largest) ? each : largest));
 }
 
-/** One bit in the middle of a file. */
+/** Flips one bit in the middle of a file. */
 function flip(folder, file) {
   const path = join(folder, file);
   const bytes = readFileSync(path);

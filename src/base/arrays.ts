@@ -27,7 +27,7 @@ if (new Uint8Array(new Uint16Array([1]).buffer)[0] !== 1) {
   throw new RollbookError("big-endian", {}, "this machine is big-endian; columns are stored little-endian.");
 }
 
-/** The tag under which a column of this type is hashed. */
+/** Hash tag of a column of this type. */
 export function columnTag(dtype: DType): string {
   return `rollbook.column.${dtype}`;
 }
@@ -43,7 +43,7 @@ export function emptyColumn<T extends DType>(dtype: T, length: number): ColumnOf
   return new CONSTRUCTORS[dtype](length) as ColumnOf[T];
 }
 
-/** A column that doubles when it is full. */
+/** A typed-array column that doubles its capacity when it is full. */
 export class GrowingColumn<T extends DType = DType> {
   readonly #dtype: T;
   #values: ColumnOf[T];
@@ -69,7 +69,7 @@ export class GrowingColumn<T extends DType = DType> {
     this.#length += values.length;
   }
 
-  /** What was added, as a copy of its own; starts over. */
+  /** Returns a copy of the values added so far and empties the column. */
   take(): ColumnOf[T] {
     const taken = this.#values.slice(0, this.#length) as ColumnOf[T];
     this.#length = 0;
@@ -84,12 +84,12 @@ export class GrowingColumn<T extends DType = DType> {
   }
 }
 
-/** The bytes behind a column, shared, not copied. */
+/** Bytes of a column, shared, not copied. */
 export function bytesOf(column: Column): Uint8Array {
   return new Uint8Array(column.buffer, column.byteOffset, column.byteLength);
 }
 
-/** A column over `bytes`: shared where alignment allows, else copied. */
+/** A column over `bytes`: shared if the alignment allows, else copied. */
 export function columnFrom<T extends DType>(dtype: T, bytes: Uint8Array): ColumnOf[T] {
   const size = ITEM_BYTES[dtype];
   if (bytes.byteLength % size !== 0) {
@@ -99,7 +99,7 @@ export function columnFrom<T extends DType>(dtype: T, bytes: Uint8Array): Column
       `${bytes.byteLength} bytes are not a whole number of ${dtype} values.`,
     );
   }
-  // Not bytes.slice(): on a Buffer that is a view, as unaligned as before.
+  // Not bytes.slice(): on a Buffer, slice returns a view with the same alignment.
   const aligned = bytes.byteOffset % size === 0 ? bytes : new Uint8Array(bytes);
   return new CONSTRUCTORS[dtype](
     aligned.buffer as ArrayBuffer,
@@ -112,14 +112,14 @@ export function digestColumn(column: Column): Digest {
   return digestBytes(columnTag(dtypeOf(column)), bytesOf(column));
 }
 
-/** Index of the first value that is not finite, or -1. Looks at exponents, which is faster than arithmetic. */
+/** Index of the first value that is not finite, or -1. Tests exponent bits, which is faster than arithmetic. */
 export function firstNonFinite(column: Float32Array | Float64Array): number {
   const words = new Uint32Array(column.buffer, column.byteOffset, column.byteLength >> 2);
-  // An exponent of all ones, and no other, carries into the sign bit.
+  // Only an exponent of all ones carries into the sign bit.
   let seen = 0;
   if (column instanceof Float32Array) {
     let i = 0;
-    // Four at a time, which takes half as long as one at a time.
+    // Four words per step take half the time of one word per step.
     for (const whole = words.length & ~3; i < whole; i += 4)
       seen |= carry(words[i]!) | carry(words[i + 1]!) | carry(words[i + 2]!) | carry(words[i + 3]!);
     for (; i < words.length; i++) seen |= carry(words[i]!);
@@ -129,12 +129,12 @@ export function firstNonFinite(column: Float32Array | Float64Array): number {
   return seen >= 0 ? -1 : column.findIndex((value) => !Number.isFinite(value));
 }
 
-/** Negative for the bits of a NaN or an infinity of 32. */
+/** Negative if `word` holds the bits of a 32-bit NaN or infinity. */
 export function carry(word: number): number {
   return (word & 0x7f800000) + 0x00800000;
 }
 
-/** The sum of products, from the first place to the last. */
+/** Dot product, summed from the first element to the last. */
 export function dot(a: Float64Array, b: Float64Array): number {
   let sum = 0;
   for (let i = 0; i < a.length; i++) sum += a[i]! * b[i]!;

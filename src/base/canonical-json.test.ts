@@ -10,7 +10,7 @@ const integerKeys = fc.dictionary(fc.oneof(fc.nat(12).map(String), fc.string({ m
 
 const bits = (hex: string): number => Buffer.from(hex, "hex").readDoubleBE();
 
-/** The code and path of the refusal of `value`. */
+/** Error code and path with which `value` is refused. */
 function refusal(value: unknown): [string, unknown] {
   try {
     canonicalize(value);
@@ -147,7 +147,7 @@ describe("canonicalize", () => {
 });
 
 describe("isCanonical", () => {
-  /** Writes `value` as JSON, now and then in a way that is valid but not canonical. */
+  /** Writes `value` as JSON. Some results are valid but not canonical. */
   function noisy(value: Json, rng: Rng): string {
     const rare = (): boolean => rng.below(24) === 0;
     const space = (): string => (rare() ? " " : "");
@@ -166,7 +166,7 @@ describe("isCanonical", () => {
     const escapes = text.replaceAll(/[a-z/]/g, (c) =>
       rng.below(40) === 0 ? `\\u${c.charCodeAt(0).toString(16).padStart(4, "0")}` : c,
     );
-    // Only where the escapes did not break an escape that was there.
+    // Apply the escapes only if the text had no escape before.
     return text.includes("\\") ? text : escapes;
   }
 
@@ -182,7 +182,7 @@ describe("isCanonical", () => {
       }),
       { numRuns: 3000 },
     );
-    // The property means something only if it saw plenty of both.
+    // The property is meaningful only if both verdicts occurred often.
     expect(verdicts.true).toBeGreaterThan(300);
     expect(verdicts.false).toBeGreaterThan(300);
   });

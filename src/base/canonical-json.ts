@@ -1,14 +1,14 @@
 /** RFC 8785 canonical JSON: one value, one text.
- *  In: plain JSON values. Out: the canonical text. Refuses what JSON cannot carry exactly. */
+ *  In: plain JSON values. Out: the canonical text. Refuses values that JSON cannot carry exactly. */
 import { scanCanonical } from "./canonical-scan.ts";
 import { RollbookError } from "./errors.ts";
 
 export type Json = null | boolean | number | string | readonly Json[] | { readonly [key: string]: Json };
 
-/** Deeper input is refused: no honest record comes near it, and recursion must stay inside the stack. */
+/** Deeper input is refused. No legitimate record comes near this depth, and recursion must not overflow the stack. */
 export const MAX_DEPTH = 128;
 
-/** Properties whose value is `undefined` are absent, as in JSON.stringify; every other foreign value is refused. */
+/** Properties whose value is `undefined` are absent, as in JSON.stringify. Every other non-JSON value is refused. */
 export function canonicalize(value: unknown): string {
   return write(value, [], 0);
 }
@@ -46,7 +46,7 @@ function write(value: unknown, path: (string | number)[], depth: number): string
   return Array.isArray(value) ? writeArray(value, path, depth) : writeObject(value, path, depth);
 }
 
-/** What JSON escapes, and surrogates, which may be lone. Most strings hold none, and then quotes are enough. */
+/** Characters that JSON escapes, and surrogates, which may be unpaired. A string without them only needs quotes. */
 const SPECIAL = /["\\\u0000-\u001f\ud800-\udfff]/;
 
 function writeString(value: string, path: (string | number)[]): string {
@@ -89,11 +89,11 @@ function writeObject(object: object, path: (string | number)[], depth: number): 
   return `${out}}`;
 }
 
-/** More keys are left to the built-in sort. */
+/** Above this number of keys, the built-in sort is used. */
 const FEW_KEYS = 24;
 
-/** RFC 8785 sorts keys by UTF-16 code units, which is what strings and the default sort compare by. Of few keys, most in
- *  order: insertion makes no copies, and the built-in sort makes two. */
+/** RFC 8785 sorts keys by UTF-16 code units, as string comparison and the default sort do. For few keys, most of them
+ *  in order, insertion sort makes no copies; the built-in sort makes two. */
 function sortKeys(keys: string[]): string[] {
   if (keys.length > FEW_KEYS) return keys.sort();
   for (let i = 1; i < keys.length; i++) {

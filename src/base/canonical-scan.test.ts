@@ -7,7 +7,7 @@ import { rngFrom } from "./rng.ts";
 
 const scan = (text: string) => scanCanonical(text, MAX_DEPTH);
 
-/** What the scan stands for, the long way. */
+/** Reference for the scan: parses the text and writes it again. */
 function rewrite(text: string): boolean {
   try {
     return canonicalize(JSON.parse(text)) === text;

@@ -1,9 +1,9 @@
-/** Looks at JSON text alone and says whether it is canonical, in a fraction of the time of writing it anew.
- *  In: well-formed text that JSON.parse accepts. Out: yes, no, or undefined where a key holds an escape. */
+/** Tests whether JSON text is canonical by reading the text alone, much faster than writing the value again.
+ *  In: well-formed text that JSON.parse accepts. Out: true, false, or undefined if a key holds an escape. */
 
-/** Whether keys ascend, numbers and strings are in their shortest form and no space stands between tokens. */
+/** True if keys ascend, numbers and strings are in their shortest form, and no space separates tokens. */
 export function scanCanonical(text: string, maxDepth: number): boolean | undefined {
-  // Where the last key of each open object begins; 0 before the first one.
+  // Offset of the last key of each open object; 0 before its first key.
   const keys = KEYS.length >= maxDepth ? KEYS : new Int32Array(maxDepth);
   let depth = -1;
   let at = 0;
@@ -36,7 +36,7 @@ export function scanCanonical(text: string, maxDepth: number): boolean | undefin
     } else if (code === COMMA) {
       at++;
     } else if (code > NINE) {
-      // true, false or null: JSON.parse has read the rest of the word.
+      // true, false or null: JSON.parse has already checked the rest of the word.
       at += code === LETTER_F ? 5 : 4;
     } else {
       at = endOfNumber(text, at);
@@ -55,7 +55,7 @@ function nextEscape(text: string, from: number): number {
   return at < 0 ? Number.POSITIVE_INFINITY : at;
 }
 
-/** The closing quote of the string that opens at `start`, or -1 if it escapes more or less than it must. */
+/** Offset of the closing quote of the string that opens at `start`, or -1 if its escapes are not the canonical ones. */
 function endOfEscaped(text: string, start: number): number {
   let end = start + 1;
   for (let code = text.charCodeAt(end); code !== QUOTE; code = text.charCodeAt(end))
@@ -65,7 +65,7 @@ function endOfEscaped(text: string, start: number): number {
   return value.isWellFormed() && JSON.stringify(value) === piece ? end : -1;
 }
 
-/** Compares two keys in place, by UTF-16 code units as RFC 8785 does. A quote ends each of them. */
+/** Compares two keys in place, by UTF-16 code units as RFC 8785 does. Each key ends at its closing quote. */
 function ascends(text: string, before: number, after: number): boolean {
   for (let i = 0; ; i++) {
     const [x, y] = [text.charCodeAt(before + i), text.charCodeAt(after + i)];
@@ -74,19 +74,19 @@ function ascends(text: string, before: number, after: number): boolean {
   }
 }
 
-/** The place after the number at `start`, or -1 if it is not written as canonical JSON writes it, or is a space. */
+/** Offset after the number at `start`. Returns -1 if the number is not in canonical form, or if a space is there. */
 function endOfNumber(text: string, start: number): number {
   let at = start;
   let code = text.charCodeAt(at);
   while (code >= ZERO && code <= NINE) code = text.charCodeAt(++at);
-  // Almost every number is a short whole one, and JSON.parse has refused leading zeros.
+  // Almost every number is a short integer, and JSON.parse has refused leading zeros.
   if (at > start && at - start <= 15 && !isNumeric(code)) return at;
   while (isNumeric(code)) code = text.charCodeAt(++at);
   const digits = text.slice(start, at);
   return digits !== "" && String(Number(digits)) === digits ? at : -1;
 }
 
-/** What a number may be written with: a digit, or one of `. e E + -`. */
+/** True for a character of a JSON number: a digit, or one of `. e E + -`. */
 function isNumeric(code: number): boolean {
   return (
     (code >= ZERO && code <= NINE) || code === 46 || code === 101 || code === 69 || code === 43 || code === 45

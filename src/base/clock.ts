@@ -1,5 +1,5 @@
-/** Time as an argument: code that needs the hour takes a Clock, so tests and replays decide what time it is.
- *  Times in text mean the same on every machine. */
+/** Time as an argument: code that needs the time takes a Clock, so tests and replays control the time. Times in text
+ *  mean the same on every machine. */
 export interface Clock {
   /** Milliseconds since the Unix epoch. */
   nowMs(): number;
@@ -7,7 +7,7 @@ export interface Clock {
 
 export const systemClock: Clock = { nowMs: () => Date.now() };
 
-/** Stands still until told: `advance` moves it. */
+/** A clock that moves only by `advance`. */
 export function manualClock(startMs = 0): Clock & { advance(byMs: number): void } {
   let now = startMs;
   return {
@@ -18,14 +18,15 @@ export function manualClock(startMs = 0): Clock & { advance(byMs: number): void 
   };
 }
 
-/** A time in text. `assumed`: the text has a time of day and no offset, and was read as UTC. */
+/** A time read from text. `assumed`: the text has a time of day without an offset, and was read as UTC. */
 export interface ParsedTime {
   readonly atMs: number;
   readonly offset: "stated" | "assumed";
 }
 
-/** ISO 8601 with a T or a space: a date (midnight UTC), or a date and a time of day. Undefined for other text: 01/05/2026 is in
- *  January or in May. Undefined for an impossible date as well, which `Date.parse` moves to the next month. */
+/** Reads ISO 8601 with a T or a space: a date (midnight UTC), or a date and a time of day. Returns undefined for other
+ *  text: 01/05/2026 can mean January or May. Returns undefined for an impossible date as well; `Date.parse` would move
+ *  it to the next month. */
 export function parseTime(text: string): ParsedTime | undefined {
   const [, date, time, offset] = ISO_TIME.exec(text) ?? [];
   if (date === undefined) return undefined;

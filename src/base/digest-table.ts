@@ -1,11 +1,11 @@
-/** Numbers digests in the order in which they first come, compactly: about 40 bytes each, and no strings.
- *  In: digests. Out: their numbers, 0 and up. Nothing is ever removed: `clear` and begin again.
- *  Open addressing over typed arrays; keys lie in chunks, so growth copies the slot table only. */
+/** Numbers digests in the order of their first appearance, compactly: about 40 bytes each, and no strings.
+ *  In: digests. Out: their numbers, from 0. Removes no single digest; `clear` empties the table. Open addressing over
+ *  typed arrays. Keys are stored in chunks, so growth copies only the slot table. */
 import { type Digest, writeHex } from "./digest.ts";
 
 const CHUNK = 1 << 12;
 const WORDS = 8;
-/** Of `sha256:`, before the hexadecimals. */
+/** Length of the `sha256:` prefix. */
 const PREFIX = 7;
 
 export class DigestTable {
@@ -19,29 +19,30 @@ export class DigestTable {
     return this.#size;
   }
 
-  /** What it takes in memory. */
+  /** Memory that the table uses, in bytes. */
   get byteLength(): number {
     return this.#slots.byteLength + this.#chunks.length * CHUNK * WORDS * 4;
   }
 
-  /** The number of `digest`, a new one if it has none: it is new if the number equals the size before. */
+  /** Number of `digest`; an unknown digest gets the next number. The digest is new if its number equals the size
+   *  before. */
   add(digest: Digest): number {
     return this.addHex(digest, PREFIX);
   }
 
-  /** The same for the hexadecimals of a digest alone, as they come out of hashing. */
+  /** As `add`, for the hexadecimal digits of a digest alone, as a hash function returns them. */
   addHex(hex: string, from = 0): number {
     writeHex(hex, { from, target: this.#keyBytes, at: 0 });
     return this.#add();
   }
 
-  /** The same for its 32 bytes. */
+  /** As `add`, for the 32 bytes of a digest. */
   addBytes(bytes: Uint8Array): number {
     this.#keyBytes.set(bytes);
     return this.#add();
   }
 
-  /** The number of `digest`, or -1. */
+  /** Number of `digest`, or -1 if it is not in the table. */
   find(digest: Digest): number {
     writeHex(digest, { from: PREFIX, target: this.#keyBytes, at: 0 });
     return this.#slots[this.#findSlot()]! - 1;
@@ -67,7 +68,7 @@ export class DigestTable {
     return number;
   }
 
-  /** The slot that holds the key, or the free one where it would go. Digests are uniform: no hashing needed. */
+  /** Slot that holds the key, or the free slot for it. Digests are uniform, so the key is not hashed again. */
   #findSlot(): number {
     const mask = this.#slots.length - 1;
     let slot = this.#key[0]! & mask;

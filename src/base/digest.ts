@@ -1,5 +1,5 @@
-/** Domain-separated SHA-256: the same bytes under two tags have two digests, so a record of one kind
- *  can never pass for another. digest = SHA-256(tag, 0x00, bytes), written `sha256:<hex>`. */
+/** Domain-separated SHA-256: the same bytes under two tags have two digests, so a record of one kind never matches
+ *  another kind. digest = SHA-256(tag, 0x00, bytes), written `sha256:<hex>`. */
 import { createHash, hash } from "node:crypto";
 import { canonicalize } from "./canonical-json.ts";
 import { RollbookError } from "./errors.ts";
@@ -17,10 +17,10 @@ export function digestBytes(tag: string, bytes: Uint8Array): Digest {
   return `sha256:${createHash("sha256").update(`${tag}\0`).update(bytes).digest("hex")}` as Digest;
 }
 
-/** Up to here a copy behind the tag, hashed in one go, takes less than a hash that is fed twice. */
+/** Up to this size, copying the bytes behind the tag and hashing once is faster than updating a hash twice. */
 const JOINED_BYTES = 64 * 1024;
 const JOINED_TAG = 128;
-/** Three bytes are the most that a UTF-16 unit takes in UTF-8. */
+/** A UTF-16 unit takes at most three bytes in UTF-8. */
 const joined = Buffer.allocUnsafeSlow(3 * JOINED_TAG + 1 + JOINED_BYTES);
 
 function digestJoined(tag: string, bytes: Uint8Array): Digest {
@@ -29,12 +29,12 @@ function digestJoined(tag: string, bytes: Uint8Array): Digest {
   return digestTagged(joined.subarray(0, at + bytes.length));
 }
 
-/** The digest of the canonical JSON of `value`. */
+/** Digest of the canonical JSON of `value`. */
 export function digestJson(tag: string, value: unknown): Digest {
   return `sha256:${hash("sha256", `${tag}\0${canonicalize(value)}`, "hex")}` as Digest;
 }
 
-/** For callers that hold tag, zero and bytes in one piece already, as pack files do. */
+/** For callers that already hold tag, zero byte and bytes in one buffer, as pack files do. */
 export function digestTagged(tagged: Uint8Array): Digest {
   return `sha256:${hash("sha256", tagged, "hex")}` as Digest;
 }
@@ -43,7 +43,8 @@ export function digestToBytes(digest: Digest): Uint8Array {
   return Buffer.from(digest.slice(7), "hex");
 }
 
-/** The 64 hexadecimals from `from` on as 32 bytes. By hand: the way into native code and back costs more. */
+/** Writes the 64 hexadecimal digits from `from` on as 32 bytes. A loop in JavaScript, because a call into native code
+ *  costs more. */
 export function writeHex(
   text: string,
   { from, target, at }: { from: number; target: Uint8Array; at: number },
@@ -53,7 +54,7 @@ export function writeHex(
       (hexValue(text.charCodeAt(from + 2 * i)) << 4) | hexValue(text.charCodeAt(from + 2 * i + 1));
 }
 
-/** Of a lower hexadecimal digit, without a branch, because the branch would be unpredictable. */
+/** Value of a lower-case hexadecimal digit. Has no branch, because the branch would be unpredictable. */
 function hexValue(code: number): number {
   return (code & 15) + 9 * (code >> 6);
 }

@@ -1,8 +1,10 @@
-/** Draws from the usual laws. Exact arithmetic and an Rng argument: one seed, one sequence, on every engine. */
+/** Draws from common distributions. Exact arithmetic and an Rng argument: one seed gives one sequence on every
+ *  engine. */
 import { exp, log } from "./exact-math.ts";
 import type { Rng } from "./rng.ts";
 
-/** A standard normal, by Marsaglia's polar method. The pair's second half is dropped: no hidden state. */
+/** A standard normal draw, by Marsaglia's polar method. Discards the second value of the pair, so there is no hidden
+ *  state. */
 export function drawNormal(rng: Rng): number {
   for (;;) {
     const u = 2 * rng.float() - 1;
@@ -12,7 +14,7 @@ export function drawNormal(rng: Rng): number {
   }
 }
 
-/** Gamma(shape, 1), by Marsaglia and Tsang (2000); shapes below 1 are boosted by a power of a uniform. */
+/** A Gamma(shape, 1) draw, by Marsaglia and Tsang (2000). Shapes below 1 are boosted by a power of a uniform. */
 export function drawGamma(shape: number, rng: Rng): number {
   if (shape < 1) return drawGamma(shape + 1, rng) * exp(log(1 - rng.float()) / shape);
   const d = shape - 1 / 3;

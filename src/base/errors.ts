@@ -1,4 +1,4 @@
-/** The one error class: a code for programs, fields for logs, a message that says what happened and what to do. */
+/** The only error class: a code for programs, fields for logs, and a message with the failure and the remedy. */
 export class RollbookError<Code extends string = string> extends Error {
   override readonly name = "RollbookError";
   readonly code: Code;
@@ -15,7 +15,7 @@ export class RollbookError<Code extends string = string> extends Error {
     this.fields = Object.freeze({ ...fields });
   }
 
-  /** The machine form, used by `--json` and by receipts. A bigint leaves as a decimal string, as in every record. */
+  /** Machine-readable form, used by `--json` and by receipts. A bigint becomes a decimal string, as in every record. */
   toJSON(): { code: Code; message: string; fields: Readonly<Record<string, unknown>> } {
     const fields = Object.entries(this.fields).map(([name, value]) => [
       name,
@@ -29,21 +29,21 @@ export function isRollbookError(error: unknown, code?: string): error is Rollboo
   return error instanceof RollbookError && (code === undefined || error.code === code);
 }
 
-/** What was found wrong, as a sentence: with a full stop unless it ends with a mark already. */
+/** Adds a full stop unless the text already ends with `.`, `?` or `!`. */
 export function asSentence(text: string): string {
   return /[.?!]$/.test(text) ? text : `${text}.`;
 }
 
-/** The text of anything thrown, for messages that wrap a foreign error (which also travels as `cause`). */
+/** Text of any thrown value, for messages that wrap a foreign error. The foreign error also travels as `cause`. */
 export function reasonOf(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
-  // What `fetch` throws says nothing; its cause says whether the connection was refused or the name is unknown.
+  // The message of a failed `fetch` gives no reason. Its cause names the refused connection or the unknown host.
   const { cause } = error;
   if (error.message !== "fetch failed" || !(cause instanceof Error)) return error.message;
   return cause.message || String((cause as { code?: unknown }).code ?? error.message);
 }
 
-/** Why a file could not be read: the codes of the common causes in words, else the text of the error. */
+/** Reason why a file could not be read: words for the common error codes, else the text of the error. */
 export function fileReason(error: unknown): string {
   const { code } = error as { code?: unknown };
   return (typeof code === "string" ? FILE_REASONS[code] : undefined) ?? reasonOf(error);

@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 import { describe, expect, test } from "vitest";
 import { exp, log, log1p, softmax } from "./exact-math.ts";
 
-/** Arguments whose results are rounded from 80 decimal digits (Python's decimal module). */
+/** Arguments with results rounded from 80 decimal digits (Python's decimal module). */
 const EXP: readonly (readonly [number, number])[] = [
   [1, Math.E],
   [-1, 0.36787944117144233],

@@ -1,7 +1,7 @@
-/** exp, log and their kin from +, −, ×, ÷ and bit moves alone: the same bits on every engine and machine.
- *  `Math.exp` and `Math.log` may differ between engines by the last bit, and one bit changes a digest.
- *  Method: argument reduction and minimax polynomials of fdlibm (Sun Microsystems, 1993); error below 1 ulp.
- *  Math.sqrt, Math.abs and Math.floor are exact by IEEE 754 and need no replacement. */
+/** exp, log and related functions from +, −, ×, ÷ and bit operations alone: the same bits on every engine and machine.
+ *  `Math.exp` and `Math.log` may differ between engines in the last bit, and one bit changes a digest. Method: argument
+ *  reduction and minimax polynomials of fdlibm (Sun Microsystems, 1993); error below 1 ulp. Math.sqrt, Math.abs and
+ *  Math.floor are exact by IEEE 754 and need no replacement. */
 
 export function exp(x: number): number {
   if (Number.isNaN(x)) return x;
@@ -40,20 +40,20 @@ export function log(x: number): number {
   const w = z * z;
   const odd = w * (L2 + w * (L4 + w * L6));
   const even = z * (L1 + w * (L3 + w * (L5 + w * L7)));
-  // Away from 1 the square is subtracted apart, which keeps its low bits.
+  // Away from 1 the square is subtracted separately, which keeps its low bits.
   if (((mantissa - 0x6147a) | (0x6b851 - mantissa)) <= 0)
     return k * LN2_HIGH - (s * (f - (odd + even)) - k * LN2_LOW - f);
   const half = 0.5 * f * f;
   return k * LN2_HIGH - (half - (s * (half + (odd + even)) + k * LN2_LOW) - f);
 }
 
-/** log(1 + x) without losing a small x; the quotient undoes the rounding of 1 + x (Goldberg, 1991). */
+/** log(1 + x) that stays accurate for small x. The quotient undoes the rounding of 1 + x (Goldberg, 1991). */
 export function log1p(x: number): number {
   const u = 1 + x;
   return u === 1 ? x : u === Number.POSITIVE_INFINITY ? u : log(u) * (x / (u - 1));
 }
 
-/** In place: turns the scores in `values[from … from+count)` into probabilities. */
+/** Turns the scores in `values[from … from+count)` into probabilities, in place. */
 export function softmax(values: Float64Array, from = 0, count = values.length - from): Float64Array {
   let top = Number.NEGATIVE_INFINITY;
   for (let i = from; i < from + count; i++) if (values[i]! > top) top = values[i]!;
@@ -94,7 +94,7 @@ const HIGH = 1;
 const POWERS = new Float64Array(2046).fill(SMALLEST_NORMAL);
 for (let i = 1; i < POWERS.length; i++) POWERS[i] = POWERS[i - 1]! * 2;
 
-/** y·2^k, rounded once even where the result is subnormal. y is in (0.5, 2). */
+/** y·2^k, rounded once even if the result is subnormal. y is in (0.5, 2). */
 function timesPowerOfTwo(y: number, k: number): number {
   if (k > 1023) return y * 2 * POWERS[k + 1021]!;
   if (k >= -1021) return y * POWERS[k + 1022]!;

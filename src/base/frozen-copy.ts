@@ -2,7 +2,7 @@
 import type { Json } from "./canonical-json.ts";
 
 export function frozenCopy<T extends Json>(value: T): T {
-  // Through text, so that nothing is shared and a key named `__proto__` stays a key.
+  // A copy through text shares nothing, and a key named `__proto__` stays a key.
   return freeze(JSON.parse(JSON.stringify(value)) as T);
 }
 

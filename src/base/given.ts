@@ -1,7 +1,7 @@
-/** Optional fields from values that may be undefined: an absent field and an undefined one are not the same to a record,
- *  nor to an options object under exactOptionalPropertyTypes. Pure. */
+/** Builds optional fields from values that may be undefined. Records and options objects under
+ *  exactOptionalPropertyTypes distinguish an absent field from an undefined field. Pure. */
 
-/** The fields that have a value. */
+/** Fields whose value is not undefined. */
 export function given<T extends object>(fields: T): { [K in keyof T]?: Exclude<T[K], undefined> } {
   const found: Partial<T> = {};
   for (const key of Object.keys(fields) as (keyof T)[])

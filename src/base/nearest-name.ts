@@ -1,6 +1,7 @@
-/** The name somebody may have meant. In: what was written, what there is. Out: the nearest, if it is near enough. Pure. */
+/** Suggests the name that a misspelled name probably means. In: the written name, the known names. Out: the nearest
+ *  known name, if it is near enough. Pure. */
 
-/** Undefined past a third of its letters; case counts for nothing. */
+/** Undefined if no name is within a third of the written letters (at least one edit). Ignores case. */
 export function nearestName(written: string, known: readonly string[]): string | undefined {
   const far = Math.max(1, Math.floor(written.length / 3));
   const ranked = known
@@ -9,7 +10,8 @@ export function nearestName(written: string, known: readonly string[]): string |
   return ranked[0] !== undefined && ranked[0].edits <= far ? ranked[0].name : undefined;
 }
 
-/** Letters put in, left out, changed, or swapped with their neighbour: one edit each. Row by row. */
+/** Edit distance: an insertion, a deletion, a change or a swap of neighbours counts as one edit. Computed row by
+ *  row. */
 function edits(a: string, b: string): number {
   let before: number[] = [];
   let row = Array.from({ length: b.length + 1 }, (_, i) => i);

@@ -28,7 +28,7 @@ describe("parseJson", () => {
   });
 
   it("accepts a text exactly when JSON.parse does, save for what records must not hold", () => {
-    // Random edits of a valid text: mostly broken, sometimes still valid.
+    // Random edits of a valid text: most results are invalid, some are still valid.
     const edit = fc.record({
       at: fc.nat(400),
       cut: fc.nat(2),

@@ -1,5 +1,5 @@
-/** A strict JSON reader for text from outside: refuses duplicate keys, deep nesting, lone surrogates and
- *  numbers that overflow, and says where. JSON.parse keeps the last duplicate silently; a record must not. */
+/** A strict JSON reader for external text. Refuses duplicate keys, deep nesting, lone surrogates and numbers that
+ *  overflow, and names the position. JSON.parse keeps the last duplicate silently; a record must not. */
 import { isAscii } from "node:buffer";
 import { type Json, MAX_DEPTH } from "./canonical-json.ts";
 import { RollbookError } from "./errors.ts";
@@ -17,12 +17,12 @@ export type WideJson =
   | readonly WideJson[]
   | { readonly [key: string]: WideJson };
 
-/** As parseJson, for formats that write 64-bit integers as JSON numbers: those beyond ±2^53 arrive as bigints. */
+/** As parseJson, for formats that write 64-bit integers as JSON numbers: integers beyond ±2^53 become bigints. */
 export function parseWideJson(text: string, where = "input"): WideJson {
   return new Reader(text, where, true).whole();
 }
 
-/** The UTF-8 of `bytes`, refusing invalid sequences instead of replacing them. */
+/** Decodes `bytes` as UTF-8. Refuses invalid sequences instead of replacing them. */
 export function decodeUtf8(bytes: Uint8Array, where = "input"): string {
   // Most records are plain ASCII, which needs no decoder.
   if (isAscii(bytes)) return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString("latin1");
@@ -37,7 +37,7 @@ export function decodeUtf8(bytes: Uint8Array, where = "input"): string {
 
 const decoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 const NUMBER = /-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?/y;
-/** A string without escapes, control characters or surrogates: what stands between the quotes is its value. */
+/** A string without escapes, control characters or surrogates: the text between the quotes is its value. */
 const PLAIN_STRING = /"[^"\\\u0000-\u001f\ud800-\udfff]*"/y;
 
 class Reader {
@@ -81,7 +81,7 @@ class Reader {
     }
   }
 
-  /** The same limit as canonicalize: what can be read can be sealed. */
+  /** Same limit as canonicalize, so every readable value can be sealed. */
   #limit(depth: number): void {
     if (depth >= MAX_DEPTH) throw this.#fault("too-deep", `nested more than ${MAX_DEPTH} levels deep`);
   }
@@ -171,7 +171,7 @@ class Reader {
     if (!Number.isFinite(value))
       throw this.#fault("non-finite-number", `${digits.slice(0, 40)} overflows a double`);
     this.#at = NUMBER.lastIndex;
-    // 20 digits hold every u64; more would only cost time to be refused later.
+    // 20 digits hold every u64. Longer numbers would be refused later, after more work.
     if (this.#wide && !Number.isSafeInteger(value) && /^-?\d{16,20}$/.test(digits)) return BigInt(digits);
     return value;
   }
@@ -200,7 +200,7 @@ class Reader {
     const before = this.#text.slice(0, this.#at);
     const line = before.split("\n").length;
     const column = this.#at - before.lastIndexOf("\n");
-    // A place that ends with a line is one line of a file, and needs the column only.
+    // A location that ends with a line number is one line of a file, so only the column is added.
     const at =
       line === 1 && /:\d+$/.test(this.#where)
         ? `${this.#where}:${column}`

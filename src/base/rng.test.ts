@@ -7,14 +7,14 @@ const seed = fc.bigInt({ min: 0n, max: 2n ** 64n - 1n });
 const take = (rng: Rng, count: number): number[] => Array.from({ length: count }, () => rng.u32());
 const throwing = (code: string): unknown => expect.toSatisfy((error) => isRollbookError(error, code));
 
-/** Pearson's statistic of counts that should be equal. */
+/** Pearson's chi-square statistic of counts with equal expectations. */
 function chiSquare(counts: readonly number[]): number {
   const expected = counts.reduce((sum, count) => sum + count, 0) / counts.length;
   return counts.reduce((sum, count) => sum + (count - expected) ** 2 / expected, 0);
 }
 
 describe("threefry2x32", () => {
-  // The known answers of Random123 for threefry2x32 with 20 rounds (kat_vectors).
+  // Published known answers of Random123 for threefry2x32 with 20 rounds (kat_vectors).
   it.each([
     ["zeros", [0, 0], [0, 0], [0x6b200159, 0x99ba4efe]],
     ["ones", [0xffffffff, 0xffffffff], [0xffffffff, 0xffffffff], [0x1cb996fc, 0xbb002be7]],
@@ -94,7 +94,7 @@ describe("below", () => {
   });
 
   it("has no modulo bias where it would be plainest, at a bound of 3 · 2^30", () => {
-    // word % bound would give the lowest third half of all draws.
+    // word % bound would give the lowest third of the values half of all draws.
     const rng = rngFrom(5);
     let low = 0;
     for (let i = 0; i < 30_000; i++) if (rng.below(3 * 2 ** 30) < 2 ** 30) low++;

@@ -1,5 +1,5 @@
-/** Seeded, splittable, counter-based randomness: Threefry-2x32 with 20 rounds (Salmon et al., SC 2011).
- *  Only 32-bit adds, rotations and xors, so the stream is the same on every engine and machine. */
+/** Seeded, splittable, counter-based randomness: Threefry-2x32 with 20 rounds (Salmon et al., SC 2011). Uses only
+ *  32-bit adds, rotations and xors, so the stream is the same on every engine and machine. */
 import { hash } from "node:crypto";
 import { RollbookError } from "./errors.ts";
 
@@ -12,14 +12,14 @@ export interface Rng {
   below(bound: number): number;
   /** Permutes in place (Fisher–Yates) and returns the same array. */
   shuffle<T>(items: T[]): T[];
-  /** A child whose stream depends on this seed and `key` alone, however much was drawn from the parent. */
+  /** A child whose stream depends only on this seed and `key`, not on the draws from the parent. */
   split(key: string | number): Rng;
-  /** An unsigned 64-bit seed, for handing to something that seeds itself. */
+  /** An unsigned 64-bit seed for a generator outside this module. */
   u64(): bigint;
 }
 
 export function rngFrom(seed: bigint | number): Rng {
-  // A number past 2^53 has lost digits already, and a fraction has no seed.
+  // A number past 2^53 has already lost digits, and a fraction is not a seed.
   const wide = typeof seed === "bigint" ? seed : Number.isSafeInteger(seed) ? BigInt(seed) : -1n;
   if (wide < 0n || wide >= 1n << 64n) {
     throw new RollbookError(
@@ -31,7 +31,7 @@ export function rngFrom(seed: bigint | number): Rng {
   return new Threefry(Number(wide & 0xffffffffn), Number(wide >> 32n));
 }
 
-/** One block: key and counter of two 32-bit words each. Exported for the published known-answer vectors. */
+/** Computes one block. Key and counter have two 32-bit words each. Exported for the published known-answer vectors. */
 export function threefry2x32(
   key: readonly [number, number],
   counter: readonly [number, number],
@@ -40,10 +40,10 @@ export function threefry2x32(
   return [OUT[0]!, OUT[1]!];
 }
 
-/** What `block` gives: no list is made for it, because routers draw at every request. */
+/** Output of `block`. A shared buffer avoids an allocation, because routers draw at every request. */
 const OUT = new Uint32Array(2);
 
-/** Rotations are constants of the code, not of a table: a block takes a third of the time. */
+/** Rotations are constants in the code, not a table: a block takes a third of the time. */
 function block(key0: number, key1: number, counter0: number, counter1: number): void {
   let k0 = key0 | 0;
   let k1 = key1 | 0;
@@ -70,7 +70,7 @@ function block(key0: number, key1: number, counter0: number, counter1: number): 
       x = (x + y) | 0;
       y = ((y << 24) | (y >>> 8)) ^ x;
     }
-    // The words of the key take turns.
+    // Rotate the words of the key.
     const first = k0;
     k0 = k1;
     k1 = k2;
@@ -82,7 +82,7 @@ function block(key0: number, key1: number, counter0: number, counter1: number): 
   OUT[1] = y;
 }
 
-/** Splits use counters with the top bit set; draws never do. The two can therefore never coincide. */
+/** Splits use counters with the top bit set; draws never do. A split and a draw can therefore never coincide. */
 const SPLIT_BIT = 0x80000000;
 
 class Threefry implements Rng {
@@ -122,7 +122,7 @@ class Threefry implements Rng {
     if (!Number.isInteger(bound) || bound < 1 || bound > 2 ** 32) {
       throw new RollbookError("bad-bound", { bound }, `bound ${bound} is not an integer in 1 … 2^32.`);
     }
-    // Draws in the last, incomplete run of `bound` values would favour the small ones: draw again.
+    // Draws in the last, incomplete run of `bound` values would favour small values: draw again.
     const limit = 2 ** 32 - (2 ** 32 % bound);
     let word = this.u32();
     while (word >= limit) word = this.u32();
@@ -146,16 +146,16 @@ class Threefry implements Rng {
       block(this.#low, this.#high, key >>> 0, (Math.floor(key / 2 ** 32) | SPLIT_BIT) >>> 0);
       return new Threefry(OUT[0]!, OUT[1]!);
     }
-    // Names enter through a second level, so that no name meets a number.
+    // Names use a second level with one more fixed counter bit, so that a name never collides with a number.
     const word = hash("sha256", key, "binary");
     block(this.#low, this.#high, wordAt(word, 0), (wordAt(word, 4) | SPLIT_BIT | 0x40000000) >>> 0);
     return new Threefry(OUT[0]!, OUT[1]!);
   }
 }
 
-/** A name as a number for `split`, 53 bits of it: a tenth of the time that a name takes by itself, for what draws at every
- *  request. Two names of one number would draw alike, so nothing that must resist an attacker may rest on it.
- *  Two lanes of multiply and xor, each mixed into the other by the finaliser of MurmurHash3. */
+/** Hashes a name to a 53-bit number for `split`, for code that draws at every request. Takes a tenth of the time of a
+ *  split by name. Two names with the same number draw the same stream, so security must not depend on this hash. Two
+ *  lanes of multiply and xor, each mixed into the other by the finaliser of MurmurHash3. */
 export function splitKey(name: string): number {
   let low = 0x9e3779b9;
   let high = 0x7f4a7c15;
@@ -169,7 +169,8 @@ export function splitKey(name: string): number {
   return (high & 0x1fffff) * 2 ** 32 + (low >>> 0);
 }
 
-/** Four bytes, the lowest first, of a string of bytes: a digest comes as one in half the time of a Buffer. */
+/** Reads four bytes, lowest first, from a binary string. A digest as a binary string takes half the time of a
+ *  Buffer. */
 function wordAt(bytes: string, at: number): number {
   const [a, b] = [bytes.charCodeAt(at), bytes.charCodeAt(at + 1)];
   return (a | (b << 8) | (bytes.charCodeAt(at + 2) << 16) | (bytes.charCodeAt(at + 3) << 24)) >>> 0;

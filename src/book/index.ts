@@ -1,4 +1,4 @@
-/** The door of book/: everything that can be done with a book. Every function takes an open book, or a path. */
+/** Public interface of book/: all operations on a book. Every function takes an open book, or a path. */
 export { RollbookError } from "../base/index.ts";
 export {
   defineRollout,

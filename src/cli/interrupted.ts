@@ -11,7 +11,7 @@ export function interrupted(): Promise<void> {
   });
 }
 
-/** Does work whose signal the first SIGINT or SIGTERM aborts. */
+/** Runs work with a signal that the first SIGINT or SIGTERM aborts. */
 export async function interruptible<T>(work: (signal: AbortSignal) => Promise<T>): Promise<T> {
   const stop = new AbortController();
   const interrupt = () => stop.abort();

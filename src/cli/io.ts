@@ -1,18 +1,18 @@
-/** What a command may touch of its process: streams, environment, clock. Tests hand in their own. */
+/** Defines the parts of its process that a command may use: streams, environment, clock. Tests pass their own. */
 import { homedir } from "node:os";
 import { type Clock, systemClock } from "../base/index.ts";
 
 export interface Io {
   readonly stdin: AsyncIterable<Uint8Array>;
-  /** Data: text, or bytes as they are. */
+  /** Writes data: text, or raw bytes. */
   out(data: string | Uint8Array): void;
-  /** Prose and progress. */
+  /** Writes prose and progress. */
   err(text: string): void;
-  /** True if somebody watches stderr: only then is progress drawn. */
+  /** True if stderr is a terminal: only then is progress drawn. */
   readonly live: boolean;
   /** True if stdout is a terminal: data is laid out for people. */
   readonly terminal: boolean;
-  /** Width of that terminal, where it is known. */
+  /** Width of that terminal, if known. */
   readonly columns?: number | undefined;
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly home: string;
@@ -38,7 +38,7 @@ export function processIo(): Io {
   };
 }
 
-/** A reader that goes away (`| head`) ends the output, not the work: the exit code still tells how that went. */
+/** A reader that closes the pipe (`| head`) ends the output, not the work: the exit code still gives the result. */
 function writerTo(stream: NodeJS.WriteStream): (data: string | Uint8Array) => void {
   let state: "new" | "open" | "gone" = "new";
   return (data) => {

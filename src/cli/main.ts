@@ -1,5 +1,6 @@
 #!/usr/bin/env node
-/** The `rollbook` command. The build writes the help that names every command into a file: printing it loads nothing else. */
+/** Runs the `rollbook` command. The build writes the help that lists every command into a file, so printing it loads
+ *  nothing else. */
 import { existsSync, readFileSync } from "node:fs";
 
 const words = process.argv.slice(2);

@@ -1,26 +1,27 @@
-/** Failed attempts and tracebacks of Python agents, told once. In: lines of a log, `rollout: text`. Out: the same lines, but
- *  of a failure or a traceback that was printed before only how often it came again. Other lines pass at once. */
+/** Prints failed attempts and tracebacks of Python agents only once.
+ *  In: lines of a log, `rollout: text`. Out: the same lines; a repeated failure or traceback is only counted. Other
+ *  lines pass at once. */
 
 interface FailureLog {
   log(line: string): void;
-  /** Prints the counts, and tracebacks that broke off. */
+  /** Prints the counts, and incomplete tracebacks. */
   end(): void;
 }
 
 const BEGIN = "Traceback (most recent call last):";
-/** As `run-claim.ts` logs it. */
+/** Form in which `run-claim.ts` logs an attempt. */
 const ATTEMPT = /^attempt \d+ (failed by .*)$/s;
-/** Seconds to wait, and the run of a rollout: they differ where the failure is the same. */
+/** Seconds to wait, and the run number of a rollout: they vary between equal failures. */
 const VARYING = /\b\d+ m?s\b|\.run-\d+\b/g;
-/** Different failures that are remembered. */
+/** Maximum number of different failures that are remembered. */
 const MOST_KINDS = 1_000;
 
-/** The whole line was printed before. */
+/** Length of a shortened line: the whole line was printed before. */
 const BRIEF = 120;
 const brief = (line: string) => (line.length > BRIEF ? `${line.slice(0, BRIEF)}…` : line);
 
 export function tellFailuresOnce(print: (line: string) => void): FailureLog {
-  /** Lines of tracebacks that have not ended, by rollout. */
+  /** Lines of incomplete tracebacks, by rollout. */
   const begun = new Map<string, string[]>();
   const repeats = new Map<string, { readonly first: string; readonly last: string; count: number }>();
   const tell = (rollout: string, lines: readonly string[], key = lines.join("\n")) => {

@@ -1,5 +1,6 @@
-/** Refused lines of an import, told once for each reason. In: errors whose message begins with their line, `FILE:LINE: `.
- *  Out: the first error of each reason at once, and at the end the other lines of the same reason. */
+/** Prints refused lines of an import only once for each reason.
+ *  In: errors whose message begins with their line, `FILE:LINE: `. Out: the first error of each reason at once, and at
+ *  the end the other lines of the same reason. */
 import { plural, type RollbookError } from "../base/index.ts";
 import { printable, renderError } from "../view/format.ts";
 
@@ -8,9 +9,9 @@ interface RefusalLog {
   end(): void;
 }
 
-/** Lines of one reason that are named; the others are counted. */
+/** Maximum number of lines listed for one reason; the others are counted. */
 const NAMED_LINES = 5;
-/** Reasons that are printed; errors of others are counted together. */
+/** Maximum number of printed reasons; errors of other reasons are counted together. */
 const MOST_REASONS = 100;
 
 export function tellRefusalsOnce(print: (text: string) => void): RefusalLog {

@@ -1,4 +1,4 @@
-/** Runs one command line to its exit code: 0 done, 1 failed or refused, 2 wrong usage. */
+/** Runs one command line and returns its exit code: 0 done, 1 failed or refused, 2 wrong usage. */
 import { type Command, CommanderError } from "commander";
 import { asSentence, nearestName, RollbookError } from "../base/index.ts";
 import { renderError } from "../view/format.ts";
@@ -31,9 +31,9 @@ export async function run(words: readonly string[], io: Io): Promise<number> {
   }
 }
 
-/** The words up to a command that does not exist, without the request for help: commander would print the help of the
- *  group for `route why --help`, as if `why` were one of its commands. With the commands that its group has. Undefined if
- *  there is none. */
+/** Words up to a command that does not exist, without the request for help, and the commands of its group. Undefined if
+ *  all commands exist. Without this check, Commander would print the help of the group for `route why --help`, as if
+ *  `why` were one of its commands. */
 function unknownCommand(
   program: Command,
   words: readonly string[],
@@ -47,7 +47,7 @@ function unknownCommand(
     path.push(word);
     const next = group.commands.find((each) => each.name() === word || each.aliases().includes(word));
     if (next === undefined) {
-      // Of the program itself they fill a page: --help has them.
+      // The commands of the program itself would fill a page: --help lists them.
       const siblings = group === program ? [] : group.commands.map((each) => each.name());
       return { path, siblings: siblings.filter((name) => name !== "help") };
     }
@@ -56,8 +56,8 @@ function unknownCommand(
   return undefined;
 }
 
-/** An option that the command does not have: before a required one that is missing, as both may be one typo. Names the
- *  nearest option, else the neighbours that have it. */
+/** Error for an option that the command does not have. It comes before the error for a missing required option, because
+ *  both may be one typo. Names the nearest option, else the sibling commands that have it. */
 function unknownOption(
   program: Command | undefined,
   words: readonly string[],
@@ -103,7 +103,7 @@ function unknownOption(
   );
 }
 
-/** All required options that are missing: commander names the first alone. */
+/** Error that lists all missing required options: Commander only names the first. */
 function missingOptions(
   program: Command | undefined,
   words: readonly string[],
@@ -123,7 +123,7 @@ function missingOptions(
   );
 }
 
-/** The command that the words name, and the words after it. */
+/** Command that the words name, and the words after it. */
 function commandIn(
   program: Command,
   words: readonly string[],
@@ -133,7 +133,7 @@ function commandIn(
   return next === undefined ? { command: program, rest: words } : commandIn(next, rest);
 }
 
-/** Wrong usage with the words that print the help of the command. */
+/** Adds the command line of the help to an error of wrong usage. */
 function withHelpOf(error: unknown, program: Command | undefined, words: readonly string[]): unknown {
   if (program === undefined || !(error instanceof RollbookError) || error.code !== "wrong-usage")
     return error;
@@ -150,7 +150,7 @@ function pathOf(command: Command): string {
   return command.parent === null ? command.name() : `${pathOf(command.parent)} ${command.name()}`;
 }
 
-/** Commander's own complaint, with the nearest name where it knows one. */
+/** Converts Commander's own error, with the nearest name if Commander gives one. */
 function usageError(error: CommanderError, siblings: readonly string[]): RollbookError {
   const bare = error.message
     .replace(/^error: /, "")

@@ -1,4 +1,4 @@
-/** The book a command works on: found by its flags, opened, closed whatever happens. */
+/** Opens the book of a command: found by its flags, and closed also after an error. */
 import {
   type BookOnDisk,
   DEFAULT_BOOK,
@@ -10,7 +10,7 @@ import {
 } from "../book/open/index.ts";
 import type { Io } from "./io.ts";
 
-/** What every command has: --json, and --book where it works on a book. */
+/** Flags of every command: --json, and --book if it works on a book. */
 export interface BookFlags {
   readonly book?: string;
   readonly json?: true;
@@ -21,7 +21,7 @@ export function bookRoot(io: Io, flags: BookFlags): string {
   return flags.book ?? (io.env.ROLLBOOK_BOOK || DEFAULT_BOOK);
 }
 
-/** Never creates a book: that is `init`. */
+/** Never creates a book: `init` does. */
 export function withBook<T>(
   io: Io,
   flags: BookFlags & { mode?: "read" | "write"; sign?: boolean },

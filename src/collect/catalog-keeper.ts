@@ -1,18 +1,19 @@
-/** Keeps the catalog of a book up to date while rollouts are sealed, in a thread: listing them afterwards would be a third of
- *  what a window of short rollouts costs. In: a book's directory. Out: a keeper. The catalog is the same without it, later. */
+/** Keeps the catalog of a book up to date in a thread while rollouts are sealed. Listing the rollouts afterwards
+ *  would be a third of the cost of a window of short rollouts. In: a book's directory. Out: a keeper. Without the
+ *  keeper the catalog has the same content, only later. */
 import { once } from "node:events";
 import type { Worker } from "node:worker_threads";
 import { startThread } from "./start-thread.ts";
 
 interface CatalogKeeper {
-  /** Resolves when everything that was durable before the call is listed. */
+  /** Resolves when the catalog lists every record that was durable before the call. */
   caughtUp(): Promise<void>;
   close(): Promise<void>;
 }
 
 const EVERY_MS = 30;
 
-/** `log`: told why a look failed; who opens the catalog next makes up for it. */
+/** `log` receives the reason of a failed sync. The next process that opens the catalog completes the sync. */
 export function startCatalogKeeper(root: string, log: (line: string) => void): CatalogKeeper {
   const thread: Worker = startThread(import.meta.url, "catalog-thread", {
     ...{ name: "rollbook-catalog", env: {}, workerData: { root } },
@@ -44,8 +45,8 @@ export function startCatalogKeeper(root: string, log: (line: string) => void): C
   thread.unref();
   return {
     async caughtUp() {
-      thread.ref(); // without it a process that waits for nothing else would end here
-      while (looking !== undefined) await looking; // one that is under way may have passed what was just written
+      thread.ref(); // without ref(), a process that waits only for the keeper would exit here
+      while (looking !== undefined) await looking; // a sync in progress may have passed the newest records
       await look();
       thread.unref();
     },

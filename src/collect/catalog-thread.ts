@@ -1,4 +1,4 @@
-/** The thread of a catalog keeper: brings the catalog of a book up to date when it is told to. */
+/** The thread of a catalog keeper: brings the catalog of a book up to date at every `sync` message. */
 import { parentPort, workerData } from "node:worker_threads";
 import { reasonOf } from "../base/index.ts";
 import { openCatalog } from "../store/index.ts";

@@ -1,11 +1,12 @@
-/** Which names a server answers to. In: where it listens, the names of the configuration, and the Host of a request. Out:
- *  whether it is meant. A web page whose own name was made to point here sends that name, and is not answered. */
+/** Decides which host names a server answers to. In: the listening address, the configured names, the Host header of
+ *  a request. Out: true if the server serves that host. This stops DNS rebinding: a web page whose name was pointed
+ *  here sends its own name and is refused. */
 import type { IncomingHttpHeaders } from "node:http";
 import { isIP } from "node:net";
 
 export const LOOPBACK = /^(127(\.\d{1,3}){3}|::1|localhost)$/;
 const EVERYWHERE: ReadonlySet<string> = new Set(["0.0.0.0", "::", ""]);
-/** Hosts that were found good, as requests spell them: with a port, mostly always the same. */
+/** Limit on remembered good Host headers. Requests send nearly always the same host and port. */
 const MOST_KNOWN = 1000;
 
 export class HostCheck {
@@ -31,14 +32,15 @@ export class HostCheck {
   }
 }
 
-/** Whether a request comes from a web page, for a server on loopback that asks for no token: then every program of this host
- *  may ask, and a page that a browser here has open may not. An address that a person types is no page. */
+/** True if a request comes from a web page. Used by a server on loopback that requires no token. Every program of
+ *  this host may call such a server; a page open in a local browser may not. An address that a person types into the
+ *  browser is not a page. */
 export function isFromPage(headers: IncomingHttpHeaders, hosts: HostCheck): boolean {
   if (!hosts.isServed(headers.host)) return true;
   return headers.origin !== undefined || !["none", undefined].includes(headers["sec-fetch-site"] as string);
 }
 
-/** Without the port, and an address of version 6 without its brackets. */
+/** The host without its port; an IPv6 address without its brackets. */
 function nameOf(host: string): string {
   const [, bracketed, plain = ""] = /^(?:\[([^\]]*)\]|([^:]*))(?::\d*)?$/.exec(host) ?? [];
   return (bracketed ?? plain).toLowerCase();

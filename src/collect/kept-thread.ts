@@ -1,12 +1,12 @@
-/** A thread that outlives its user, for the next one: the code of a new thread is not compiled yet, and it does its first
- *  thousand pieces of work at half the speed. In: a thread with nothing to do. Out: the same thread. Holds one; it does not keep
- *  the process alive. */
+/** Keeps an idle thread for its next user. The code of a new thread is not compiled yet, so its first thousand jobs
+ *  run at half the speed. In: an idle thread. Out: the same thread. Holds one thread, and does not keep the process
+ *  alive. */
 import type { Worker } from "node:worker_threads";
 
 export class KeptThread {
   #held: { readonly thread: Worker; readonly key: string } | undefined;
 
-  /** The thread that is kept under this key, without listeners; undefined if there is none. */
+  /** The thread kept under this key, without listeners. Undefined if there is none. */
   take(key: string): Worker | undefined {
     if (this.#held?.key !== key) return;
     const { thread } = this.#held;
@@ -14,14 +14,14 @@ export class KeptThread {
     return unheard(thread);
   }
 
-  /** Ends the one that was kept before. */
+  /** Terminates the thread that was kept before. */
   keep(key: string, thread: Worker): void {
     void this.close();
     this.#held = { key, thread: unheard(thread) };
     const forget = () => {
       if (this.#held?.thread === thread) this.#held = undefined;
     };
-    // It has no work that could be lost, so an error says nothing to anybody.
+    // An idle thread has no work to lose, so its errors need no report.
     thread.on("error", forget).on("exit", forget).unref();
   }
 

@@ -1,4 +1,5 @@
-/** Binds a server to a port. A port that cannot be had is told with what to do about it. */
+/** Binds a server to a port. In: a server, a host, a port. Out: a listening server, or an error that names the
+ *  remedy. */
 import type { Server } from "node:http";
 import { RollbookError, reasonOf } from "../base/index.ts";
 

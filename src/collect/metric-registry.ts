@@ -1,9 +1,9 @@
-/** Counters, gauges and histograms in the Prometheus text format, for every process that has them. In: families, and what
- *  happened. Out: one page of text. Keeps numbers only. */
+/** Counters, gauges and histograms in the Prometheus text format, for any process. In: families and observations.
+ *  Out: one page of text. Keeps numbers only. */
 
 type MetricLabels = Readonly<Record<string, string | number>>;
 
-/** What is measured, by name, and what each number means. */
+/** Help text of every metric, by name. */
 interface MetricHelp<Counter extends string, Gauge extends string, Histogram extends string> {
   readonly counter?: Readonly<Record<Counter, string>>;
   readonly gauge?: Readonly<Record<Gauge, string>>;
@@ -19,14 +19,16 @@ interface MetricFamily {
 export interface MetricSeries {
   readonly labels: string;
   value: number;
-  /** Of a histogram: how many were within each bound and not the one before, and how many there were. */
+  /** Histograms only. `buckets[i]` counts the observations above bound i-1 and up to bound i; `count` counts all of
+   *  them. */
   readonly buckets?: number[];
   count?: number;
 }
 
-/** Seconds: from a fast local answer to a long stream. */
+/** Bucket bounds in seconds, from a fast local answer to a long stream. */
 const BOUNDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120];
-/** Labels come from configuration and from us, never from clients; a bound all the same. */
+/** Limit on the series of a family. Labels come from configuration and code, never from clients; the limit is a
+ *  safeguard. */
 const MAX_SERIES = 2000;
 
 export class MetricRegistry<
@@ -54,7 +56,7 @@ export class MetricRegistry<
     addTo(this.series(name, labels), seconds);
   }
 
-  /** For what happens too often to look its series up each time. */
+  /** Frequent events keep the returned series, to avoid a lookup each time. */
   series(name: Counter | Gauge | Histogram, labels: MetricLabels = {}): MetricSeries {
     const { series, type } = this.#families.get(name)!;
     let key = "";

@@ -1,6 +1,6 @@
-/** `GET /metrics` of a process that is no gateway: a launcher, a worker, a loop. In: where to listen, and who writes the page.
- *  Out: a server that ends with the process. It tells numbers, never content, and asks for no token; on loopback it answers
- *  no web page. */
+/** `GET /metrics` of a process other than a gateway: a launcher, a worker, a loop. In: a listening address and a
+ *  function that writes the page. Out: a server that ends with the process. The page has numbers, never content, and
+ *  needs no token. On loopback the server refuses requests of web pages. */
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { RollbookError, reasonOf } from "../base/index.ts";
@@ -12,7 +12,7 @@ export interface MetricsServer {
   close(): Promise<void>;
 }
 
-/** `address`: `9464` on loopback, or `HOST:9464`. Undefined: none is asked for. */
+/** `address` is `9464` (on loopback) or `HOST:9464`. Undefined starts no server. */
 export async function serveMetrics(
   address: string | undefined,
   page: () => string | Promise<string>,

@@ -1,5 +1,5 @@
-/** What admission says of an artifact when it is submitted: by a worker's upload, or by a gateway that closes a rollout.
- *  The judge is a parameter (keep/admit makes one); here are the words both sides share, and the receipt. Pure. */
+/** Receipts of submitted artifacts, from a worker's upload or from a gateway that closes a rollout. In: an
+ *  admission. Out: a sealed receipt. Does not judge: the judge is a parameter (keep/admit makes one). Pure. */
 import { type Digest, type Id, parseId } from "../base/index.ts";
 import {
   Receipt,
@@ -11,7 +11,7 @@ import {
   seal,
 } from "../contract/index.ts";
 
-/** The records (verdicts) are kept with the receipt. */
+/** Admission stores the records (verdicts) together with the receipt. */
 export interface Admission extends Pick<Receipt, "outcome" | "signals" | "message"> {
   readonly records?: readonly SealedBlob[];
 }
@@ -19,21 +19,21 @@ export interface Admission extends Pick<Receipt, "outcome" | "signals" | "messag
 export interface Submitted {
   readonly content: RolloutContent;
   readonly envelope: RolloutEnvelope;
-  /** Of the content. */
+  /** Digest of the content. */
   readonly digest: Digest;
   readonly nowMs: number;
 }
 
 export type Admit = (artifact: Submitted) => Admission | Promise<Admission>;
 
-/** Without a judge. */
+/** The admission of an artifact when there is no judge. */
 export const STORED: Admission = {
   outcome: "stored",
   signals: [],
   message: "kept; its freshness was not judged",
 };
 
-/** Receipts that say: this artifact is the one that counts. What it may teach is for verdicts to say. */
+/** Outcomes that make the artifact the result of its item. Verdicts decide its use in training. */
 const TAKEN: ReadonlySet<ReceiptOutcome> = new Set<ReceiptOutcome>([
   ...(["stored", "accepted-exact", "accepted-off-policy", "quarantined", "discarded", "unknown"] as const),
 ]);
@@ -42,7 +42,7 @@ export function isTaken(outcome: ReceiptOutcome): boolean {
   return TAKEN.has(outcome);
 }
 
-/** The item of a claim, by the claim's name as receipts carry it: `ITEM:TOKEN`. */
+/** The item of a claim. Receipts write a claim as `ITEM:TOKEN`. */
 export function itemOf(claim: string): string {
   return claim.slice(0, claim.lastIndexOf(":"));
 }

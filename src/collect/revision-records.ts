@@ -1,10 +1,10 @@
-/** The records of revisions that are known by what they did alone: routers, models and agents as they were logged.
- *  In: a stream's family and revision. Out: a PolicyRevision. The same revision gives the same bytes, whichever process logs it and
- *  however often, so a book keeps it once. Does not say when it was made, nor from what: a process that knows more seals another record. */
+/** Records of revisions known only from logged choices: routers, models and agents. In: a stream's family and
+ *  revision. Out: a PolicyRevision. The same revision gives the same bytes in every process, so a book keeps it
+ *  once. Does not record the time or the parents of a revision: a process that knows them seals another record. */
 
 import { nameRevision, type PolicyRevision, type Sealed, type Stream } from "../contract/index.ts";
 
-/** One for each revision of the streams that `known` has not heard of; it has afterwards. */
+/** Names every revision of the streams that is not in `known`, and adds it to `known`. */
 export function newRevisions(streams: readonly Stream[], known: Set<string>): Sealed<PolicyRevision>[] {
   return streams.flatMap((stream) =>
     (stream.level === "token" ? stream.segments : stream.steps).flatMap(({ revision }) => {

@@ -1,11 +1,11 @@
-/** What a rollout earned, as the reward of its streams: the rule of late feedback, applied when it is sealed.
- *  In: a stream as recorded, what the scores add up to. Out: the stream, labelled. One that has rewards of its own keeps
- *  them; without a score that counts it stays unlabelled. Pure. */
+/** Writes the score of a rollout into its streams when the rollout is sealed, by the rule of late feedback. In: a
+ *  recorded stream, the sum of the scores. Out: the labelled stream. A stream that already has rewards keeps them.
+ *  Without a score that counts, the stream stays unlabelled. Pure. */
 import type { RecordedRollout } from "../contract/index.ts";
 
 type RecordedStream = RecordedRollout["streams"][number];
 
-/** The last choice gets the reward, the others 0. */
+/** The last choice gets the reward, all other choices get 0. */
 export function rewardStream(stream: RecordedStream, reward: number | null): RecordedStream {
   if (reward === null) return stream;
   if (stream.level === "step") {

@@ -1,5 +1,6 @@
-/** Starts a module of this package as a thread, compiled or from source, or names its file for a process. In: who starts it,
- *  and the name of the module beside it. Out: a Worker, or a path. Does not wait for it, and says nothing to it. */
+/** Starts a module of this package as a thread, compiled or from source, or returns its file for a process. In: the
+ *  caller's URL and the name of a module beside it. Out: a Worker, or a path. Does not wait for the thread and sends
+ *  it no message. */
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
@@ -15,7 +16,8 @@ export function startThread(beside: string, name: string, options: WorkerOptions
 
 const files = new Map<string, string>();
 
-/** The file of a module that Node runs as a program. From source it is a bundle, removed when this process ends. */
+/** The file of a module that Node runs as a program. From source the file is a bundle, removed when this process
+ *  ends. */
 export function moduleFile(beside: string, name: string): string {
   if (!beside.endsWith(".ts")) return fileURLToPath(new URL(`./${name}.js`, beside));
   const module = new URL(`./${name}.ts`, beside).href;
@@ -31,8 +33,9 @@ export function moduleFile(beside: string, name: string): string {
 
 const bundles = new Map<string, string>();
 
-/** Run from source (tests, tools), a thread would first have to learn to read TypeScript, as its parent did. Bundled once
- *  by what the parent learned it from, it starts in a seventh of the time; and tests start many. */
+/** From source (tests, tools), a new thread would have to load a TypeScript loader first. A bundle starts in a
+ *  seventh of that time, and tests start many threads. The bundler is the esbuild of tsx, which the parent already
+ *  uses. */
 function fromSource(module: string): string {
   const known = bundles.get(module);
   if (known !== undefined) return known;
@@ -41,9 +44,9 @@ function fromSource(module: string): string {
   const { outputFiles } = esbuild.buildSync({
     entryPoints: [fileURLToPath(module)],
     ...{ bundle: true, write: false, platform: "node", format: "cjs", target: "node20" },
-    // Every thread reads the text again.
+    // Every thread parses the text again.
     ...{ minifyWhitespace: true, minifySyntax: true },
-    // Large, loaded by few, and only when needed.
+    // Large, used by few threads, and loaded only when needed.
     external: ["@aws-sdk/client-s3"],
     define: { "import.meta.url": JSON.stringify(module) },
   });

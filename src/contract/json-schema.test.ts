@@ -11,7 +11,7 @@ const directory = new URL("../../schemas/", import.meta.url);
 const files = readdirSync(directory);
 const readText = (name: string) => readFileSync(new URL(name, directory), "utf8");
 
-/** An independent validator, reading the files as anyone else would. */
+/** An independent validator that reads the published files. */
 const ajv = new Ajv2020({ strict: true, strictRequired: false, allErrors: true });
 for (const name of files) ajv.addSchema(JSON.parse(readText(name)));
 const validate = (kind: string, value: unknown) => ajv.validate(kind, value);

@@ -1,14 +1,14 @@
-/** Record kinds as JSON Schema 2020-12, in wire form (u64 as decimal strings), for readers in other languages.
- *  It says shapes, patterns and bounds; digests, canonical form and the rules between fields are checked by code only. */
+/** Record kinds as JSON Schema 2020-12, in wire form (u64 as decimal strings), for readers in other languages. The
+ *  schemas give shapes, patterns and bounds. Only code checks digests, canonical form and rules between fields. */
 import * as z from "zod";
 import type { RecordType } from "./codec/index.ts";
 import { RECORD_TYPES } from "./records.ts";
 import { ROUTING_ROW, RolloutDraft } from "./rollout/index.ts";
 
-/** Every record kind, and the exchange form of a rollout, which is read and written but never stored. */
+/** All record kinds, and the exchange form of a rollout, which is read and written but never stored. */
 export const EXCHANGE_TYPES: readonly RecordType[] = [RolloutDraft as unknown as RecordType, ...RECORD_TYPES];
 
-/** What `schemas/` describes: those, and the line of a routing dataset. */
+/** Forms described in `schemas/`: the exchange types, and the line of a routing dataset. */
 export const SCHEMA_FORMS: readonly Pick<RecordType, "kind" | "summary" | "schema">[] = [
   ...EXCHANGE_TYPES,
   ROUTING_ROW,
@@ -23,14 +23,14 @@ export function jsonSchemaOf({
     target: "draft-2020-12",
     io: "input",
     override({ jsonSchema }) {
-      // zod repeats a definition's name inside it, under a keyword that JSON Schema does not know.
+      // zod repeats the name of a definition inside it, under a keyword that JSON Schema does not know.
       delete jsonSchema.id;
     },
   });
   return { $schema, $id: kind, title: kind, description: summary, ...rest };
 }
 
-/** The files of `schemas/`: name and text. */
+/** Files of `schemas/`: name and text. */
 export function schemaFiles(): Map<string, string> {
   return new Map(
     SCHEMA_FORMS.map((type) => [`${type.kind}.json`, `${JSON.stringify(jsonSchemaOf(type), null, 2)}\n`]),

@@ -1,4 +1,4 @@
-/** Every record kind there is: what `verify` can check, `schema` can print and the catalog can describe. */
+/** All record kinds: `verify` checks them, `schema` prints them, and the catalog describes them. */
 
 import {
   BatchGroups,

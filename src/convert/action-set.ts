@@ -1,5 +1,5 @@
-/** The candidates of a log whose rows do not list them: stated beforehand, or found by a pass over the whole file.
- *  In: decisions, streamed. Out: how many candidates every row had, and their names where they have any.
+/** The candidates of a log whose rows do not list them: given beforehand, or found by a pass over the whole file.
+ *  In: decisions, streamed. Out: the number of candidates of every row, and their names if they have names.
  *  A set taken from one row would depend on the choice made there, and every propensity would be wrong. */
 import { RollbookError } from "../base/index.ts";
 import { badRow, type ForeignDecision } from "./foreign-decision.ts";
@@ -9,7 +9,7 @@ export interface ActionSet {
   readonly names?: readonly string[];
 }
 
-/** From the first pass over decisions that are numbered from 0. */
+/** Finds the set in a first pass over decisions that are numbered from 0. */
 export async function findActions(
   decisions: AsyncIterable<ForeignDecision>,
   file: string,
@@ -19,7 +19,7 @@ export async function findActions(
   return checkFound({ count }, file);
 }
 
-/** Every decision with the whole set. A choice outside it, or a row with another number of candidates, stops with its line. */
+/** Adds the set to each decision. A choice outside it, or another number of candidates, throws with its line. */
 export async function* withActions(
   decisions: AsyncIterable<ForeignDecision>,
   { count, file }: { count: number; file: string },

@@ -1,5 +1,5 @@
-/** Records of a CSV file (RFC 4180: quoted fields may hold commas, quotes and line breaks), streamed; and tables, which are
- *  records below a header. Semicolons or tabs separate the fields of a file whose first line has no comma. */
+/** Records of a CSV file (RFC 4180: quoted fields may hold commas, quotes and line breaks), streamed; and tables, which
+ *  are records below a header. If the first line has no comma, semicolons or tabs separate the fields. */
 import { badRow, type LinePlace } from "./foreign-decision.ts";
 import { readLines } from "./text-lines.ts";
 
@@ -9,7 +9,7 @@ export interface CsvRecord {
   readonly line: number;
 }
 
-/** A quoted field that never closes would swallow the file: it stops here. */
+/** Bounds a record: a quoted field that never closes would otherwise read the whole file. */
 const MAX_RECORD_CHARS = 16 * 1024 * 1024;
 
 export async function* readCsv(file: string): AsyncGenerator<CsvRecord> {
@@ -47,7 +47,7 @@ interface OpenRecord {
   readonly value: string;
 }
 
-/** Goes on from `open`, so that a field over many lines is read once. */
+/** Continues from `open`, so that a field over many lines is scanned only once. */
 function splitQuoted(
   text: string,
   { place, separator, open }: { place: LinePlace; separator: string; open: OpenRecord | undefined },
@@ -88,8 +88,8 @@ function splitQuoted(
   }
 }
 
-/** The rows below a header line, each parsed by what `parserOf` makes of the header (name → position).
- *  A `needed` column that is missing, and a row of another length than the header, stop with their place. */
+/** The rows below a header line. `parserOf` makes a parser from the header (name → position).
+ *  A missing `needed` column, or a row whose length differs from the header, throws with its place. */
 export async function* readTable<Row>(
   file: string,
   needed: readonly string[],
@@ -113,7 +113,7 @@ export async function* readTable<Row>(
   }
 }
 
-/** Names → positions; a missing or doubled name is an error. */
+/** Maps names to positions. A missing or repeated name is an error. */
 function headerOf(record: CsvRecord, file: string, needed: readonly string[]): ReadonlyMap<string, number> {
   const places = new Map<string, number>();
   record.fields.forEach((name, i) => {

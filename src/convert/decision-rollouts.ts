@@ -1,8 +1,8 @@
-/** Logged decisions as sealed rollouts, and back: one decision, one rollout; what the policy saw is its task.
- *  In: a row. Out: task, content and envelope with their blobs, a pure function of the row: importing a file twice adds
- *  nothing. Valid ids are kept; others become their valid characters and a hash.
- *  A propensity without the whole distribution is kept as the step's propensity. A missing outcome stays missing. A recorded
- *  cost becomes a term of weight 0: there is no call to hold it. */
+/** Logged decisions as sealed rollouts, and back. One decision is one rollout, and the policy's input is its task.
+ *  In: a row. Out: task, content and envelope with their blobs. The result is a pure function of the row, so importing
+ *  a file twice adds nothing. Valid ids are kept. Other ids become their valid characters and a hash. A propensity
+ *  without the whole distribution is kept as the step's propensity. A missing outcome stays missing. A recorded cost
+ *  becomes a term of weight 0, because there is no call to hold it. */
 import { digestJson, type Id, idFault, parseId, RollbookError } from "../base/index.ts";
 import {
   DECISION_LOG,
@@ -22,7 +22,7 @@ interface SealedDecision extends SealedRollout {
   readonly task: ReturnType<typeof taskOf>;
 }
 
-/** Refuses a row that is neither real nor synthetic: the book keeps them apart. */
+/** Refuses a row that is neither real nor synthetic, because the book keeps the two apart. */
 export function sealDecision(row: LoggedRow): SealedDecision {
   const { source } = row;
   if (source === "unknown")
@@ -37,7 +37,7 @@ export function sealDecision(row: LoggedRow): SealedDecision {
   return { ...sealRecorded(draft, [task, policy]), task };
 }
 
-/** What the policy saw, where the task is one of these. */
+/** Reads the policy's input from a task that `sealDecision` made. */
 export function stateOfTask(task: Task): DecisionContext & {
   features: Readonly<Record<string, Record<string, number>>>;
 } {
@@ -90,7 +90,7 @@ function draftOf(
 }
 
 function termsOf(row: LoggedRow): RewardTerms {
-  // A row's own cost is the one that is judged, with and without a book.
+  // The row's own cost takes precedence, with and without a book.
   if (row.costUsd === undefined || hasOwnCost(row)) return row.terms;
   return { ...row.terms, cost: { value: row.costUsd, weight: 0 } };
 }

@@ -1,9 +1,9 @@
 /** One logged decision of a foreign file: the form that every reader here yields.
- *  Readers stream: memory does not grow with the file. A bad row stops them with file and line. */
+ *  Readers stream: memory does not grow with the file. A bad row stops the reader with file and line. */
 import { parseTime, RollbookError } from "../base/index.ts";
 import type { RewardTerms } from "../learn/index.ts";
 
-/** Sparse named features; a category is `name=value` with 1. */
+/** Sparse named features. A category is `name=value` with the value 1. */
 export type NamedFeatures = readonly (readonly [name: string, value: number])[];
 
 export interface ForeignDecision {
@@ -11,37 +11,37 @@ export interface ForeignDecision {
   readonly line: number;
   /** Index of the chosen candidate, from 0. */
   readonly action: number;
-  /** How many candidates there were, where the format says so. */
+  /** Number of candidates, if the format states it. */
   readonly actions?: number;
-  /** Undefined: unlabelled, which is never 0. */
+  /** Undefined: unlabelled, which differs from 0. */
   readonly reward: number | undefined;
   /** Undefined: not logged. */
   readonly propensity: number | undefined;
-  /** The logged probability of every candidate, where the format carries it. */
+  /** The logged probability of every candidate, if the format has it. */
   readonly distribution?: Float64Array;
   readonly context: NamedFeatures;
-  /** What the user asked, where the format holds it. */
+  /** The user's question, if the format has it. */
   readonly prompt?: string;
-  /** Text of the request: categories by name, beside the numbers of `context`. */
+  /** Text fields of the request: categories by name, besides the numbers of `context`. */
   readonly texts?: Readonly<Record<string, string>>;
   /** Features of each candidate. */
   readonly candidates?: readonly NamedFeatures[];
   readonly episode?: string;
   readonly step?: number;
-  /** How the episode ended at this step, where it did. */
+  /** Ending of the episode, if it ended at this step. */
   readonly ending?: "terminal" | "truncated" | "unknown";
-  /** Of the decision, where the format names it. */
+  /** Id of the decision, if the format has one. */
   readonly id?: string;
-  /** When it was made, where the format says so. */
+  /** Time of the decision, if the format has one. */
   readonly atMs?: number;
-  /** That time has no offset in the file, and was read as UTC. */
+  /** True if the time had no offset in the file and was read as UTC. */
   readonly isUtcAssumed?: true;
-  /** The names of its own candidates, where rows differ in them. */
+  /** Names of this row's candidates, if rows have different candidates. */
   readonly names?: readonly string[];
   readonly session?: string;
-  /** What was asked; rows of one task stay in one part of a split. */
+  /** The task of the question. Rows of one task stay in the same split. */
   readonly task?: string;
-  /** Parts of the reward, and what else was measured. */
+  /** Parts of the reward, and other measurements. */
   readonly terms?: RewardTerms;
 }
 
@@ -59,7 +59,7 @@ export function badRow(
   return new RollbookError("bad-row", { file, line }, `${file}:${line}: ${what}. ${remedy}.`, { cause });
 }
 
-/** A finite number, or an error that names column, file and line. */
+/** Returns a finite number, or throws an error that names column, file and line. */
 export function toNumber(text: unknown, column: string, place: LinePlace): number {
   const value =
     typeof text === "number"
@@ -75,7 +75,7 @@ export function toNumber(text: unknown, column: string, place: LinePlace): numbe
   );
 }
 
-/** A reward as a number, or as true and false; undefined for an empty cell. */
+/** A reward as a number, or as true and false. Undefined for an empty cell. */
 export function toReward(value: unknown, column: string, place: LinePlace): number | undefined {
   const word = typeof value === "string" ? value.trim().toLowerCase() : value;
   if (word === true || word === "true") return 1;
@@ -84,7 +84,7 @@ export function toReward(value: unknown, column: string, place: LinePlace): numb
   return toNumber(value, column, place);
 }
 
-/** A propensity, checked where it is read so that the error can name the line. */
+/** Checks a propensity while reading, so that the error can name the line. */
 export function toPropensity(text: unknown, column: string, place: LinePlace): number {
   const value = toNumber(text, column, place);
   if (value > 0 && value <= 1) return value;
@@ -97,10 +97,10 @@ export function toPropensity(text: unknown, column: string, place: LinePlace): n
   throw badRow(place, `${column} ${value} is not in (0, 1]`, remedy);
 }
 
-/** More candidates than this are no decision but an id in the wrong column: every row lists all of them. */
+/** Maximum number of candidates: every row lists all of them. A larger index is an id in the wrong column. */
 export const MAX_ACTIONS = 65_536;
 
-/** The index of a candidate, checked before anything is made for that many candidates. */
+/** The index of a candidate, checked before memory is allocated for that many candidates. */
 export function toAction(text: unknown, column: string, place: LinePlace): number {
   const index = toIndex(text, column, place);
   if (index < MAX_ACTIONS) return index;
@@ -111,7 +111,7 @@ export function toAction(text: unknown, column: string, place: LinePlace): numbe
   );
 }
 
-/** When a decision was made: ISO 8601 with a T or a space, or seconds or milliseconds since 1970; nothing for an empty cell. */
+/** Time of a decision: ISO 8601 with a T or a space, or seconds or milliseconds since 1970. Empty for an empty cell. */
 export function timeOf(
   value: unknown,
   column: string,
@@ -120,7 +120,7 @@ export function timeOf(
   const text = String(value ?? "");
   if (text === "") return {};
   const number = Number(text);
-  // Seconds stay below this until the year 5138; milliseconds have been above it since 1973.
+  // Seconds stay below this value until the year 5138. Milliseconds have been above it since 1973.
   const atMs = Math.round(number < 1e11 ? 1000 * number : number);
   if (Number.isSafeInteger(atMs)) return { atMs };
   const parsed = parseTime(text);
@@ -139,7 +139,7 @@ export function toIndex(text: unknown, column: string, place: LinePlace): number
   throw badRow(place, `${column} ${value} is not a whole number ≥ 0`, "Number the candidates from 0");
 }
 
-/** A field of the request: a number as a number, other text as a category, nothing for an empty cell. */
+/** A field of the request: a number stays a number, other text is a category, an empty cell gives no field. */
 export function toField(name: string, value: unknown): [string, string | number | boolean][] {
   if (value === undefined || value === null || value === "") return [];
   if (typeof value === "number" || typeof value === "boolean") return [[name, value]];

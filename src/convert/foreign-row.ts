@@ -1,18 +1,18 @@
-/** A decision of a foreign log as the row that the rest of the package reads. */
+/** Converts a decision of a foreign log to the row that the rest of the package reads. */
 import { IMPORTED_FAMILY } from "../contract/index.ts";
 import type { LoggedRow } from "../learn/index.ts";
 import { badRow, type ForeignDecision, MAX_ACTIONS } from "./foreign-decision.ts";
 import { type RowIdentities, taskOfQuestion } from "./row-identity.ts";
 
-/** A decision of another format. Its sparse features become fields, its episode the task: steps of one
- *  episode are not independent, and units are tasks unless another is asked for. */
+/** Converts a decision of another format. Its sparse features become fields, and its episode becomes the task: steps of
+ *  one episode are not independent, and the default unit is the task. */
 export function fromForeign(
   decision: ForeignDecision,
   options: {
-    /** Of the file, for errors. */
+    /** Name of the file, for errors. */
     name: string;
     source: LoggedRow["source"];
-    /** Of the rows before it in the file. */
+    /** Identities of the earlier rows of the file. */
     identities: RowIdentities;
     actions?: readonly string[];
   },
@@ -44,7 +44,7 @@ export function fromForeign(
     id,
     task: decision.task ?? episode ?? taskOfQuestion(context, id),
     session: decision.session ?? episode ?? id,
-    // Steps of one episode are one chain, in the order of their ids.
+    // Steps of one episode form one chain, in the order of their ids.
     chain: episode ?? id,
     family: IMPORTED_FAMILY,
     atMs: decision.atMs ?? 0,
@@ -60,8 +60,8 @@ export function fromForeign(
   };
 }
 
-/** Of what the row itself says. Candidates that the rest of the file names are left out: a row appended to the file leaves
- *  the ids before it as they were. */
+/** Id from the row's own content, without candidates that only other rows name. A row appended to the file therefore
+ *  does not change earlier ids. */
 function idOf(
   decision: ForeignDecision,
   facts: { context: LoggedRow["context"]; chosen: string; identities: RowIdentities },

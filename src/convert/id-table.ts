@@ -1,24 +1,24 @@
-/** Which ids a file has had, and on which line or how often: 24 bytes an id, however long it is.
- *  Knows ids by 64 bits of SHA-256: among ten million ids a false match has a chance of 3 in a million. */
+/** The ids of a file, with the line or the count of each: 24 bytes per id of any length.
+ *  Identifies ids by 64 bits of SHA-256: among ten million ids, a false match has a probability of 3 in a million. */
 import { hash } from "node:crypto";
 
 export class IdTable {
-  /** Two words of hash and a line or a count for each slot; 0: free. */
+  /** Two words of hash, and a line or a count, per slot. 0: free. */
   #slots = new Uint32Array(3 * 1024);
   #count = 0;
 
-  /** The line on which `id` stood before; undefined if this is the first time. */
+  /** The earlier line of `id`. Undefined if `id` is new. */
   add(id: string, line: number): number | undefined {
     const before = this.#change(id, (known) => known || line);
     return before === 0 ? undefined : before;
   }
 
-  /** How often `id` has been counted, this time included. */
+  /** Number of times that `id` has been counted, including this time. */
   count(id: string): number {
     return this.#change(id, (known) => known + 1) + 1;
   }
 
-  /** What stood there before. */
+  /** Returns the earlier value. */
   #change(id: string, next: (known: number) => number): number {
     const word = hash("sha256", id, "buffer");
     const [high, low] = [word.readUInt32LE(0), word.readUInt32LE(4)];

@@ -1,11 +1,11 @@
-/** JSON objects, one per line of a file; blank lines are skipped. A line that holds something else stops with its place. */
+/** JSON objects, one per line of a file. Blank lines are skipped. A line with anything else throws with its place. */
 import { isObject, type Json, parseJson } from "../base/index.ts";
 import { badRow, type LinePlace } from "./foreign-decision.ts";
 import { readLines } from "./text-lines.ts";
 
 export type JsonFields = { readonly [key: string]: Json | undefined };
 
-/** `remedy` says what a line should hold. */
+/** `remedy` states the expected content of a line. */
 export async function* readJsonLines(
   file: string,
   remedy: string,

@@ -1,5 +1,5 @@
-/** Writes a file that appears whole or not at all and never replaces another: temporary name, fsync, link, fsync of the
- *  folder. In: a path and the work that fills the file. Out: its size in bytes. */
+/** Writes a file that appears complete or not at all and never replaces another: temporary name, fsync, link, fsync of
+ *  the folder. In: a path and a function that fills the file. Out: its size in bytes. */
 import { closeSync, existsSync, fsyncSync, linkSync, openSync, renameSync } from "node:fs";
 import { dirname } from "node:path";
 import { RollbookError } from "../base/index.ts";
@@ -7,7 +7,7 @@ import { syncDirectory, unlinkIfThere, writeFully } from "../store/index.ts";
 
 const BUFFER_BYTES = 1 << 20;
 
-/** An open file: bytes at the end, through a buffer, or anywhere. */
+/** An open file. Appends through a buffer, or writes at any position. */
 export class NewFile {
   readonly #fd: number;
   #pending: Uint8Array[] = [];
@@ -18,7 +18,7 @@ export class NewFile {
     this.#fd = fd;
   }
 
-  /** Keeps `bytes` until they are written: they must not change afterwards. */
+  /** Holds `bytes` until they are written, so the caller must not change them. */
   append(bytes: Uint8Array): void {
     this.#pending.push(bytes);
     this.#pendingBytes += bytes.length;
@@ -67,8 +67,8 @@ export async function writeNewFile(
   syncDirectory(folder);
 }
 
-/** A free name beside the file. A process that was killed left its own behind, and in a container the next one has the same
- *  process id. */
+/** Opens a new name beside the file. A killed process may have left its temporary file, and in a container the next
+ *  process has the same process id. */
 function openTemporary(path: string): { temporary: string; fd: number } {
   for (let attempt = 0; ; attempt++) {
     const temporary = `${path}.${process.pid}-${attempt}.partial`;
@@ -85,7 +85,7 @@ export function requireFree(path: string): void {
     throw new RollbookError("exists", { path }, `${path} already exists. Name another file.`);
 }
 
-/** A link fails where the name is taken, which a rename does not. */
+/** A link fails if the name exists. A rename does not. */
 function publish(temporary: string, path: string): void {
   try {
     linkSync(temporary, path);
@@ -93,7 +93,7 @@ function publish(temporary: string, path: string): void {
     const { code } = cause as NodeJS.ErrnoException;
     if (code === "EEXIST")
       throw new RollbookError("exists", { path }, `${path} already exists. Name another file.`, { cause });
-    // File systems without hard links.
+    // For file systems without hard links.
     if (code !== "EPERM" && code !== "ENOTSUP" && code !== "ENOSYS") throw cause;
     requireFree(path);
     renameSync(temporary, path);

@@ -22,7 +22,7 @@ function around(footer: Uint8Array): Buffer {
 
 function whole(): Buffer {
   const writer = new ByteWriter();
-  // Written at once: only a writer to a file makes it wait.
+  // The write completes at once: only a writer to a file would make it wait.
   void parquetWrite({
     writer,
     columnData: [

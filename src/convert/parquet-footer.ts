@@ -1,10 +1,11 @@
-/** Walks the footer of a Parquet file before it is parsed: a list in it may say that it has billions of entries, and the parser
- *  would make each of them. In: bytes in Thrift's compact protocol. Out: nothing, or an error. Does not read what they mean. */
+/** Checks the footer of a Parquet file before it is parsed. A list in the footer may claim billions of entries, and the
+ *  parser would allocate each of them. In: bytes in Thrift's compact protocol. Out: nothing, or an error. Does not
+ *  interpret the values. */
 
 const [STOP, TRUE, FALSE, BYTE, I16, I32, I64, DOUBLE, BINARY, LIST, STRUCT] = [
   ...[0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 12],
 ] as const;
-/** Footers nest a handful of levels. */
+/** Footers have only a few levels of nesting. */
 const MOST_LEVELS = 64;
 
 export function checkFooter(bytes: Uint8Array): void {
@@ -38,7 +39,7 @@ class FooterWalk {
     else throw new Error(`its footer has a value of the unknown type ${type}`);
   }
 
-  /** Every entry takes a byte at least, so a list that fits its bytes ends. */
+  /** Every entry takes at least one byte, so a list that fits into the remaining bytes is finite. */
   #list(level: number): void {
     const head = this.#byte();
     const size = head >> 4 === 15 ? this.#number() : head >> 4;
@@ -50,7 +51,7 @@ class FooterWalk {
     else for (let i = 0; i < size; i++) this.#value(type, level + 1);
   }
 
-  /** Seven bits a byte. */
+  /** Reads seven bits per byte. */
   #number(): number {
     let [value, scale] = [0, 1];
     for (let byte = this.#byte(); ; byte = this.#byte()) {

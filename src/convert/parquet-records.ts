@@ -1,5 +1,5 @@
-/** Records of a Parquet file, a group of rows at a time. In: a path, the columns wanted. Out: values by name, whole numbers of
- *  64 bits as numbers, times as ISO 8601. Codecs: none, Snappy, gzip and Brotli. */
+/** Records of a Parquet file, one group of rows at a time. In: a path, the requested columns. Out: values by name,
+ *  64-bit integers as numbers, times as ISO 8601. Codecs: none, Snappy, gzip and Brotli. */
 import { brotliDecompressSync, gunzipSync } from "node:zlib";
 import { isObject, type Json, RollbookError, reasonOf } from "../base/index.ts";
 import { badRow } from "./foreign-decision.ts";
@@ -7,19 +7,19 @@ import { checkFooter } from "./parquet-footer.ts";
 
 interface ParquetRecord {
   readonly value: Readonly<Record<string, Json | undefined>>;
-  /** From 1 on. */
+  /** Counts from 1. */
   readonly row: number;
 }
 
 const ROWS_AT_ONCE = 4096;
 
-/** `rootOf` says which column holds a path such as `request.model`. */
+/** `rootOf` returns the column that holds a path such as `request.model`. */
 export async function* readParquet(
   file: string,
   columns: readonly string[],
   rootOf: (column: string) => string = (column) => column,
 ): AsyncGenerator<ParquetRecord> {
-  // Loaded when asked for: most logs are text.
+  // Loaded on demand, because most logs are text.
   const { parquetReadObjects } = await import("hyparquet");
   const compressors = {
     GZIP: (bytes: Uint8Array) => gunzipSync(bytes),
@@ -54,7 +54,7 @@ export async function* readParquet(
   }
 }
 
-/** The names of its top-level columns. */
+/** The names of the file's top-level columns. */
 export async function parquetColumns(file: string): Promise<string[]> {
   try {
     return (await openParquet(file)).known;
@@ -72,7 +72,7 @@ async function openParquet(file: string) {
   return { buffer, metadata, known: parquetSchema(metadata).children.map(({ element }) => element.name) };
 }
 
-/** A Parquet file begins with four letters. */
+/** A Parquet file begins with the four letters PAR1. */
 async function requireMagic(file: string, buffer: { slice(start: number, end?: number): unknown }) {
   const begin = Buffer.from((await buffer.slice(0, 4)) as ArrayBuffer).toString("latin1");
   if (begin === "PAR1") return;
@@ -83,7 +83,7 @@ async function requireMagic(file: string, buffer: { slice(start: number, end?: n
   );
 }
 
-/** A file ends with its footer, the length of it in 4 bytes, and 4 letters. One that is too short is told by the parser. */
+/** A file ends with its footer, the footer's length in 4 bytes, and 4 letters. The parser reports too short a file. */
 async function checkEnd(file: {
   byteLength: number;
   slice(start: number, end?: number): unknown;
@@ -111,7 +111,7 @@ function plainValues(record: Record<string, unknown>): ParquetRecord["value"] {
   return Object.fromEntries(Object.entries(record).map(([name, value]) => [name, plainValue(value)]));
 }
 
-/** As JSON has it: whole numbers as numbers, times as ISO 8601, null where there is nothing. */
+/** Converts to JSON values: integers as numbers, times as ISO 8601, null for a missing value. */
 function plainValue(value: unknown): Json {
   if (typeof value === "bigint") return Number(value);
   if (value instanceof Date) return value.toISOString();

@@ -1,4 +1,4 @@
-/** The readers and estimators on public data; each block is skipped, and says so, where its files are absent. */
+/** The readers and estimators on public data. Each block is skipped, with a message, if its files are absent. */
 import { describe, expect, test } from "vitest";
 import { toColumns } from "../../bench/support/judge/to-columns.ts";
 import { loadMulticlass } from "../../bench/support/judge/uci-multiclass.ts";

@@ -1,5 +1,6 @@
 /** RLlib JSON output: one step per line, or one sample batch (columns of steps) per line.
- *  `dones` does not tell termination from a time limit, so such an end is "unknown"; `terminateds` and `truncateds` do. */
+ *  `dones` does not distinguish termination from a time limit, so such an end is "unknown". `terminateds` and
+ *  `truncateds` do. */
 import { exp, type Json, softmax } from "../base/index.ts";
 import {
   badRow,
@@ -12,11 +13,11 @@ import {
 } from "./foreign-decision.ts";
 import { type JsonFields, readJsonLines } from "./json-lines.ts";
 
-/** action_prob is float32; the softmax of the inputs must match it this well to be the policy's distribution. */
+/** action_prob is float32. The softmax of the inputs is the policy's distribution if it matches this closely. */
 const FLOAT32_TOLERANCE = 1e-4;
 
 export async function* readRllibJson(file: string): AsyncGenerator<ForeignDecision> {
-  // The step count of the running episode only: memory stays bounded however many episodes there are.
+  // Counts the steps of the current episode only, so that memory is bounded for any number of episodes.
   let episode: string | undefined;
   let step = 0;
   for await (const { value, place } of readJsonLines(file, "One step or one batch per line")) {
@@ -56,7 +57,7 @@ function propensityOf(row: JsonFields, place: LinePlace): number | undefined {
   return toPropensity(exp(toNumber(row.action_logp, "action_logp", place)), "exp(action_logp)", place);
 }
 
-/** The softmax of action_dist_inputs, if that is what the logged probability says they are. */
+/** The softmax of action_dist_inputs, if it agrees with the logged probability. */
 function distributionOf(
   row: JsonFields,
   { action, propensity, place }: { action: number; propensity: number | undefined; place: LinePlace },
@@ -73,7 +74,7 @@ function endingOf(row: JsonFields): ForeignDecision["ending"] {
   return row.dones === true ? "unknown" : undefined;
 }
 
-/** A batch is told by its columns: `actions` is a list there. */
+/** A batch is recognized by its columns: its `actions` is a list. */
 function* stepsOf(line: JsonFields, place: LinePlace): Generator<JsonFields> {
   const { actions } = line;
   if (!Array.isArray(actions)) {

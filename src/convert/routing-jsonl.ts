@@ -1,6 +1,7 @@
 /** The routing dataset: one decision with its outcome per line of JSON.
- *  In: a path, or a decision. Out: decisions, streamed; a line. Rows without `state` (a plain two-model log) are read too:
- *  their candidates are the primary and the fallback, their propensity is unknown. A bad row stops with file and line. */
+ *  In: a path, or a decision. Out: decisions, streamed; a line. Also reads rows without `state` (a plain two-model
+ *  log): their candidates are the primary and the fallback, their propensity is unknown. A bad row throws with file and
+ *  line. */
 import { digestJson, isObject, type Json, parseTime } from "../base/index.ts";
 import type { LoggedRow, RewardTerms } from "../learn/index.ts";
 import { badRow, type LinePlace, toNumber, toPropensity } from "./foreign-decision.ts";
@@ -20,10 +21,10 @@ interface RoutingState {
     reasons: string[];
     probability: number | null;
     features: Record<string, number>;
-    /** What it would have brought: known in simulators and benchmarks, absent in production. */
+    /** Outcome of choosing this candidate: known in simulators and benchmarks, absent in production. */
     outcome?: { readonly reward: number; readonly terms: RewardTerms };
   }[];
-  /** Parts of the reward: what was measured, and how it counted. */
+  /** Parts of the reward: the measured values and their weights. */
   terms: RewardTerms;
 }
 
@@ -32,7 +33,7 @@ export interface RoutingRow {
   decision_id: string;
   session_id: string;
   task_id: string;
-  /** The first decision of its chain, where it is not that one itself. */
+  /** Id of the first decision of the chain. Absent if this decision is the first. */
   chain_id?: string;
   agent_role: string;
   timestamp: string;
@@ -42,19 +43,19 @@ export interface RoutingRow {
   primary_model: string;
   fallback_model: string;
   model_chosen: string;
-  /** Of the choice; null where it was not logged. */
+  /** Probability of the choice. Null if it was not logged. */
   propensity: number | null;
   /** Null: unlabelled. */
   reward: number | null;
   terminal: boolean;
   reward_version: string;
   data_source: RoutingSource;
-  /** What the call cost in US dollars, where it was recorded. */
+  /** Cost of the call in US dollars, if it was recorded. */
   cost_usd?: number;
   state: RoutingState;
 }
 
-/** The decisions of a dataset file. Two of one id are refused. */
+/** Reads the decisions of a dataset file. Refuses a repeated id. */
 export async function* readDecisions(file: string): AsyncGenerator<LoggedRow> {
   const seen = new IdTable();
   const lists = new SharedLists();
@@ -68,13 +69,13 @@ export async function* readDecisions(file: string): AsyncGenerator<LoggedRow> {
   }
 }
 
-/** Lists of candidates that rows have in common are kept once: in a long log they are most of what a row takes in memory. */
+/** Stores equal lists of candidates once: in a long log they take most of a row's memory. */
 class SharedLists {
   readonly #known = new Map<string, LoggedRow["candidates"]>();
   #used = 0;
 
   shared(list: LoggedRow["candidates"]): LoggedRow["candidates"] {
-    // Lists with probabilities or outcomes of their own are not worth a look each.
+    // Lists with individual probabilities or outcomes are rarely equal, so the search for equal lists stops.
     if (this.#known.size >= MOST_LISTS && this.#used < this.#known.size) return list;
     const key = JSON.stringify(list);
     const known = this.#known.get(key);
@@ -86,11 +87,12 @@ class SharedLists {
 
 const MOST_LISTS = 1024;
 
-/** The facts of a plain log that have columns of their own in a row; elsewhere they are fields of the request. */
+/** Facts of a plain log with separate columns in a row. Elsewhere they are fields of the request. */
 const FIELD_COLUMNS = ["task_complexity_score", "primary_failure_count"] as const;
 
-/** The row as everything else of the package reads it. With `state` the fields are those that the router was shown, and
- *  none is added that it would miss when it serves. */
+/** The row in the form that the rest of the package reads. The fields are those of `state`, and the two columns, which
+ *  `toRoutingRow` also takes from the fields. The columns are part of what the router saw: leave them out of a row, or
+ *  write null, if the router will lack them when it serves. */
 export function toLoggedRow(row: RoutingRow): LoggedRow {
   const { state } = row;
   const extra = Object.fromEntries(
@@ -116,7 +118,7 @@ export function toLoggedRow(row: RoutingRow): LoggedRow {
   };
 }
 
-/** The row as a line of a dataset; `toLoggedRow` gives back what went in. */
+/** The row as a line of a dataset. `toLoggedRow` restores the same row. */
 export function toRoutingRow(row: LoggedRow): RoutingRow {
   const fields = { ...row.context.fields };
   const columns = { task_complexity_score: null, primary_failure_count: null } as Record<
@@ -163,7 +165,7 @@ export function toRoutingRow(row: LoggedRow): RoutingRow {
   };
 }
 
-/** The first candidate is the primary one; the fallback is what was chosen instead, or would have been next. */
+/** The first candidate is the primary model. The fallback is the model chosen instead, or the next candidate. */
 export function modelsOf(
   ids: readonly string[],
   chosen: string,
@@ -234,15 +236,15 @@ function parseRow(raw: JsonFields, place: LinePlace): RoutingRow {
   };
 }
 
-/** The candidates of a plain log: its primary model and its fallback, or what was chosen. A row that lists its
- *  candidates needs none of them. */
+/** The candidates of a plain log: its primary model, and its fallback or the chosen model. A row that lists its
+ *  candidates does not need these columns. */
 function modelsOfRow(raw: JsonFields, chosen: string, place: LinePlace): readonly string[] {
   if (isObject(raw.state) && Array.isArray(raw.state.candidates)) return [];
   const fallback = optionalText(raw, "fallback_model", place);
   return [textOf(raw, "primary_model", place), fallback ?? chosen];
 }
 
-/** A foreign state is a map of features, and its role one of them; ours has candidates, and the fields that were shown. */
+/** A foreign state is a map of features, including the role. Ours has candidates and the fields shown to the router. */
 function stateOf(
   value: Json | undefined,
   { place, models, role }: { place: LinePlace; models: readonly string[]; role: string },
@@ -323,7 +325,7 @@ function toScalar(value: Json): string | number | boolean | undefined {
     : undefined;
 }
 
-/** An object whose every value `read` understands; absent means empty. */
+/** Reads an object in which `read` accepts every value. Absent means empty. */
 function recordOf<T>(
   value: Json | undefined,
   where: string,
@@ -363,7 +365,7 @@ function optionalNumber(raw: JsonFields, name: string, place: LinePlace): number
   return value === undefined || value === null ? null : toNumber(value, name, place);
 }
 
-/** ISO text (without an offset: UTC) or seconds since the epoch. */
+/** ISO 8601 text (without an offset: UTC) or seconds since the epoch. */
 function timeOf(value: unknown, place: LinePlace): string {
   const atMs = typeof value === "number" ? value * 1000 : parseTime(String(value ?? ""))?.atMs;
   const time = new Date(atMs ?? Number.NaN);

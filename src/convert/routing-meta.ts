@@ -1,5 +1,4 @@
-/** The sidecar `.meta.json` of a routing dataset: how many rows and units it holds, of which sources, labelled and with
- *  propensities. */
+/** The sidecar `.meta.json` of a routing dataset: its rows and units, by source, labelled and with propensities. */
 import { ENOUGH_UNITS } from "../judge/ope/index.ts";
 import type { LoggedRow } from "../learn/index.ts";
 import { IdTable } from "./id-table.ts";
@@ -7,13 +6,13 @@ import { IdTable } from "./id-table.ts";
 export interface RoutingMeta {
   schema: "rollbook.routing-meta.v1";
   rows: number;
-  /** Different tasks. */
+  /** Number of distinct tasks. */
   units: number;
-  /** The most that any row could choose among. */
+  /** Largest number of candidates in a row. */
   candidates: number;
   labelled: number;
   with_propensity: number;
-  /** The least probability of a choice; null where none was logged. */
+  /** Smallest logged probability of a choice. Null if no probability was logged. */
   least_propensity: number | null;
   by_source: Record<string, number>;
   filters: Record<string, string>;
@@ -21,7 +20,6 @@ export interface RoutingMeta {
   recommended: number;
 }
 
-/** Counts rows as they pass. */
 export class MetaTally {
   rows = 0;
   #units = 0;

@@ -1,10 +1,10 @@
-/** Rows in groups, so that a writer of columns needs memory for one group only. */
+/** Collects rows in groups, so that a writer of columns needs memory for only one group. */
 
-/** A group ends with the row that reaches one of these. */
+/** A group ends with the row that reaches one of these limits. */
 const GROUP_VALUES = 1 << 17;
 const GROUP_ROWS = 1 << 15;
 
-/** `sizeOf`: how much of a group a row fills, in values. No group is empty. */
+/** `sizeOf`: share of a group that a row fills, in values. No group is empty. */
 export async function* rowGroups<Row>(
   rows: AsyncIterable<Row>,
   sizeOf: (row: Row) => number,

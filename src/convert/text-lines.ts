@@ -1,5 +1,5 @@
-/** Lines of a text file, plain or gzipped (told by its first bytes), one at a time.
- *  Strict UTF-8. A line longer than the limit is refused instead of filling the memory, and so is a long run of blank
+/** Lines of a text file, plain or gzipped (detected by its first bytes), one at a time.
+ *  Strict UTF-8. Refuses a line longer than the limit, which would fill the memory. Also refuses a long run of blank
  *  lines: a compressed megabyte can hold a billion of them. */
 import { open } from "node:fs/promises";
 import { pipeline } from "node:stream";
@@ -7,14 +7,14 @@ import { createGunzip } from "node:zlib";
 import { RollbookError, reasonOf } from "../base/index.ts";
 
 export interface TextLine {
-  /** Without its line feed; a carriage return before it is kept. */
+  /** Without its line feed. A carriage return before the line feed is kept. */
   readonly text: string;
-  /** From 1. */
+  /** Counts from 1. */
   readonly line: number;
 }
 
 const MAX_LINE_CHARS = 64 * 1024 * 1024;
-/** Of blank lines in a row. */
+/** Maximum length of a run of blank lines. */
 const MAX_BLANK_CHARS = 1024 * 1024;
 
 export async function* readLines(file: string): AsyncGenerator<TextLine> {
@@ -66,7 +66,7 @@ async function openText(file: string): Promise<AsyncIterable<Buffer>> {
   const bytes = handle.createReadStream({ start: 0, highWaterMark: 256 * 1024 });
   if (magic[0] !== 0x1f || magic[1] !== 0x8b) return bytes;
   const unzipped = createGunzip({ chunkSize: 256 * 1024 });
-  // pipeline passes errors on and closes both ends; the reader sees them as it iterates.
+  // `pipeline` forwards errors and closes both ends. The reader gets the errors during iteration.
   pipeline(bytes, unzipped, () => {});
   return unzipped;
 }

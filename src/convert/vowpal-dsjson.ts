@@ -1,5 +1,5 @@
-/** Decision Service JSON (dsjson) of Vowpal Wabbit and Azure Personalizer: one event per line with context `c`,
- *  ranked actions `a` (from 1, the chosen one first), their probabilities `p`, and the label. Rewards are −cost. */
+/** Decision Service JSON (dsjson) of Vowpal Wabbit and Azure Personalizer: one event per line with context `c`, ranked
+ *  actions `a` (from 1, the chosen action first), their probabilities `p`, and the label. Rewards are −cost. */
 import { isObject, type Json } from "../base/index.ts";
 import {
   badRow,
@@ -38,7 +38,7 @@ function decisionOf(event: JsonFields, place: LinePlace): ForeignDecision {
   if (action < 0 || action >= candidates.length)
     throw badRow(place, `_label_Action ${action + 1} is not in 1 … ${candidates.length}`, "Repair the event");
   const propensity = toPropensity(event._label_probability, "_label_probability", place);
-  // Labels are float32 in the wild; beyond that the two probabilities contradict each other.
+  // Logged labels are float32. A larger difference means that the two probabilities contradict each other.
   if (Math.abs(distribution[action]! - propensity) > 1e-5)
     throw badRow(
       place,
@@ -73,7 +73,7 @@ function distributionOf(event: JsonFields, count: number, place: LinePlace): Flo
   return distribution;
 }
 
-/** Keys that begin with _ are not features; arrays of objects are namespaces without a number. */
+/** Keys that begin with _ are not features. Arrays of objects are namespaces without a number. */
 function flatten(value: Json, prefix = ""): NamedFeatures {
   if (typeof value === "number") return [[prefix, value]];
   if (typeof value === "boolean") return value ? [[prefix, 1]] : [];

@@ -1,5 +1,5 @@
 /** Vowpal Wabbit text, contextual bandits: `action:cost:probability | features` per line (--cb), or one line per
- *  candidate after an optional `shared` line, examples divided by blank lines (--cb_adf). Rewards are −cost. */
+ *  candidate after an optional `shared` line, with blank lines between examples (--cb_adf). Rewards are −cost. */
 import {
   badRow,
   type ForeignDecision,
@@ -11,7 +11,7 @@ import {
 } from "./foreign-decision.ts";
 import { readLines, type TextLine } from "./text-lines.ts";
 
-/** --cb files: actions are numbered from 1 in the file, from 0 here; `actions` is the number given to --cb. */
+/** Reads --cb files. Actions are numbered from 1 in the file, from 0 here. `actions` is the number given to --cb. */
 export async function* readVowpalCb(
   file: string,
   { actions }: { actions: number },
@@ -34,7 +34,7 @@ export async function* readVowpalCb(
   }
 }
 
-/** --cb_adf files. An example without a label is skipped: nothing was chosen in it. */
+/** Reads --cb_adf files. An example without a label has no choice and is skipped. */
 export async function* readVowpalAdf(file: string): AsyncGenerator<ForeignDecision> {
   let block: TextLine[] = [];
   for await (const line of readLines(file)) {
@@ -76,7 +76,7 @@ interface Label {
   readonly propensity: number;
 }
 
-/** The one part of the form action:cost:probability. */
+/** The only part of the form action:cost:probability. */
 function labelOf(label: string, place: LinePlace): Label | undefined {
   const full = label.split(/\s+/).filter((part) => part.split(":").length === 3);
   if (full.length === 0) return undefined;
@@ -95,7 +95,7 @@ function splitExample(text: string, place: LinePlace): { label: string; features
   const features: (readonly [string, number])[] = [];
   for (const part of text.slice(bar + 1).split("|")) {
     const tokens = part.trimEnd().split(/[ \t]+/);
-    // A space after the bar means the nameless namespace.
+    // A space after the bar means the unnamed namespace.
     const [name, scale] = /^[ \t]/.test(part) ? ["", 1] : namespaceOf(tokens[0]!, place);
     for (const token of tokens.slice(1))
       if (token !== "") features.push(featureOf(token, { name, scale, place }));

@@ -1,9 +1,9 @@
-/** How much a policy would change. In: its probabilities and those of the baseline, by row and candidate. Out: the share of
- *  decisions that differ. Pure. */
+/** The share of decisions that a policy would change. In: its probabilities and those of the baseline, by row and
+ *  candidate. Out: the share of decisions that differ. Pure. */
 import type { EvaluationData } from "./evaluate/index.ts";
 
-/** The mean total variation distance: of policies that do not randomize, the share of rows where they choose differently.
- *  Without a baseline it is measured against the logged choices. */
+/** The mean total variation distance. For deterministic policies it is the share of rows with different choices.
+ *  Without a baseline, the logged choices are the reference. */
 export function changedShare(
   { rows, candidates }: Pick<EvaluationData, "rows" | "candidates">,
   target: Float64Array,

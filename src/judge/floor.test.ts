@@ -5,7 +5,7 @@ import { type DecisionPolicy, parseStaticTable } from "../policy/index.ts";
 import { type JudgedRow, measuresOf } from "./evaluate/judged-row.ts";
 import { calibrateFloor, realisedRisk } from "./floor.ts";
 
-/** The policy wants "cheap" and says how sure it is; cheap is right exactly that often. The table says "strong". */
+/** The policy wants "cheap" and states its confidence; cheap is right exactly that often. The table says "strong". */
 const policy: DecisionPolicy = {
   family: "router",
   revision: { id: "r1" as never, digest: digestJson("test", 1) },
@@ -50,7 +50,7 @@ describe("the confidence floor", () => {
     const mean = risks.reduce((sum, each) => sum + each, 0) / risks.length;
     const error = Math.sqrt(risks.reduce((sum, each) => sum + (each - mean) ** 2, 0)) / risks.length;
     expect(mean).toBeLessThanOrEqual(0.1 + 3 * error);
-    // A floor that never lets go would keep every promise.
+    // A floor that is too high would keep every promise.
     expect(mean).toBeGreaterThan(0.07);
   });
 
@@ -68,7 +68,7 @@ describe("the confidence floor", () => {
     expect(estimate.value).toBe(0);
     // Weights of 0 and 2.5: an outcome that n·0.4 departures have not shown, at 2.5 each.
     expect(interval.high).toBeCloseTo((2.5 * Math.log(40)) / 300, 3);
-    // A policy that never acts cannot lose anything.
+    // A policy that never acts cannot lose.
     expect(realisedRisk(rows, { ...terms, floor: null }).interval).toMatchObject({ low: 0, high: 0 });
   });
 

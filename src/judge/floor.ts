@@ -1,12 +1,12 @@
 /** Sets the confidence floor by conformal risk control (Angelopoulos, Bates, Fisch, Lei and Schuster, 2024).
- *  In: calibration rows that the policy has not learned from, a level α. Out: the smallest floor for which the expected risk
- *  on the next row is at most α, for any number of rows and any distribution of them.
+ *  In: calibration rows that the policy has not learned from, a level α. Out: the smallest floor for which the expected
+ *  risk on the next row is at most α, for any number of rows and any distribution of them.
  *
- *  The risk is the loss of departures. A row costs (1 − quality) where the policy acts and chooses differently from the
- *  table, and 0 elsewhere. This bounds the policy's loss against the table from above, and it falls as the floor rises, as
- *  the theorem requires. A log knows the outcome of one choice only, so the loss is weighted by π/p: unbiased, and at most
- *  1/p_min for a p_min stated before the data.
- *  Rule: the smallest λ with  n/(n+1)·R̂(λ) + B/(n+1) ≤ α,  n units, B the largest loss of one. */
+ *  The risk is the loss of departures. A row costs (1 − quality) if the policy acts and chooses differently from the
+ *  table, else 0. This is an upper bound on the policy's loss against the table. It falls as the floor rises, as the
+ *  theorem requires. A log knows the outcome of only one choice, so the loss is weighted by π/p. The weighted loss is
+ *  unbiased, and at most 1/p_min for a p_min stated before the data.
+ *  Rule: the smallest λ with  n/(n+1)·R̂(λ) + B/(n+1) ≤ α,  n units, B the largest loss of a unit. */
 import { RollbookError } from "../base/index.ts";
 import { type DecisionPolicy, distribution, type StaticTable } from "../policy/index.ts";
 import { type JudgedRow, requireRows } from "./evaluate/index.ts";
@@ -22,18 +22,18 @@ import {
 interface RiskTerms {
   readonly policy: DecisionPolicy;
   readonly table: StaticTable;
-  /** The least probability the logging policy could give a choice, known before the data. */
+  /** The least probability that the behaviour policy could give a choice, known before the data. */
   readonly propensityFloor: number;
   /** The range of quality, known before the data. */
   readonly range: Range;
 }
 
 interface FloorChoice {
-  /** Null: no floor keeps the promise, so the static table decides everything. */
+  /** Null: no floor keeps the promise, so the static table always decides. */
   readonly floor: number | null;
   readonly alpha: number;
   readonly units: number;
-  /** B: the largest loss of one unit. */
+  /** B: the largest loss of a unit. */
   readonly largestLoss: number;
   /** R̂ at the floor. */
   readonly empiricalRisk: number;
@@ -56,7 +56,7 @@ export function calibrateFloor(
   let risk = 0;
   for (let from = 0; from < order.length; ) {
     let to = from;
-    // Rows of one confidence pass or fail together.
+    // Rows with equal confidence pass or fail together.
     while (to < order.length && confidence[order[to]!] === confidence[order[from]!]) {
       const row = order[to]!;
       risk += loss[row]! / units.rows[units.of[row]!]! / units.count;
@@ -78,8 +78,8 @@ export function calibrateFloor(
   };
 }
 
-/** The same risk on rows that neither trained nor calibrated, with the interval of every estimate: departures whose failures the
- *  log has not shown yet are no certainty. */
+/** The same risk on rows that were used neither for training nor for calibration. The interval allows for failures of
+ *  departures that the log has not shown yet. */
 export function realisedRisk(
   rows: readonly JudgedRow[],
   { floor, ...terms }: RiskTerms & { readonly floor: number | null },
@@ -93,7 +93,7 @@ export function realisedRisk(
   return { estimate, interval: correctedInterval(estimate) };
 }
 
-/** What every row loses if the policy acts there, and the weight of the outcome that says so. */
+/** The loss of every row if the policy acts there, and the weight of the outcome behind that loss. */
 function departures(rows: readonly JudgedRow[], terms: RiskTerms) {
   requireRows(rows);
   const { policy, table, propensityFloor, range } = terms;
@@ -112,7 +112,7 @@ function departures(rows: readonly JudgedRow[], terms: RiskTerms) {
     const add = (c: number, quality: number | null, scale: number) => {
       if (fallback[c] === 1) return;
       weight[i] = weight[i]! + trusted.probabilities[c]! * scale;
-      // In this order: a promise is followed to its last bit.
+      // Keep this order of operations: a promise is reproduced to its last bit.
       loss[i] = loss[i]! + trusted.probabilities[c]! * lossIn(range, quality, row) * scale;
     };
     if (full) for (const [c, each] of row.known!.entries()) add(c, each.quality, 1);

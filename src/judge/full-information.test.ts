@@ -8,7 +8,7 @@ import { evaluateExactly, gateExactly, isFullyKnown } from "./full-information.t
 const IDS = ["small", "large"];
 const table = parseStaticTable("schema: rollbook.static-table.v1\ndefault: large\n", "test");
 
-/** On even rows both are right, on odd rows the large one alone; it costs 2, the small one 1. */
+/** On even rows both models are right, on odd rows only the large one. The large model costs 2, the small one 1. */
 function rows(count: number): JudgedRow[] {
   return Array.from({ length: count }, (_, i) => {
     const known = IDS.map((_, a) => {

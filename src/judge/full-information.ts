@@ -1,6 +1,6 @@
-/** Evaluates and gates policies where the outcome of every candidate is known: exactly, without propensities.
- *  In: judge rows that carry all outcomes, routers. Out: what `evaluatePolicy` and `gatePolicies` return. A policy's value is
- *  the mean of what its choices would have brought; rows are the only thing that is sampled. Pure. */
+/** Evaluates and gates policies if the outcome of every candidate is known: exactly, without propensities.
+ *  In: judge rows that carry all outcomes, routers. Out: the results of `evaluatePolicy` and `gatePolicies`. A policy's
+ *  value is the mean outcome of its choices; only the rows are a sample. Pure. */
 import { RollbookError } from "../base/index.ts";
 import { changedShare } from "./changed-share.ts";
 import {
@@ -34,19 +34,19 @@ import {
   type Range,
 } from "./ope/index.ts";
 
-/** Whether every row carries the outcome of each of its candidates, and nothing says how the choice was made. */
+/** True if every row carries the outcome of each of its candidates, and no row has a logged propensity. */
 export function isFullyKnown(rows: readonly JudgedRow[]): boolean {
   return rows.length > 0 && rows.every(({ known, propensity }) => known !== undefined && propensity === null);
 }
 
 type EvaluateOptions = Parameters<typeof evaluatePolicy>[1];
 
-/** The log has no real choice; the first candidate only fills the field and is not a contender. */
+/** The log has no real choice. The first candidate only fills the field and is not a contender. */
 export function evaluateExactly(rows: readonly JudgedRow[], options: EvaluateOptions): Evaluation {
   const evaluation = evaluatePolicy(rows.map(asIfChosen), options);
   return {
     ...evaluation,
-    // Of the rows as they came: the probabilities that fill the field are no finding.
+    // Checks the original rows: the filled-in probabilities must not cause a finding.
     findings: checkData(rows, options.discount),
     contenders: evaluation.contenders.filter(({ name }) => name !== "behaviour"),
     comparisons: evaluation.comparisons.filter(({ against }) => against !== "behaviour"),
@@ -87,7 +87,7 @@ export function gateExactly(rows: readonly JudgedRow[], options: GateOptions): G
   });
 }
 
-/** The outcomes are known, so no weight is ever formed of this. */
+/** Fills in a certain choice. The outcomes are known, so no weight uses these probabilities. */
 function asIfChosen(row: JudgedRow): JudgedRow {
   return { ...row, propensity: 1, behaviour: row.candidates.map((_, c) => (c === row.chosen ? 1 : 0)) };
 }

@@ -11,7 +11,7 @@ import { meanOverUnits } from "./ope/index.ts";
 
 const table = parseStaticTable("schema: rollbook.static-table.v1\ndefault: strong", "t");
 const baseline = { policy: undefined, table, floor: 0, exploration: 0 };
-/** Strong with this probability, by kind of prompt. */
+/** Chooses strong with this probability, by kind of prompt. */
 const mix = (name: string, strong: (hard: boolean) => number) => {
   const policy: DecisionPolicy = {
     family: "router",
@@ -37,13 +37,13 @@ const gate = (rows: ReturnType<typeof rowsOf>, candidates: (typeof wise)[], chan
   });
 const passes = (gated: readonly { outcome: string }[]) => gated.some(({ outcome }) => outcome === "pass");
 
-/** What a bound at `z` standard errors, uncorrected, would have said of the quality. */
+/** True if an uncorrected bound at `z` standard errors would pass the quality check. */
 const wouldPass = ([judged]: ReturnType<typeof gate>, z: number) => {
   const [quality] = judged!.checks;
   return quality !== undefined && quality.difference - z * quality.standardError! >= -quality.epsilon;
 };
 
-/** Exactly ε worse in quality than always-strong: a proof loses 0.6 when sent to cheap, and half of the rows are proofs. */
+/** Exactly ε worse in quality than always-strong: a proof sent to cheap loses 0.6, and half of the rows are proofs. */
 const EPSILON = 0.05;
 const hard = (share: number) => mix(`edge-${share}`, (isHard) => (isHard ? 1 - share : 1));
 const edge = hard((2 * EPSILON) / 0.6);
@@ -154,13 +154,13 @@ describe("the gate", () => {
     );
     let passed = 0;
     for (let r = 0; r < 60; r++) if (passes(gate(rowsOf(200, 1000 + r), [edge]))) passed++;
-    // 0.05 + three binomial standard errors. The campaign judge-promises asks the same of 2 000 logs.
+    // 0.05 + three binomial standard errors. The campaign judge-promises checks the same on 2 000 logs.
     expect(passed / 60).toBeLessThanOrEqual(0.05 + 3 * Math.sqrt((0.05 * 0.95) / 60));
   });
 
   it("holds alpha for the whole set when six such policies are tried, and fails to without the correction", () => {
     const six = Array.from({ length: 6 }, (_, i) => hard((2 * EPSILON) / 0.6 + i * 1e-9));
-    // Six policies with errors of their own: each judged on rows of its own.
+    // Six policies with independent errors: each is judged on its own rows.
     let [corrected, careless] = [0, 0];
     for (let r = 0; r < 20; r++) {
       const each = six.map((candidate, i) => gate(rowsOf(150, 5000 + 6 * r + i), [candidate], { tried: 6 }));

@@ -1,15 +1,15 @@
 /** The gate: passes a policy only if the data show that it is not worse than the baseline.
- *  In: judge rows, candidates, a baseline, margins. Out: for each candidate its bounds and the reasons against it. Pure: the
- *  same input and seed give the same answer. Does not seal, serve or exit.
+ *  In: judge rows, candidates, a baseline, margins. Out: for each candidate its bounds and the reasons against it.
+ *  Pure: the same input and seed give the same answer. Does not seal, serve or exit.
  *
- *  A candidate passes if the one-sided lower bound of (its quality − the baseline's) is at least −ε_q and the upper bound
- *  of (its cost − the baseline's) at most ε_c, each at error α/m. Requiring both needs no correction (an intersection–union
- *  test has the level of its parts). Trying m candidates does. The correction is Bonferroni's: it holds whatever the
- *  candidates share, and it needs only the number of candidates tried elsewhere.
+ *  A candidate must pass two checks, each at error α/m. The one-sided lower bound of (its quality − the baseline's) is
+ *  at least −ε_q. The upper bound of (its cost − the baseline's) is at most ε_c. Requiring both needs no correction (an
+ *  intersection–union test has the level of its parts). Trying m candidates does. Bonferroni's correction holds for any
+ *  dependence between the candidates, and it needs only the number of candidates tried elsewhere.
  *
- *  With a discount, quality and cost are returns: Σ γᵗ over the decisions of an episode, by the doubly robust estimator of chains.
- *  Bounds that hold for any number of rows are not offered there: the range of a chain's weight grows as (1/p)ᴸ with its length
- *  L, and no such bound would ever pass. */
+ *  With a discount, quality and cost are returns: Σ γᵗ over the decisions of an episode, by the doubly robust estimator
+ *  of chains. Chains have no bounds for any number of rows: the range of a chain's weight grows as (1/p)ᴸ with its
+ *  length L, and such a bound would never pass. */
 import { plural, RollbookError } from "../base/index.ts";
 import type { GateVerdict } from "../contract/index.ts";
 import { changedShare } from "./changed-share.ts";
@@ -46,24 +46,24 @@ export type GateMethod = GateVerdict["rule"]["method"];
 export interface GateRule {
   readonly method: GateMethod;
   readonly alpha: number;
-  /** Candidates tried, here and elsewhere; at least those given. */
+  /** Number of candidates tried, here and elsewhere; at least the number given. */
   readonly tried: number;
   readonly epsilonQuality: number;
-  /** Null: quality alone. */
+  /** Null: only quality is checked. */
   readonly epsilonCost: number | null;
-  /** The total reward decides, and `epsilonQuality` is its margin; the rows carry it as their only measure. */
+  /** The total reward decides, with margin `epsilonQuality`. It is the only measure of the rows. */
   readonly total?: { readonly costWeight?: number };
-  /** Stated before the data; needed by the methods that hold for any number of rows. */
+  /** Stated before the data. Required by the methods that hold for any number of rows. */
   readonly propensityFloor?: number;
   readonly ranges?: Readonly<Partial<Record<"quality" | "cost", Range>>>;
-  /** Of whole chains: what a reward one decision later is worth. Absent: single decisions. */
+  /** Discount per decision for whole chains. Absent: single decisions. */
   readonly discount?: number;
 }
 
 export interface GateOptions extends EvaluationOptions {
   readonly rule: GateRule;
   readonly candidates: readonly RouterSetup[];
-  /** A router, or the policy behind the log. */
+  /** A router, or the behaviour policy of the log. */
   readonly baseline: RouterSetup | "behaviour";
 }
 
@@ -74,7 +74,7 @@ export interface GatedCandidate {
   readonly checks: readonly GateCheck[];
   readonly support: GateVerdict["candidates"][number]["support"];
   readonly live: number;
-  /** Share of decisions that differ from the baseline's. */
+  /** Share of decisions that differ from the baseline. */
   readonly changed: number;
 }
 
@@ -110,13 +110,13 @@ export function bestPassing(gated: readonly GatedCandidate[]): number | undefine
 
 interface Case {
   readonly setup: RouterSetup;
-  /** Undefined: the log itself. */
+  /** Undefined: the baseline is the log. */
   readonly against: Float64Array | undefined;
   readonly asked: readonly Measure[];
   readonly rule: GateRule;
-  /** Of the log, for every candidate. */
+  /** Faults of the log; they apply to every candidate. */
   readonly faults: readonly string[];
-  /** Means that a few decisions make; they count against policies that choose those candidates. */
+  /** Heavy tails: a few decisions make the mean. They count against policies that choose those candidates. */
   readonly tails: readonly DataFinding[];
 }
 
@@ -160,7 +160,7 @@ function gateOne(data: EvaluationData, of: Case): GatedCandidate {
   };
 }
 
-/** The candidates that a policy chooses often enough for their mean to matter. */
+/** A policy that chooses a candidate in more than this share of rows depends on that candidate's mean. */
 const OFTEN = 0.05;
 function chosenBy({ rows, candidates }: EvaluationData, target: Float64Array): string[] {
   const width = candidates.length;
@@ -171,7 +171,7 @@ function chosenBy({ rows, candidates }: EvaluationData, target: Float64Array): s
   });
 }
 
-/** What holds of both is said once, of the log: both are judged by it. */
+/** A reason that holds for both the candidate and the baseline is stated once, about the log. */
 function jointReasons(candidate: readonly string[], baseline: readonly string[]): string[] {
   const bare = (reason: string) => reason.replace(/^the (candidate|baseline): /, "");
   const shared = new Set(baseline.map(bare).filter((reason) => candidate.map(bare).includes(reason)));
@@ -222,7 +222,7 @@ export function levelOf({ alpha, tried }: GateRule): number {
   return 1 - (2 * alpha) / tried;
 }
 
-/** What a gate finds on one measure: the paired difference of two values, and whether its bound stays within the margin. */
+/** The check of one measure: the paired difference of two values, and its bound against the margin. */
 export function gateCheck(
   mine: Estimate,
   theirs: Estimate,
@@ -243,7 +243,7 @@ interface Bounds {
   readonly high: number;
 }
 
-/** Every number of a check is of one estimate: the paired difference that is bounded. */
+/** Builds a check. All its numbers come from one estimate: the bounded paired difference. */
 function checkOf(found: {
   measure: Measure;
   rule: GateRule;
@@ -268,14 +268,15 @@ function checkOf(found: {
   };
 }
 
-/** Two equal values that were summed in another order differ by rounding, and a margin of 0 must not refuse for that. */
+/** Equal values that were summed in different orders differ by rounding.
+ *  A margin of 0 must not refuse for that reason. */
 function withoutNoise(gap: number, value: number): number {
   return Math.abs(gap) < 1e-12 * Math.max(1, Math.abs(value)) ? 0 : gap;
 }
 
-/** IPS of r − mid: mid + w₀·(r − mid) is the baseline's value, (π_c − π_0)/p·(r − mid) the difference, each per unit.
- *  Centring by the middle of the range costs no bias, since both policies sum to 1, and halves the range of the
- *  difference, which is ±(high − low)/2p_min. Units stand in the order of their first row. */
+/** IPS of r − mid. The baseline's value is mid + w₀·(r − mid), the difference (π_c − π_0)/p·(r − mid), each per unit.
+ *  Centring at the middle of the range adds no bias, since both policies sum to 1. It halves the range of the
+ *  difference, which is ±(high − low)/2p_min. Units are in the order of their first row. */
 function centredIps(
   data: EvaluationData,
   { target, against, measure, rule }: MeasureCase,
@@ -296,7 +297,7 @@ function centredIps(
         `decision ${row.id}: ${measure} ${value} at propensity ${p} breaks the promise of ${range.low} … ${range.high} and at least ${least}. State the true ones.`,
       );
     const at = i * candidates.length + candidates.indexOf(row.candidates[row.chosen]!.id);
-    // The log's own policy has weight 1.
+    // The behaviour policy of the log has weight 1.
     const baselineWeight = against === undefined ? 1 : against[at]! / p;
     theirs[i] = middle + baselineWeight * (value - middle);
     gaps[i] = (target[at]! / p - baselineWeight) * (value - middle);
@@ -309,7 +310,7 @@ function centredIps(
   };
 }
 
-/** Why a check does not clear: by its estimate, or only by the bound of the estimate. */
+/** Explains a failed check: the estimate itself is outside the margin, or only its bound is. */
 export function explainCheck(check: GateCheck, { method, alpha, tried }: GateRule): string {
   const { measure, difference: gap, bound, epsilon } = check;
   const burden = isBurden(measure as Measure);

@@ -9,7 +9,7 @@ import { evaluatePolicy, toJudgedRows, totalRewardRows } from "./evaluate/index.
 import { type GateRule, gatePolicies } from "./gate.ts";
 
 const table = parseStaticTable("schema: rollbook.static-table.v1\ndefault: left", "t");
-/** Goes right with this probability, wherever it is. */
+/** Goes right with this probability in every cell. */
 const walker = (right: number) => {
   const policy: DecisionPolicy = {
     family: "test",
@@ -27,7 +27,7 @@ const gate = (rows: readonly LoggedRow[], right: number, change: Partial<GateRul
     ...{ candidates: [walker(right)], baseline: "behaviour" },
   })[0]!;
 
-/** A price of 1 for every step to the right, none to the left: it adds up along the walk. */
+/** Every step to the right costs 1, a step to the left 0. Costs add up along the walk. */
 const priced = (rows: readonly LoggedRow[]) =>
   rows.map((row) => ({
     ...row,
@@ -83,7 +83,7 @@ describe("the gate on chains", () => {
     );
     const [once, often] = [gate(walks, 0.75), gate(copied, 0.75)];
     const [one, two] = [once.checks[0]!, often.checks[0]!];
-    // The model's penalty weighs less on more rows: all else is the same. Twice as many units would cut the error by √2.
+    // The model's penalty weighs less on more rows; all else is equal. Twice as many units would cut the error by √2.
     expect(two.standardError! / one.standardError!).toBeCloseTo(1, 2);
     expect(two.bound!).toBeCloseTo(one.bound!, 3);
     expect(often.support.effectiveSize).toBeCloseTo(once.support.effectiveSize, 6);
@@ -144,7 +144,7 @@ describe("the gate on chains", () => {
 
   it("finds no certainty in rollouts that never failed, though their steps earn different rewards", () => {
     const rng = rngFrom(3);
-    // Sums of 0.1, 0.7 and 0.2 in two orders: 1, and 1 less a bit.
+    // Sums of 0.1, 0.7 and 0.2 in two orders: 1, and 1 minus one bit.
     const never = twoSteps(
       300,
       (first) =>
@@ -167,7 +167,8 @@ describe("the gate on chains", () => {
     const never = twoSteps(300, () => [1, 1], rngFrom(3));
     const stated = { discount: 1, epsilonQuality: 0.01 };
     const judged = gate(never, 1, { ...stated, ranges: { quality: { low: 0, high: 2 } } });
-    // An unseen failure of a whole rollout: R·ln 20·(ΣW²/ΣW)/n, with W = |w − 1| of 3 for a quarter of them and 1 for the rest.
+    // An unseen failure of a whole rollout: R·ln 20·(ΣW²/ΣW)/n, with W = |w − 1|: 3 for a quarter of the rollouts, else
+    // 1.
     expect(judged.outcome).toBe("refuse");
     expect(judged.checks[0]!.bound!).toBeCloseTo((-2 * Math.log(20) * 2) / 300, 2);
     const wider = gate(never, 1, { ...stated, ranges: { quality: { low: 0, high: 4 } } });
@@ -186,7 +187,8 @@ describe("the gate on chains", () => {
   });
 
   it("passes no policy that fails rarely, where few rollouts show it", () => {
-    // Right twice fails in 2 of 100 rollouts, left twice never: the margin is 0.01. Without unseen failures 1 of 10 passed.
+    // Right twice fails in 2 of 100 rollouts, left twice never; the margin is 0.01. Without unseen failures, 1 of 10
+    // passed.
     const rng = rngFrom(11);
     const passed = Array.from({ length: 40 }, () => {
       const rows = twoSteps(
@@ -222,7 +224,7 @@ describe("the gate on chains", () => {
   });
 });
 
-/** Rollouts of two even choices, with the rewards that these give. */
+/** Rollouts of two uniform choices, with the rewards of `rewardsOf`. */
 function twoSteps(
   count: number,
   rewardsOf: (first: number, second: number) => readonly number[],
@@ -259,7 +261,7 @@ function unitMeans(rows: readonly LoggedRow[]): number[] {
 
 const meanOf = (values: readonly number[]) => values.reduce((sum, each) => sum + each, 0) / values.length;
 
-/** What a walker earns more than the even one, from a random cell, in walks cut after 12 steps. */
+/** The return of a walker minus that of the even walker, from a random cell, in walks cut after 12 steps. */
 function gainOf(right: number): number {
   return returnOf(right) - returnOf(0.5);
 }

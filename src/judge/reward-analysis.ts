@@ -1,7 +1,7 @@
-/** Analyses rewards: distributions by source, arm and term, outliers, saturation, and how the order of the policies
- *  "always this arm" changes when a term's weight does.
- *  In: decisions with rewards and terms. Out: plain numbers. Values are self-normalised by propensity where it was logged for
- *  every row, else plain means, and the report says which. Pure. */
+/** Analyses rewards: distributions by source, arm and term, outliers, saturation, and the effect of a term's weight on
+ *  the order of the policies "always this arm".
+ *  In: decisions with rewards and terms. Out: plain numbers. Values are self-normalised by propensity if it was logged
+ *  for every row, else plain means; the report states which. Pure. */
 import { RollbookError } from "../base/index.ts";
 import type { LoggedRow } from "../learn/index.ts";
 import { outlyingRows } from "./evaluate/index.ts";
@@ -13,11 +13,11 @@ export interface RewardedDecision {
   readonly arm: string;
   readonly propensity: number | null;
   readonly reward: number;
-  /** Empty: the reward is its own only term. */
+  /** Empty: the reward has no terms and is its own only term. */
   readonly terms: Readonly<Record<string, { readonly value: number; readonly weight: number }>>;
 }
 
-/** Unlabelled decisions are left out. */
+/** The labelled decisions. Unlabelled decisions are left out. */
 export function rewardedOf(rows: readonly LoggedRow[]): RewardedDecision[] {
   return rows.flatMap(({ id, source, candidates, chosen, propensity, reward, terms }) =>
     reward === null ? [] : [{ id, source, arm: candidates[chosen]!.id, propensity, reward, terms }],
@@ -33,7 +33,7 @@ export interface RewardDistribution {
   readonly median: number;
   readonly p95: number;
   readonly max: number;
-  /** Share of rows at the smallest and at the largest value: a clipped reward piles up there. */
+  /** Share of rows at the smallest and at the largest value. A clipped reward accumulates there. */
   readonly atMin: number;
   readonly atMax: number;
 }
@@ -52,8 +52,8 @@ export interface RewardReport {
   readonly bySource: Readonly<Record<string, RewardDistribution>>;
   readonly byArm: Readonly<Record<string, RewardDistribution>>;
   readonly byTerm: Readonly<Record<string, RewardDistribution>>;
-  /** Rows further from the median than 5 robust deviations; where those are more than 1 in 20,
-   *  rows far from all others. */
+  /** Rows farther from the median than 5 robust deviations.
+   *  If those are more than 1 in 20: rows far from all others. */
   readonly outliers: { readonly count: number; readonly ids: readonly string[] };
   /** Values of the policies "always this arm", best first. */
   readonly ranking: readonly { readonly arm: string; readonly value: number }[];
@@ -62,10 +62,10 @@ export interface RewardReport {
 
 const FACTORS = [0, 0.5, 2] as const;
 const FAR = 5;
-/** Median absolute deviation to standard deviation, for a normal law. */
+/** Factor from median absolute deviation to standard deviation, for a normal distribution. */
 const ROBUST = 1.4826;
 const SHOWN = 20;
-/** The largest share of rows that counts as outliers. */
+/** The largest share of rows that can be outliers. */
 const STRAYS = 0.05;
 
 export function analyzeRewards(rows: readonly RewardedDecision[]): RewardReport {
@@ -130,7 +130,7 @@ function termsOf(row: RewardedDecision): RewardedDecision["terms"] {
   return Object.keys(row.terms).length === 0 ? { reward: { value: row.reward, weight: 1 } } : row.terms;
 }
 
-/** The reward with one term's weight multiplied: what the terms do not explain (a clip, a bonus) stays as it was. */
+/** The reward with one term's weight multiplied. The part that no term explains (a clip, a bonus) is unchanged. */
 function rewardWith(row: RewardedDecision, term: string | undefined, factor: number): number {
   const part = term === undefined ? undefined : termsOf(row)[term];
   return part === undefined ? row.reward : row.reward + (factor - 1) * part.weight * part.value;
@@ -172,8 +172,8 @@ function outliersOf(rows: readonly RewardedDecision[]): RewardReport["outliers"]
   const sorted = Float64Array.from(rows, (row) => row.reward).sort();
   const median = quantile(sorted, 0.5);
   const spread = ROBUST * quantile(sorted.map((each) => Math.abs(each - median)).sort(), 0.5);
-  // With more than half of the rows on one value the robust deviation is 0. With two clusters (right and wrong, less a
-  // small cost) the smaller cluster is far from the median but no outlier. What is far from both still is one.
+  // If more than half of the rows have one value, the robust deviation is 0. With two clusters (right and wrong, less a
+  // small cost) the smaller cluster is far from the median but is not an outlier. A row far from both clusters is one.
   const far =
     spread === 0 || isClustered(sorted, FAR * spread)
       ? outlyingRows(rows)
@@ -181,7 +181,7 @@ function outliersOf(rows: readonly RewardedDecision[]): RewardReport["outliers"]
   return { count: far.length, ids: far.slice(0, SHOWN).map((row) => row.id) };
 }
 
-/** Whether more than one row in twenty is far from the median: too many to be outliers. */
+/** True if more than one row in twenty is far from the median: too many to be outliers. */
 function isClustered(sorted: Float64Array, far: number): boolean {
   const median = quantile(sorted, 0.5);
   const away = sorted.filter((each) => Math.abs(each - median) > far).length;

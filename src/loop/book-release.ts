@@ -1,5 +1,6 @@
-/** The policy that gateways on a book serve now, where it is not the last release of the run: what its policies must not be
- *  worse than. In: a run. Out: that policy with its record, or a refusal where it cannot be compared in this run. */
+/** Finds the policy that gateways on a book serve now, if it is not the last release of the run. New policies must not
+ *  be worse than it.
+ *  In: a run. Out: that policy with its record, or a refusal if it cannot be compared in this run. */
 import { type Digest, given, RollbookError } from "../base/index.ts";
 import { checkpointOf, isTakenBack, newestRelease } from "../book/serve/index.ts";
 import { type LoopPolicy, PolicyRevision, type RevisionKey } from "../contract/index.ts";
@@ -14,12 +15,12 @@ import { type LoopWorld, policyFamily } from "./world/index.ts";
 
 interface BookRelease {
   readonly revision: RevisionKey;
-  /** The digest of its record. */
+  /** Digest of the record of the revision. */
   readonly record: Digest;
 }
 
-/** Undefined where the book serves nothing, or what the run itself says that it serves. After a rollback, or a gate by hand,
- *  the book may serve another policy of the run. */
+/** Undefined if the book serves no release, or the same policy as the run. After a rollback, or a manual gate, the book
+ *  may serve another policy of the run. */
 async function otherRelease(
   { book, config, log }: RunContext,
   state: RunState,
@@ -35,7 +36,7 @@ async function otherRelease(
     return undefined;
   }
   if (own.kind === "revision" && own.revision.digest === revision.digest) return undefined;
-  // A window that has not ended may have passed the gate already: its policy is the next that the run serves.
+  // A window that has not ended may already have passed the gate: the run serves its policy next.
   const open = state.windows.filter(({ final }) => final === undefined).flatMap(revisionsOf);
   if (open.some((each) => each.revision.digest === revision.digest)) return undefined;
   const known = (await book.index())
@@ -46,14 +47,15 @@ async function otherRelease(
 }
 
 interface PlannedPolicies {
-  /** What the window collects with. */
+  /** Policy that the window collects with. */
   readonly policy: LoopPolicy;
-  /** What it is judged against, where that is not the last release of the run. */
+  /** Policy that the window is judged against, if it is not the last release of the run. */
   readonly baseline?: BookRelease;
 }
 
-/** Before a window is planned: what it collects with and is judged against. The first window collects with the configured
- *  behaviour, each later one with what the book serves. `own`: what the run itself released last. */
+/** Chooses, before a window is planned, the policy it collects with and the baseline it is judged against. The first
+ *  window collects with the configured behaviour, each later one with the policy that the book serves. `own` is the
+ *  last release of the run itself. */
 export async function planPolicies(
   context: RunContext & { readonly world: Pick<LoopWorld, "models"> },
   { state, own }: { state: RunState; own: LoopPolicy },
@@ -68,7 +70,8 @@ export async function planPolicies(
   return { policy: { kind: "behaviour" }, ...given({ baseline }) };
 }
 
-/** A run that cannot compare with what the book serves does not begin; one that has begun goes on, and its user is told. */
+/** A run that cannot compare with the served policy does not begin. A run that has begun continues, with a warning in
+ *  the log. */
 async function planBaseline(
   context: RunContext & { readonly world: Pick<LoopWorld, "models"> },
   state: RunState,
@@ -103,7 +106,7 @@ async function planBaseline(
   return undefined;
 }
 
-/** The folder of the checkpoint that a window is judged against; undefined: what the run itself released, or began with. */
+/** Folder of the checkpoint that a window is judged against; undefined if it is the run's own release or start. */
 export async function baselineFolder(
   { book, folder }: RunContext,
   window: LoopWindow,

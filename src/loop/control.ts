@@ -1,6 +1,6 @@
-/** Who runs a loop, and how it is asked to stop. In: a book, the name of a run. Out: a lock that the operating system
- *  releases however its holder ends, a file that tells where the process stands, and a request to stop. All of it is
- *  operational: none of it enters a record. */
+/** Controls the process that runs a loop, and the request to stop it.
+ *  In: a book, the name of a run. Out: a lock, a file with the state of the process, and a request to stop. The
+ *  operating system releases the lock however its holder ends. All files are operational: they never enter a record. */
 import { closeSync, existsSync, openSync, readFileSync, rmSync, writeFileSync, writeSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -8,7 +8,7 @@ import { isObject, RollbookError } from "../base/index.ts";
 import { copyOf } from "../book/open/index.ts";
 import { type Lock, makeDirectory, tryLock } from "../store/index.ts";
 
-/** Where the running process stands. */
+/** Current activity of the running process. */
 interface LoopActivity {
   readonly pid: number;
   readonly window: number;
@@ -33,12 +33,12 @@ const settingsFile = (root: string, run: string) => join(loopFolder(root, run), 
 
 type Settings = Readonly<Record<string, unknown>>;
 
-/** Keeps the settings that a run begins with. Its records have their digest alone. */
+/** Stores the settings at the start of a run. Its records only have their digest. */
 export function noteSettings({ root, run }: { root: string; run: string }, settings: Settings): void {
   writeFileSync(settingsFile(root, run), JSON.stringify(settings), { mode: 0o600 });
 }
 
-/** The keys that have changed since the run began; empty where its settings are not here. */
+/** Keys that have changed since the run began; empty if its settings are not stored here. */
 export function changedSettings({ root, run }: { root: string; run: string }, settings: Settings): string[] {
   const file = settingsFile(root, run);
   if (!existsSync(file)) return [];
@@ -53,12 +53,12 @@ function differing(before: Settings, now: Settings): string[] {
   });
 }
 
-/** Runs `work` as the only process of this run. Its signal is aborted when somebody asks the run to stop. */
+/** Runs `work` as the only process of this run. Its signal is aborted when a stop of the run is requested. */
 export async function holdRun<T>(
   { root, run, signal }: { root: string; run: string; signal?: AbortSignal | undefined },
   work: (stop: AbortSignal, tell: Tell) => Promise<T>,
 ): Promise<T> {
-  // Checkpoints and exported batches hold what packs hold, and packs are the owner's alone.
+  // Checkpoints and exported batches hold the same data as packs, which only the owner may read.
   makeDirectory(loopFolder(root, run), { mode: 0o700 });
   const lock = tryLock(lockFile(root, run)) ?? refuseSecond(root, run);
   const asked = new AbortController();
@@ -88,11 +88,11 @@ function refuseSecond(root: string, run: string): Lock {
   );
 }
 
-/** Longer than any activity. */
+/** Fixed length of the activity file, longer than any activity. */
 const ACTIVITY_BYTES = 256;
 
-/** Loses nothing when it is lost, so it is not synced. Written over in place: a file that is cut and filled again is written
- *  out when it is closed, and rollouts would wait for the disk five times a second. */
+/** Not synced, because losing the activity loses no data. Overwritten in place: a file that is truncated and filled
+ *  again is flushed when it is closed. Rollouts would then wait for the disk five times a second. */
 function tell(file: number, activity: Omit<LoopActivity, "pid">): void {
   writeSync(file, JSON.stringify({ pid: process.pid, ...activity }).padEnd(ACTIVITY_BYTES), 0);
 }
@@ -104,16 +104,16 @@ export function isRunning(root: string, run: string): boolean {
   return lock === undefined;
 }
 
-/** Undefined where nothing runs, or nothing was told yet. */
+/** Undefined if no process runs, or if it has not reported yet. */
 export function activityOf(root: string, run: string): LoopActivity | undefined {
   try {
     return JSON.parse(readFileSync(activityFile(root, run), "utf8")) as LoopActivity;
   } catch {
-    return undefined; // not there, or being written at this moment: the next look finds it
+    return undefined; // missing, or being written now: the next look finds it
   }
 }
 
-/** Asks the process to stop and waits until it has. Returns whether there was one. */
+/** Asks the process to stop and waits until it has stopped. Returns false if no process was running. */
 export async function stopRun(
   book: string,
   run: string,

@@ -1,17 +1,17 @@
-/** Says why a window has nothing to learn from: its failures by reason, and what to do. */
+/** Explains why a window has no rows to learn from: its failures by reason, and the remedy. */
 import { isRollbookError, RollbookError } from "../base/index.ts";
 import { failureReasons } from "../book/collect/index.ts";
 import { type Ending, RolloutContent } from "../contract/index.ts";
 import { readRecord } from "../store/index.ts";
 import { contentsOf, type RunContext, type WindowAt } from "./stage-parts.ts";
 
-/** No row may be used, or no rollout came as far as a decision. */
+/** Error codes: no row may be used, or no rollout reached a decision. */
 const EMPTY: readonly string[] = ["empty-split", "not-found"];
 
-/** Reasons that are named. */
+/** Maximum number of reasons in the message. */
 const NAMED = 3;
 
-/** Cuts the rows of a window. Where there are none because rollouts failed, the error counts the failures by reason. */
+/** Cuts the rows of a window. If there are none because rollouts failed, the error counts the failures by reason. */
 export async function cutOrExplain<T>(context: RunContext, at: WindowAt, cut: () => Promise<T>): Promise<T> {
   try {
     return await cut();
@@ -25,7 +25,7 @@ export async function cutOrExplain<T>(context: RunContext, at: WindowAt, cut: ()
     const named = failures
       .slice(0, NAMED)
       .map(({ owner, count, message }) => `${count} (${owner}): ${message.split("\n")[0]}`);
-    // The family of a loop's decisions is not a name that its user gave.
+    // The user did not choose the family name of a loop's decisions, so the message does not name it.
     const what = error.code === "not-found" ? "no rollout came as far as a decision." : error.message;
     const more = failures.length > NAMED ? `; ${failures.length - NAMED} more reasons` : "";
     throw new RollbookError(

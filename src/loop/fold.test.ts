@@ -24,7 +24,7 @@ const STEPS: readonly Step[] = [
   { state: "released", revision: revision("run-w1"), router: d("router") },
 ];
 
-/** A chain of transitions of one window, up to a state, after `previous`. */
+/** Chain of transitions of one window, up to a state, after `previous`. */
 function chain(window: number, steps: readonly Step[], previous: SealedTransition["digest"][] = []) {
   const made: SealedTransition[] = [];
   for (const step of steps) {
@@ -69,7 +69,7 @@ describe("the state of a run", () => {
     };
     const book = { kind: "revision", revision: served } as const;
     expect(secondOf(planned(BEHAVIOUR, 1))).toEqual([BEHAVIOUR, book]);
-    // Planned before the first window ended.
+    // The second window was planned before the first one ended.
     const own = { kind: "revision", revision: revision("run-w1") };
     expect(secondOf(planned(book, 0))).toEqual([own, own]);
   });

@@ -1,12 +1,13 @@
-/** The state of a run, as its sealed transitions give it. In: transitions in any order. Out: windows, each with the
- *  transitions it has made. Pure: recovery is reading. Throws where the records are not of one run, or leave a gap. */
+/** Computes the state of a run from its sealed transitions.
+ *  In: transitions in any order. Out: windows, each with its transitions. Pure: recovery only reads. Throws if the
+ *  records are not of one run, or leave a gap. */
 import { type Digest, RollbookError } from "../base/index.ts";
 import type { SealedTransition } from "../book/loop/index.ts";
 import { type LoopPolicy, type LoopTransition, WINDOW_STATES, type WindowState } from "../contract/index.ts";
 
 type WindowStep<S extends WindowState> = Extract<LoopTransition["step"], { state: S }>;
 
-/** A transition whose step is known. */
+/** Transition whose step type is known. */
 interface ReachedState<S extends WindowState> extends SealedTransition {
   readonly step: WindowStep<S>;
 }
@@ -33,13 +34,13 @@ export class LoopWindow {
     this.#steps.set(state, transition);
   }
 
-  /** What the window reached under this state, if it did. */
+  /** Transition of the window to this state; undefined if it was not reached. */
   at<S extends WindowState>(state: S): ReachedState<S> | undefined {
     const found = this.#steps.get(state);
     return found === undefined ? undefined : { ...found, step: found.record.step as WindowStep<S> };
   }
 
-  /** The same of a state that must have been reached. */
+  /** Transition of the window to this state; throws if it was not reached. */
   need<S extends WindowState>(state: S): ReachedState<S> {
     const found = this.at(state);
     if (found !== undefined) return found;
@@ -50,7 +51,7 @@ export class LoopWindow {
     );
   }
 
-  /** The last state reached; undefined for a window that is not planned yet. */
+  /** Last state reached; undefined for a window that is not planned yet. */
   get state(): WindowState | undefined {
     return WINDOW_STATES.findLast((state) => this.#steps.has(state));
   }
@@ -59,7 +60,7 @@ export class LoopWindow {
     return this.at("released") ?? this.at("kept");
   }
 
-  /** Every state before the last one must be there. */
+  /** Throws if a state before the last one is missing. */
   check(): void {
     const last = this.state;
     for (const state of WINDOW_STATES) {
@@ -71,7 +72,7 @@ export class LoopWindow {
 
 export interface RunState {
   readonly run: string;
-  /** By number, from 1, without a gap. */
+  /** Sorted by number, from 1, without a gap. */
   readonly windows: readonly LoopWindow[];
 }
 
@@ -97,7 +98,7 @@ export function foldRun(run: string, transitions: readonly SealedTransition[]): 
   return { run, windows: ordered };
 }
 
-/** What serves after the windows up to `window` that have ended; the behaviour where nothing was released. */
+/** Policy that serves after the ended windows up to `window`; the behaviour if none was released. */
 export function servedAfter({ windows }: RunState, window: number): LoopPolicy {
   const last = windows.findLast(({ number, final }) => number <= window && final !== undefined)?.final;
   if (last === undefined) return { kind: "behaviour" };
@@ -106,15 +107,16 @@ export function servedAfter({ windows }: RunState, window: number): LoopPolicy {
     : last.step.policy;
 }
 
-/** What the policies of a window follow: what it collects with, or the release of an earlier window since it was planned. */
+/** Parent of a window's policies: the policy it collects with, or a release of an earlier window since it was
+ *  planned. */
 export function parentOf(state: RunState, window: LoopWindow): LoopPolicy {
   return hasReleasedSince(state, window)
     ? servedAfter(state, window.number - 1)
     : window.need("planned").step.policy;
 }
 
-/** What goes on serving if a window releases nothing: what the book served when it was planned, or what an earlier window has
- *  released since. */
+/** Policy that continues to serve if a window releases nothing: the one that the book served when the window was
+ *  planned, or a later release of an earlier window. */
 export function keptAfter(state: RunState, window: LoopWindow): LoopPolicy {
   const { baseline } = window.need("planned").step;
   return baseline === undefined || hasReleasedSince(state, window)
@@ -130,7 +132,7 @@ function hasReleasedSince({ windows }: RunState, window: LoopWindow): boolean {
   return released.length > window.need("planned").step.releases;
 }
 
-/** The digest that commits to the whole run, once its last window has ended. */
+/** Digest that commits to the whole run; undefined until its last window has ended. */
 export function runDigest({ windows }: RunState, last: number): Digest | undefined {
   return windows[last - 1]?.final?.digest;
 }

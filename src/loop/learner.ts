@@ -1,4 +1,4 @@
-/** Which learners a configuration asks for. */
+/** Defines the learners of a configuration. */
 import * as z from "zod";
 import { given } from "../base/index.ts";
 import { type Learner, readSpec, readValueSpec } from "../book/train/index.ts";
@@ -81,7 +81,7 @@ export const learnerSchema = z.discriminatedUnion("kind", [
 ]);
 export type LearnerConfig = z.output<typeof learnerSchema>;
 
-/** Reads the feature specification that it names. */
+/** Reads the feature specification that the learner names. */
 export function learnerOf(learner: LearnerConfig): Learner {
   if (learner.kind === "ucb") return learner;
   const { features: named, ...rest } = learner;

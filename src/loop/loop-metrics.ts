@@ -1,4 +1,5 @@
-/** What a training loop tells Prometheus. In: windows as they advance, and progress of the one that collects. Out: a page of text. */
+/** Renders the Prometheus metrics of a training loop.
+ *  In: windows as they advance, and the progress of the collecting one. Out: a page of text. */
 import { MetricRegistry } from "../collect/index.ts";
 import type { Progress } from "../collect/rollout/index.ts";
 import type { LoopWindow } from "./fold.ts";

@@ -1,4 +1,4 @@
-/** The rollouts that a window collected, and those that it learns from and is judged by. Read from the book. */
+/** Reads from the book the rollouts that a window collected, and those that it learns from and is judged by. */
 import type { Digest } from "../base/index.ts";
 import type { OpenBook } from "../book/open/index.ts";
 import { LoopMembers } from "../contract/index.ts";
@@ -19,7 +19,7 @@ export async function collectedIn(
   return contents;
 }
 
-/** The windows whose rollouts a window learns from and is judged by. */
+/** Windows whose rollouts a window learns from and is judged by. */
 export function sourcesOf(
   { data }: Pick<LoopConfig, "data">,
   state: RunState,

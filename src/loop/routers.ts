@@ -1,5 +1,6 @@
-/** Routers of a run: who chooses while a window collects, and who would serve. In: a policy of the run. Out: a router.
- *  Checkpoints stand in the run's folder; one that is gone is written again from the book. */
+/** Builds the routers of a run: the one that chooses while a window collects, and the one that would serve.
+ *  In: a policy of the run. Out: a router. Checkpoints lie in the run's folder; a missing one is restored from the
+ *  book. */
 import { join } from "node:path";
 import { type Digest, given, parseId, RollbookError } from "../base/index.ts";
 import { loadPolicy, setupOf } from "../book/judge/index.ts";
@@ -19,11 +20,11 @@ interface RouterRequest {
   readonly config: LoopConfig;
   readonly world: Pick<LoopWorld, "models">;
   readonly exploration: number;
-  /** Of a policy that is a revision. */
+  /** Folder of the checkpoint; set only if the policy is a revision. */
   readonly checkpoint: string | undefined;
 }
 
-/** The behaviour explores as it says; a revision by what is asked for. */
+/** The behaviour has its own exploration; a revision uses the given one. */
 export function routerFor({ config, world, exploration, checkpoint }: RouterRequest): Router {
   const { table, floor, behaviour } = config;
   if (checkpoint !== undefined)
@@ -44,13 +45,13 @@ export function routerFor({ config, world, exploration, checkpoint }: RouterRequ
   });
 }
 
-/** The name under which the gateway logs a router's choices. */
+/** Name under which the gateway logs a router's choices. */
 export function routerKey(router: Router): RevisionKey {
   const digest = digestRouter(router);
   return { id: parseId(`router-${digest.slice(7, 19)}`), digest };
 }
 
-/** A router as a revision: numbered by releases, so that drift between windows can be measured. */
+/** Router as a revision, numbered by releases, so that drift between windows can be measured. */
 export function routerRevision(
   family: string,
   key: RevisionKey,
@@ -61,8 +62,8 @@ export function routerRevision(
   });
 }
 
-/** The folder of the checkpoint behind a policy of the run, or behind one that the book served when a window was planned;
- *  undefined for the behaviour. */
+/** Folder of the checkpoint of a policy of the run, or of one that the book served when a window was planned; undefined
+ *  for the behaviour. */
 export async function checkpointOf(
   policy: LoopPolicy,
   { book, state, folder, config }: { book: OpenBook; state: RunState; folder: string; config: LoopConfig },
@@ -84,7 +85,7 @@ export async function checkpointOf(
   throw unknownRevision(digest);
 }
 
-/** The folder of a policy that the book serves. */
+/** Folder of a policy that the book serves. */
 export async function restoreServed(
   { book, folder }: { book: OpenBook; folder: string },
   { revision, record }: { revision: RevisionKey; record: Digest },

@@ -1,12 +1,13 @@
-/** What a loop tells its user about a run that goes on all the same. In: the run. Out: lines of its log. Refuses a run that could
- *  never release a policy. */
+/** Logs warnings about a run that continues nevertheless.
+ *  In: the run. Out: lines of its log. Refuses a run that could never release a policy. */
 import { plural, RollbookError } from "../base/index.ts";
 import { readsChains } from "../book/train/index.ts";
 import { DEFAULT_DISCOUNT } from "../learn/index.ts";
 import type { LoopConfig } from "./config.ts";
 import type { RunContext } from "./stage-parts.ts";
 
-/** `chains`: rollouts with more than one decision. Weights multiply along a rollout: many decisions need many rollouts. */
+/** `chains` is the number of rollouts with more than one decision. Weights multiply along a rollout, so many decisions
+ *  need many rollouts. */
 export function noteChains({ config, log }: RunContext, chains: number): void {
   if (chains === 0) return;
   const discount = judgedDiscount(config) ?? DEFAULT_DISCOUNT;
@@ -22,7 +23,7 @@ export function noteChains({ config, log }: RunContext, chains: number): void {
   );
 }
 
-/** Before a run begins: a stated discount judges whole rollouts, also those of one decision. */
+/** Checked before a run begins: a given discount judges complete rollouts, also those with one decision. */
 export function requireBounds(config: LoopConfig): void {
   const { method } = config.gate;
   const discount = judgedDiscount(config) ?? 0;
@@ -34,7 +35,7 @@ export function requireBounds(config: LoopConfig): void {
   );
 }
 
-/** The discount of the run, else that of its learner of chains; undefined: the default. */
+/** Discount of the run, else that of its learner of chains; undefined means the default. */
 export function judgedDiscount({ discount, learners }: LoopConfig): number | undefined {
   const chained = learners.flatMap((learner) =>
     learner.kind === "cql" && readsChains(learner) ? learner.discount : [],

@@ -1,5 +1,5 @@
-/** The stages of a window. Each reads what stands in the book, does one thing, and says which transition follows.
- *  A stage that was cut short is done again from its beginning: what it finds made already it takes as it is. */
+/** Implements the stages of a window. Each reads the book, does one thing, and returns the next transition. An
+ *  interrupted stage is repeated from its beginning and reuses the records that already exist. */
 import { existsSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { canonicalize, type Digest, digestJson, type Id, type Json, parseId } from "../base/index.ts";
@@ -35,12 +35,12 @@ interface StageContext extends RunContext {
   readonly world: LoopWorld;
 }
 
-/** Windows that learn which candidate to choose. */
+/** Stages of windows that learn to choose among candidates. */
 export function routerStages(context: StageContext): WindowStages {
   return stagesOf(context, { plan, collect, score, train, judge, conclude });
 }
 
-/** `policy`: what the run released last. */
+/** `policy` is the last release of the run. */
 async function plan(
   context: StageContext,
   { state, policy: own, releases }: { state: RunState; policy: LoopPolicy; releases: number },
@@ -84,12 +84,13 @@ async function collect(context: StageContext, at: WindowAt): Promise<StageEnd> {
   const own = join(folder, `queue-${window.number}.db`);
   const gateway = `loop-${config.run}`;
   if (existsSync(own)) forget(context, { queue: own, gateway });
-  // A stop lets rollouts that run end. As `signal` it would cancel them, and they would run again under a second name.
+  // A stop lets running rollouts end. If it were passed as `signal`, they would be cancelled and run again under a
+  // second name.
   const { signal: drain, ...place } = context;
   const options: CollectOptions = {
     ...place,
     ...{ router, assigned, experiment, seed, gateway, workers: config.workers, drain },
-    // One on a server stays: other machines follow it, and claims of a loop that was killed expire.
+    // A queue on a server is not removed: other machines use it, and claims of a killed loop expire.
     queue: config.queue ?? own,
     onProgress: (progress) => onProgress(window.number, progress),
   };
@@ -114,7 +115,7 @@ async function score(context: StageContext, at: WindowAt): Promise<StageEnd> {
       ...{ rule: config.split, seed: BigInt(config.seed) },
     }),
   );
-  // Once a run: an agent calls in every window as it did in the first.
+  // Logged once per run: an agent makes the same kind of calls in every window.
   if (at.window.number === 1) noteChains(context, chains);
   if (config.replay !== undefined)
     await growReplay(book, {
@@ -123,7 +124,8 @@ async function score(context: StageContext, at: WindowAt): Promise<StageEnd> {
   return scoredEnd(batch, facts);
 }
 
-/** A function of batch, configuration and seed: a checkpoint that a killed process left is made again, and is the same. */
+/** Training is a function of batch, configuration and seed. A checkpoint that a killed process left is made again, with
+ *  the same bytes. */
 async function train(context: StageContext, at: WindowAt): Promise<StageEnd> {
   const { book, config, world, folder } = context;
   const { window, state } = at;
@@ -206,14 +208,14 @@ async function conclude(context: StageContext, { state, window }: WindowAt): Pro
   };
 }
 
-/** What a checkpoint would be worth if it served, in worlds that know. */
+/** Exact value of a checkpoint if it served; empty if the world does not know it. */
 function exactValue({ config, world }: StageContext, checkpoint: string): { value?: number } {
   if (world.exact === undefined) return {};
   const router = routerFor({ config, world, checkpoint, exploration: config.exploration.serve });
   return { value: world.exact.value(router) };
 }
 
-/** Of a verdict without its times, and without records that hold times: what was found, and by which rule. */
+/** Digest of a verdict without times and without records that hold times: only the findings and the rule. */
 function verdictContent(verdict: GateVerdict): Digest {
   const { atMs: _, data, candidates, ...rest } = verdict;
   const { digest: _rows, manifest: _manifest, ledger: _ledger, ...counts } = data;

@@ -15,7 +15,7 @@ const tally = (kind: PolicyModel["kind"], counts: number[], sums: number[], sett
     sums: { shape: [2], data: Float64Array.from(sums) },
   },
 });
-/** A⁻¹ of each arm where only the bias is uncertain. */
+/** A⁻¹ of each arm if only the bias is uncertain. */
 function biasOnly(variances: number[]): Float64Array {
   const inverse = new Float64Array(variances.length * 15 * 15);
   variances.forEach((variance, arm) => {

@@ -1,9 +1,9 @@
-/** Bandits as they answer: UCB1, LinUCB, and Thompson sampling with Beta or linear-Gaussian posteriors.
+/** Answers of the bandit policies: UCB1, LinUCB, and Thompson sampling with Beta or linear-Gaussian posteriors.
  *  In: a bandit model (its sufficient statistics). Out: distributions over the selectable candidates.
- *  UCB rules are deterministic: ties share. Thompson's probabilities are Monte Carlo estimates with a stated number of draws
- *  and a floor; `decide()` draws from that very distribution, so what is logged is what was drawn from, exactly.
- *  The draws are seeded by the model, and the same ones serve every question: one question, one answer, and no generator
- *  runs while a request waits. Does not learn: learn/train does. */
+ *  UCB rules are deterministic: tied candidates share the probability. Thompson's probabilities are Monte Carlo
+ *  estimates with a stated number of draws and a floor. `decide()` draws from that distribution, so the logged
+ *  propensity is exact. The model seeds the draws, and every question uses the same draws. So one question has one
+ *  answer, and no generator runs while a request waits. Does not learn: learn/train does. */
 import { drawBeta, drawNormal, log, type Rng, rngFrom } from "../base/index.ts";
 import type { PolicyModel } from "./checkpoint.ts";
 import type { DecisionCandidate, DecisionContext, DecisionPolicy, PolicyAnswer } from "./decision.ts";
@@ -26,11 +26,11 @@ export function ucb1Policy(model: PolicyModel): Answer {
     });
 }
 
-/** θ̂ᵀx + α√(xᵀA⁻¹x), one model per candidate (Li et al., 2010); an unseen one has A = λI and θ̂ = 0. */
+/** θ̂ᵀx + α√(xᵀA⁻¹x), one model per candidate (Li et al., 2010). An unseen candidate has A = λI and θ̂ = 0. */
 export function linUcbPolicy(model: PolicyModel): Answer {
   const beliefs = new LinearBeliefs(model);
   const alpha = model.settings.alpha ?? 1;
-  // Without a width the means decide: the variance takes most of the time.
+  // With α = 0 the means alone decide. Skip the variance: it takes most of the time.
   const worth =
     alpha === 0
       ? (one: DecisionCandidate) => beliefs.mean(one)
@@ -41,7 +41,8 @@ export function linUcbPolicy(model: PolicyModel): Answer {
   };
 }
 
-/** Rewards in 0 … 1 as Bernoulli trials, Beta(1, 1) before any. Nothing in it hangs on the question but who may be chosen. */
+/** Rewards in 0 … 1 as Bernoulli trials, with prior Beta(1, 1).
+ *  The answer depends only on the selectable candidates. */
 export function thompsonBetaPolicy(model: PolicyModel): Answer {
   const { counts, sums, known } = tallies(model);
   const answers = new Map<string, PolicyAnswer>();
@@ -62,7 +63,8 @@ export function thompsonBetaPolicy(model: PolicyModel): Answer {
   };
 }
 
-/** θ ~ N(A⁻¹b, v²A⁻¹) per candidate (Agrawal and Goyal, 2013); only the score's law is needed, which is normal. */
+/** θ ~ N(A⁻¹b, v²A⁻¹) per candidate (Agrawal and Goyal, 2013).
+ *  Only the score's distribution is needed; it is normal. */
 export function thompsonLinearPolicy(model: PolicyModel): Answer {
   const beliefs = new LinearBeliefs(model);
   const spread = model.settings.spread ?? 1;
@@ -80,10 +82,10 @@ export function thompsonLinearPolicy(model: PolicyModel): Answer {
   };
 }
 
-/** Candidate sets that a policy remembers. */
+/** Number of candidate sets whose answers a policy remembers. */
 const MOST_ANSWERS = 1024;
 
-/** Standard normals, draws × candidates, made once for every number of candidates. */
+/** Standard normals, draws × candidates. Made once for each number of candidates. */
 function normalTable(model: PolicyModel): (candidates: number) => Float64Array {
   const tables = new Map<number, Float64Array>();
   return (candidates) => {
@@ -102,7 +104,7 @@ function normalTable(model: PolicyModel): (candidates: number) => Float64Array {
 export const DEFAULT_DRAWS = 256;
 export const DEFAULT_FLOOR = 0.01;
 
-/** The share of draws each candidate wins, mixed with `floor` for every selectable one. */
+/** Each candidate's probability: the share of draws it wins, mixed with `floor` for every selectable candidate. */
 function monteCarlo(
   { settings }: PolicyModel,
   candidates: readonly DecisionCandidate[],
@@ -131,8 +133,9 @@ function monteCarlo(
   return { probabilities, confidence: Math.max(...probabilities), monteCarlo: { draws, floor: even } };
 }
 
-/** All mass on the best, evenly where several are. Confidence is the margin over the next one, as a share of the range of
- *  rewards; checkpoints without that range share it among ties. */
+/** Puts all probability on the best candidate; tied candidates share it evenly. Confidence is the margin over the next
+ *  candidate, as a share of the range of rewards.
+ *  For a checkpoint without that range, confidence is 1 / number of ties. */
 function shareBest(
   { settings: { range } }: PolicyModel,
   candidates: readonly DecisionCandidate[],
@@ -145,7 +148,7 @@ function shareBest(
   for (let c = 0; c < candidates.length; c++) {
     const value = candidates[c]!.selectable ? worth(candidates[c]!) : Number.NEGATIVE_INFINITY;
     values[c] = value;
-    // A broken checkpoint has no best: the caller refuses what is not a distribution.
+    // A broken checkpoint has no best candidate. The caller refuses these NaN probabilities.
     if (Number.isNaN(value)) return { probabilities: values.fill(Number.NaN), confidence: 0 };
     if (value > top) {
       next = top;
@@ -162,7 +165,7 @@ function shareBest(
   return { probabilities, confidence: best > 1 ? 0 : margin };
 }
 
-/** Choices and rewards of each arm. */
+/** Number of choices and sum of rewards of each arm. */
 export function tallies(model: PolicyModel) {
   const counts = tensorOf(model, "counts", [model.arms.length]);
   const sums = tensorOf(model, "sums", [model.arms.length]);
@@ -188,7 +191,7 @@ export class LinearBeliefs {
     this.#vector = this.#reader.context({ prompt: "", fields: {} });
   }
 
-  /** The question that `mean` and `variance` are about. */
+  /** Sets the question that `mean` and `variance` describe. */
   read(context: DecisionContext): void {
     this.#vector = this.#reader.context(context);
   }
@@ -213,7 +216,7 @@ export class LinearBeliefs {
     const first = arm * size;
     let sum = 0;
     let e = 0;
-    // Four rows at a time: each has its own sum in its own order, and none waits for another's additions.
+    // Four rows at a time. Each row adds to its own sum in its own order, so the four additions run in parallel.
     for (; e + 3 < count; e += 4) {
       const a = (first + indices[e]!) * size;
       const b = (first + indices[e + 1]!) * size;
@@ -242,7 +245,7 @@ export class LinearBeliefs {
     return Math.max(0, sum);
   }
 
-  /** Of a candidate without a model: xᵀx / λ. */
+  /** Variance of a candidate without a model: xᵀx / λ. */
   #varianceUnseen(): number {
     const { values, count } = this.#vector;
     let sum = 0;

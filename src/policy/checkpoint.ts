@@ -1,6 +1,7 @@
-/** A trained policy at rest: a folder with `policy.safetensors` and `revision.json`, the sealed PolicyRevision.
- *  In: a model, what it was trained on. Out: the folder, written in one step; and back, verified.
- *  The revision's digest is that of the safetensors bytes, so the record proves the weights and the weights name the spec. */
+/** A trained policy on disk: a folder with `policy.safetensors` and `revision.json`, the sealed PolicyRevision.
+ *  In: a model and the facts of its training. Out: the folder, written in one step; and the model read back, verified.
+ *  The revision's digest is the digest of the safetensors bytes, so the record proves the weights. The weights name
+ *  the feature spec. */
 import { existsSync, mkdirSync, readFileSync, renameSync, rmSync } from "node:fs";
 import { basename, dirname, join, resolve } from "node:path";
 import {
@@ -36,9 +37,9 @@ export type PolicyKind = (typeof POLICY_KINDS)[number];
 export interface PolicyModel {
   readonly kind: PolicyKind;
   readonly spec: AnyFeatureSpec;
-  /** Ids of the candidates it knows, in the order of its tensors. */
+  /** Ids of the candidates that the policy knows, in the order of its tensors. */
   readonly arms: readonly string[];
-  /** Algorithm, data and options that made it: everything but the seed. */
+  /** Algorithm, data and options of the training: everything but the seed. */
   readonly config: { readonly [key: string]: Json };
   readonly settings: Readonly<Record<string, number>>;
   readonly tensors: Tensors;
@@ -52,7 +53,7 @@ interface RevisionFacts {
   readonly parent?: PolicyRevision;
   /** Digests of trainer batches. */
   readonly batches: readonly Digest[];
-  /** What was learned from outside a book. */
+  /** Training data from outside a book. */
   readonly datasets?: readonly TrainingDataset[];
   readonly seed: bigint;
   readonly steps?: number;
@@ -63,7 +64,7 @@ export interface Checkpoint {
   readonly model: PolicyModel;
   readonly bytes: Uint8Array;
   readonly revision: Sealed<PolicyRevision>;
-  /** The floor it was given, and what that promises. */
+  /** The confidence floor given to the policy, and the promise for that floor. */
   readonly promise?: Sealed<FloorPromise>;
 }
 
@@ -123,8 +124,8 @@ export function sealCheckpoint(model: PolicyModel, facts: RevisionFacts): Checkp
   return { model, bytes, revision };
 }
 
-/** Writes beside the place and renames: the folder is there whole or not at all. Never overwrites.
- *  `mode`: of its files (default: as the process makes files). */
+/** Writes to a temporary folder beside the target and renames it, so a crash leaves the whole folder or none.
+ *  Never overwrites. `mode`: permissions of the files (default: those of the process). */
 export function writeCheckpoint(
   folder: string,
   { bytes, revision, promise }: Checkpoint,
@@ -150,7 +151,7 @@ export function writeCheckpoint(
   syncDirectory(dirname(folder));
 }
 
-/** `spec`: the features the caller will feed it; a checkpoint trained on others is refused. */
+/** `spec`: the features that the caller will supply. A checkpoint trained on other features is refused. */
 export function readCheckpoint(folder: string, options: { spec?: AnyFeatureSpec } = {}): Checkpoint {
   const path = join(folder, WEIGHTS);
   const bytes = readPart(path);
@@ -161,7 +162,7 @@ export function readCheckpoint(folder: string, options: { spec?: AnyFeatureSpec 
   return { ...checkpoint, ...(promise === undefined ? {} : { promise }) };
 }
 
-/** Weights and their revision, from wherever they were kept, checked against each other. */
+/** Weights and their revision, from any storage, checked against each other. */
 export function openCheckpoint(bytes: Uint8Array, record: PolicyRevision, where: string): Checkpoint {
   const actual = digestBytes(CHECKPOINT_KIND, bytes);
   if (actual !== record.digest)
@@ -208,7 +209,7 @@ function checkFacts(model: PolicyModel, record: PolicyRevision, where: string): 
   }
 }
 
-/** A promise speaks of one policy: beside another it is worth nothing. */
+/** Reads the promise. A promise for another policy than the one in the folder is refused. */
 function readPromise(path: string, { id, digest }: PolicyRevision): Sealed<FloorPromise> | undefined {
   if (!existsSync(path)) return undefined;
   const promise = openRecord(FloorPromise, readPart(path), path);

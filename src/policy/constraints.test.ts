@@ -57,7 +57,7 @@ describe("a constraint", () => {
   });
 
   test("leaves the digest of a router without constraints as it was", () => {
-    // As it is computed without the word constraints.
+    // Computed by hand from an object without the key `constraints`.
     const plain = { policy: null, table: table.digest, floor: 0, exploration: 0.1 };
     expect(digestRouter(router())).toBe(digestJson("rollbook.router.v1", plain));
     expect(digestRouter(router({ maxLatencyMs: 5 }))).not.toBe(digestRouter(router()));

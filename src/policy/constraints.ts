@@ -1,7 +1,7 @@
 /** Constraints on price, latency and context length, as masks with reason codes.
- *  In: a context, candidates with their features, constraints. Out: the candidates with those masked that break one. Pure:
- *  it reads only what a step logs, so a judge masks what the router masked.
- *  A fact that is not declared breaks the constraint on it: a limit that cannot be checked is not kept. */
+ *  In: a context, candidates with their features, constraints. Out: the candidates; those that break a constraint are
+ *  masked. Pure: it reads only the facts that a step logs, so a judge masks the same candidates as the router.
+ *  A missing fact breaks the constraint on it, because a limit that cannot be checked is not kept. */
 import { RollbookError } from "../base/index.ts";
 import type { DecisionCandidate, DecisionContext } from "./decision.ts";
 
@@ -12,7 +12,7 @@ export interface Constraints {
   readonly maxLatencyMs?: number;
   /** The request must fit the feature `contextTokens`. */
   readonly fitContext?: boolean;
-  /** Where no candidate keeps them: the cheapest that fits the context (default), or a refusal. */
+  /** If every candidate breaks a constraint: choose the cheapest that fits the context (default), or refuse. */
   readonly onNone?: "cheapest" | "refuse";
 }
 
@@ -25,7 +25,7 @@ type MaskReason =
   | "over-context"
   | "context-unknown";
 
-/** Characters of English text to a token, where the request does not say how many tokens it has. */
+/** Characters of English text per token, for a request that does not state its number of tokens. */
 const CHARS_PER_TOKEN = 4;
 
 export function constrain(
@@ -48,7 +48,8 @@ export function requestTokens({ prompt, fields }: DecisionContext): number {
   return typeof stated === "number" ? stated : Math.ceil(prompt.length / CHARS_PER_TOKEN);
 }
 
-/** US dollars, undefined where no price is declared. Token prices are per million; the reply counts by `maxTokens`. */
+/** US dollars; undefined if the candidate declares no price.
+ *  Token prices are per million; the reply counts `maxTokens`. */
 function callPrice(
   { features }: DecisionCandidate,
   { fields }: DecisionContext,
@@ -109,7 +110,8 @@ function mask(candidate: DecisionCandidate, faults: readonly MaskReason[]): Deci
   return { ...candidate, selectable: false, reasons: [...candidate.reasons, ...faults] };
 }
 
-/** Context length is physical, so it is relaxed last: the cheapest of what fits, else the longest context. */
+/** Context length is a hard limit, so it is relaxed last:
+ *  the cheapest candidate that fits, else the longest context. */
 function cheapest(candidates: readonly DecisionCandidate[], asked: Asked): number {
   const open = candidates.flatMap((one, i) => (one.selectable ? [{ one, i }] : []));
   const fits = open.filter(({ one }) => fitsContext(one, asked));
@@ -125,7 +127,7 @@ function fitsContext({ features }: DecisionCandidate, { tokens, constraints }: A
   return constraints.fitContext !== true || tokens <= (features.contextTokens ?? 0);
 }
 
-/** Infinite prices are equal; their difference is not a number. */
+/** Compares without subtraction: the difference of two infinite prices is NaN. */
 function compare(a: number, b: number): number {
   return a < b ? -1 : a > b ? 1 : 0;
 }

@@ -1,19 +1,20 @@
-/** The one path from a question to a choice. Simulator, evaluation and router all take it, so what is judged is what
- *  is served. Pure but for the rng it is given. Does not log: the caller seals what it returns. */
+/** The only path from a question to a choice. Simulator, evaluation and router all use it, so the judged policy is the
+ *  served policy. In: a question, a router, an rng. Out: a decision. Pure except for the rng. Does not log: the caller
+ *  seals the decision. */
 import { type Digest, digestJson, type Rng, RollbookError } from "../base/index.ts";
 import { type Constraints, checkConstraints, constrain } from "./constraints.ts";
 import type { Decision, DecisionCandidate, DecisionContext, DecisionPolicy } from "./decision.ts";
 import type { StaticTable } from "./static-table.ts";
 
-/** Everything the final distribution depends on. Its digest is the revision that a decision is logged under. */
+/** All inputs of the final distribution. Their digest is the revision under which a decision is logged. */
 export interface Router {
   policy?: DecisionPolicy;
   table: StaticTable;
-  /** Below this confidence of the policy the table decides. */
+  /** The table decides if the policy's confidence is below this floor. */
   floor: number;
   /** Share of choices spread evenly over the selectable candidates, so that the log supports evaluation. */
   exploration: number;
-  /** Candidates that break these are masked before anything is asked. */
+  /** Candidates that break these constraints are masked before the policy or the table is asked. */
   constraints?: Constraints;
 }
 
@@ -25,7 +26,7 @@ export function digestRouter({ policy, table, floor, exploration, constraints }:
     table: table.digest,
     floor,
     exploration,
-    // Absent, not null: a router without constraints has the digest it always had.
+    // Absent, not null, so that a router without constraints keeps its earlier digest.
     ...(constraints === undefined ? {} : { constraints }),
   });
 }
@@ -49,7 +50,7 @@ export function decide(
   return decision;
 }
 
-/** The final distribution without a draw: what off-policy evaluation needs. */
+/** The final distribution without a draw, for off-policy evaluation. */
 export function distribution(
   context: DecisionContext,
   asked: readonly DecisionCandidate[],
@@ -118,7 +119,7 @@ function tableChoice(
   );
 }
 
-/** The index that one draw takes; zeros are never taken. */
+/** The index that one draw selects. Candidates with probability 0 are never selected. */
 export function draw(probabilities: readonly number[], rng: Rng): number {
   const point = rng.float();
   let sum = 0;
@@ -130,7 +131,7 @@ export function draw(probabilities: readonly number[], rng: Rng): number {
     last = i;
     if (point < sum) return i;
   }
-  return last; // rounding left the sum a hair below 1
+  return last; // rounding left the sum slightly below 1
 }
 
 function oneHot(length: number, index: number): number[] {

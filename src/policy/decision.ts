@@ -1,22 +1,23 @@
-/** The words of a decision: what a policy sees, what it may choose, what it answers. */
+/** Types of a decision: a policy's input, its candidates and its answer. */
 import type { Rng } from "../base/index.ts";
 import type { RevisionKey } from "../contract/index.ts";
 
-/** What a router may see of a request. Never the family or difficulty of a task: those it has to infer. */
+/** The part of a request that a router may see.
+ *  Never the family or difficulty of a task: the router has to infer them. */
 export interface DecisionContext {
   prompt: string;
   /** Structured facts of the request: role, turn, tools, limits. */
   fields: Readonly<Record<string, string | number | boolean>>;
   /** The vector of the prompt, for policies that read embeddings. It follows from the prompt and is never recorded. */
   embedding?: Float32Array | undefined;
-  /** Instead, where several policies read the same request. */
+  /** Used instead of `embedding` if several policies read the same request. */
   vectors?: PromptVectors | undefined;
 }
 
 /** Vectors of one prompt, by the embedding model that made each. */
 export type PromptVectors = ReadonlyMap<string, Float32Array>;
 
-/** The vector of a model: policies of another one must not read it. */
+/** The vector that the named embedding model made. A policy must not read the vector of another model. */
 export function vectorFor(
   { embedding, vectors }: Pick<DecisionContext, "embedding" | "vectors">,
   model: string,
@@ -27,22 +28,22 @@ export function vectorFor(
 export interface DecisionCandidate {
   id: string;
   selectable: boolean;
-  /** Why not, if not. */
+  /** Reason codes; empty if selectable. */
   reasons: readonly string[];
-  /** What is known of the candidate beforehand: price, latency, history. */
+  /** Facts known before the choice: price, latency, history. */
   features: Readonly<Record<string, number>>;
 }
 
-/** Probabilities that were estimated by drawing: how often, and the least any selectable candidate gets. */
+/** For probabilities estimated by drawing: the number of draws, and the least probability of a selectable candidate. */
 interface MonteCarlo {
   draws: number;
   floor: number;
 }
 
 export interface PolicyAnswer {
-  /** One per candidate, summing to 1, zero where not selectable. */
+  /** One per candidate, summing to 1; zero if not selectable. */
   probabilities: readonly number[];
-  /** How sure the policy is of its best choice, in 0 … 1. Compared with the floor. */
+  /** The policy's confidence in its best choice, in 0 … 1. The router compares it with the floor. */
   confidence: number;
   monteCarlo?: MonteCarlo;
 }
@@ -54,7 +55,7 @@ export interface DecisionPolicy {
   answer(context: DecisionContext, candidates: readonly DecisionCandidate[]): PolicyAnswer;
 }
 
-/** Why the final distribution is what it is. `constraints-relaxed`: no candidate kept the router's constraints. */
+/** Source of the final distribution. `constraints-relaxed`: every candidate broke a constraint of the router. */
 export type DecisionReason =
   | "policy"
   | "below-floor"
@@ -62,7 +63,7 @@ export type DecisionReason =
   | "only-candidate"
   | "constraints-relaxed";
 
-/** What a second router would have done with the same question. It does not act. */
+/** The choice of a second router for the same question. It is logged, not executed. */
 interface ShadowDecision {
   revision: RevisionKey;
   chosen: number;
@@ -72,33 +73,32 @@ interface ShadowDecision {
 
 export interface Decision {
   chosen: number;
-  /** The final distribution, after constraints, floor, fallback and exploration: what is logged as propensity. */
+  /** The final distribution after constraints, floor, fallback and exploration. It is logged as the propensities. */
   probabilities: readonly number[];
   reason: DecisionReason;
-  /** Of the policy, also where the floor overruled it; null without a policy. */
+  /** The policy's confidence, also if the floor overruled the policy; null without a policy. */
   confidence: number | null;
-  /** How the policy's part of the distribution was made; absent where the policy did not draw, or was overruled. */
+  /** Draws behind the policy's part of the distribution. Absent if the policy did not draw or was overruled. */
   monteCarlo?: MonteCarlo;
-  /** The candidates as the router saw them, where it masked some; absent where they are as asked. */
+  /** The candidates with the router's masks. Absent if the router masked none. */
   candidates?: readonly DecisionCandidate[];
-  /** The policy behind the router, whether it acted or the table did. */
+  /** The router's policy, also if the table decided. */
   policy?: RevisionKey;
   shadow?: ShadowDecision;
 }
 
 export interface EnvironmentStep {
   readonly reward: number;
-  /** What the next decision sees; after an end, what it would have seen. */
+  /** The context of the next decision. After an end: the context that the next decision would have had. */
   readonly context: DecisionContext;
-  /** Truncated: a limit stopped the episode, which had more to come. */
+  /** Truncated: a limit stopped the episode before its natural end. */
   readonly end: "none" | "terminal" | "truncated";
 }
 
-/** A world to act in, one decision at a time. The same rng and the same choices give the same episode. */
+/** An environment for one decision at a time. The same rng and the same choices give the same episode. */
 export interface DecisionEnvironment {
-  /** The same in every state. */
+  /** The same candidates in every state. */
   readonly candidates: readonly DecisionCandidate[];
-  /** Begins an episode. */
   reset(rng: Rng): DecisionContext;
   step(choice: number): EnvironmentStep;
 }

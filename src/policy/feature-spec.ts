@@ -1,5 +1,6 @@
-/** What a policy sees of a question, declared: the spec, its digest, and the place of every feature in the vector.
- *  Two policies with one digest read the same numbers; a checkpoint names the digest it was trained on. */
+/** The features of a policy: the spec, its digest, and the place of every feature in the vector.
+ *  In: a spec as JSON. Out: the parsed spec and its layout. Two policies with the same digest read the same numbers.
+ *  A checkpoint names the digest of its spec. Does not read requests. */
 import * as z from "zod";
 import { asSentence, type Digest, digestJson, isObject, RollbookError } from "../base/index.ts";
 import { configProblem } from "../contract/index.ts";
@@ -14,11 +15,11 @@ const featureSpecSchema = z.strictObject({
     .int()
     .min(0)
     .max(1 << 24),
-  /** How a word counts: by ln(1 + occurrences), or that times how rare it was in training ("idf"). */
+  /** Weight of a word: ln(1 + occurrences), or that times its rarity in training ("idf"). */
   wordWeights: z.enum(["count", "idf"]),
-  /** Words read of a prompt; of a longer one, the first half and the last half of this many. */
+  /** Number of words read of a prompt. Of a longer prompt, the first half and the last half of this number are read. */
   maxWords: z.number().int().min(2).max(100_000),
-  /** Structured fields of the context. A number enters squashed, a category in one of its buckets. */
+  /** Structured fields of the context. A number is squashed; a category falls into one of its buckets. */
   fields: z
     .array(
       z.discriminatedUnion("kind", [
@@ -32,7 +33,7 @@ const featureSpecSchema = z.strictObject({
 });
 export type FeatureSpec = z.output<typeof featureSpecSchema>;
 
-/** What a value policy sees. Words, pairs of words and categories share one hashed space; training decides which of its
+/** The features of a value policy. Words, pairs of words and categories share one hashed space. Training decides which
  *  buckets are columns, and how values are scaled. */
 const valueSpecSchema = z.strictObject({
   schema: z.literal("rollbook.feature-spec.v2"),
@@ -42,13 +43,13 @@ const valueSpecSchema = z.strictObject({
     .int()
     .min(2)
     .max(1 << 24),
-  /** Words read of a prompt; of a longer one, the first half and the last half of this many. */
+  /** Number of words read of a prompt. Of a longer prompt, the first half and the last half of this number are read. */
   maxWords: z.number().int().min(2).max(100_000),
-  /** How words are read (default: ASCII alone is lower-cased, and all beyond it is a letter). */
+  /** Rules for letters. Default: only ASCII is lower-cased, and every character beyond ASCII is a letter. */
   letters: z.optional(z.literal("unicode")),
-  /** Fields of the context: a number is standardised, every value of a category is a column of its own. */
+  /** Fields of the context. A number is standardised; every value of a category is its own column. */
   fields: z.array(z.strictObject({ name, kind: z.enum(["number", "category"]) })).max(65_536),
-  /** Vectors of the prompts: the model that makes them, and their length. Each number is standardised. */
+  /** Embeddings of the prompts: the model that makes them, and their length. Each number is standardised. */
   embedding: z.optional(
     z.strictObject({ model: z.string().min(1).max(256), size: z.number().int().min(1).max(65_536) }),
   ),
@@ -65,7 +66,7 @@ export const DEFAULT_FEATURES: FeatureSpec = {
   candidate: [],
 };
 
-/** What is measured of every prompt, in the order of the vector. */
+/** Measures of every prompt, in the order of the vector. */
 export const PROMPT_FEATURES = [
   "bias",
   "chars",
@@ -87,14 +88,14 @@ export const PROMPT_FEATURES = [
 export interface FeatureLayout {
   readonly spec: FeatureSpec;
   readonly digest: Digest;
-  /** Where each field begins; a number takes two places: value, and whether it is there. */
+  /** First place of each field. A number takes two places: the value, and 1 if it is present. */
   readonly fieldAt: readonly number[];
-  /** Everything before the words. */
+  /** Number of places before the words. */
   readonly denseSize: number;
   readonly size: number;
 }
 
-/** A spec of either version, by what it says of itself. */
+/** Parses a spec of either version. Its `schema` field states the version. */
 export function parseAnySpec(value: unknown, where: string): AnyFeatureSpec {
   const second = isObject(value) && value.schema === "rollbook.feature-spec.v2";
   return second ? parseSpec(valueSpecSchema, value, where) : parseFeatureSpec(value, where);

@@ -1,12 +1,13 @@
-/** Turns a question into numbers: a sparse vector of the context, a short dense one of each candidate.
- *  In: a feature spec, then contexts and candidates. Out: vectors. Exact arithmetic only: one question, one vector, on
- *  every engine. The vectors are scratch space of the reader, valid until its next call; copy to keep. */
+/** Turns a question into numbers: a sparse vector of the context, a short dense vector of each candidate.
+ *  In: a feature spec, then contexts and candidates. Out: vectors. Exact arithmetic only: a question has the same
+ *  vector on every engine.
+ *  The vectors are scratch space of the reader, valid until its next call; copy them to keep them. */
 import { log1p, RollbookError } from "../base/index.ts";
 import type { DecisionCandidate, DecisionContext } from "./decision.ts";
 import { type FeatureLayout, type FeatureSpec, layOut, PROMPT_FEATURES } from "./feature-spec.ts";
 import { hashText, mix, type PromptCounts, scanPrompt } from "./scan-prompt.ts";
 
-/** Places in ascending order within the dense part; places among the words follow in order of first occurrence. */
+/** Places of the dense part come first, in ascending order. Places of words follow in the order of first occurrence. */
 export interface SparseVector {
   readonly indices: Int32Array;
   readonly values: Float64Array;
@@ -15,18 +16,18 @@ export interface SparseVector {
 
 export interface FeatureReader extends FeatureLayout {
   context(context: DecisionContext): SparseVector;
-  /** One value per name of `spec.candidate`, squashed; a candidate must have them all. */
+  /** One squashed value per name of `spec.candidate`. A candidate must have all of them. */
   candidate(candidate: DecisionCandidate): Float64Array;
 }
 
-/** `wordScale`: one factor per bucket, learned with the policy; a spec with "idf" needs it, one with "count" has none. */
+/** `wordScale`: one factor per bucket, learned with the policy. Required for "idf"; absent for "count". */
 export function makeFeatureReader(spec: FeatureSpec, wordScale?: Float64Array): FeatureReader {
   const layout = layOut(spec);
   checkScale(spec, wordScale);
   const hashes = new Int32Array(spec.maxWords);
   const capacity = layout.denseSize + 2 * spec.maxWords;
   const vector = { indices: new Int32Array(capacity), values: new Float64Array(capacity), count: 0 };
-  // How often each bucket was met in the vector under construction.
+  // Number of occurrences of each bucket in the vector under construction.
   const tallies = new Int32Array(spec.wordBuckets);
   const dense = new Float64Array(spec.candidate.length);
   const measures = new Float64Array(PROMPT_FEATURES.length - 1);
@@ -52,7 +53,7 @@ export function makeFeatureReader(spec: FeatureSpec, wordScale?: Float64Array): 
   };
 }
 
-/** sign(x)·ln(1 + |x|): prices, tokens and milliseconds on one scale. */
+/** sign(x)·ln(1 + |x|). Puts prices, tokens and milliseconds on one scale. */
 export function squash(value: number): number {
   return value < 0 ? -log1p(-value) : log1p(value);
 }
@@ -73,7 +74,7 @@ function addPrompt(vector: GrowingVector, counts: PromptCounts, measures: Float6
   for (let i = 0; i < measures.length; i++) push(vector, i + 1, measures[i]!);
 }
 
-/** The measures of PROMPT_FEATURES in their order, without the bias; factors keep ordinary prompts near 1. */
+/** The measures of PROMPT_FEATURES in their order, without the bias. The factors keep ordinary prompts near 1. */
 export function promptMeasures(counts: PromptCounts, out: Float64Array): void {
   const { chars, words, letters } = counts;
   const share = chars === 0 ? 0 : 1 / chars;
@@ -114,7 +115,7 @@ function addFields(
   }
 }
 
-/** ln(1 + count) of every 1- and 2-gram, scaled to length 1: long prompts weigh no more than short ones. */
+/** ln(1 + count) of every 1- and 2-gram, scaled to length 1, so that long prompts weigh the same as short ones. */
 function addWords(
   vector: GrowingVector,
   options: {
@@ -162,7 +163,7 @@ function addWords(
 
 const LOGS = Float64Array.from({ length: 1024 }, (_, count) => log1p(count));
 
-/** ln(1 + count), from a table for most counts of a prompt. */
+/** ln(1 + count). Most counts come from a table. */
 function logOfCount(count: number): number {
   return count < LOGS.length ? LOGS[count]! : log1p(count);
 }

@@ -1,13 +1,13 @@
 /** A softmax policy, linear in the features: P(a) ∝ exp((w_a·x + v·z_a) / T) over the selectable candidates it knows.
- *  In: a "softmax-linear" model. Out: its answers. A candidate it has never seen gets probability 0; where it knows none
- *  of them it says so with confidence 0, and the table decides. */
+ *  In: a "softmax-linear" model. Out: its answers. A candidate that the policy has never seen gets probability 0. If it
+ *  knows no candidate, it answers with confidence 0 and the table decides. */
 import { softmax } from "../base/index.ts";
 import type { PolicyModel } from "./checkpoint.ts";
 import type { DecisionPolicy, PolicyAnswer } from "./decision.ts";
 import { makeFeatureReader } from "./features.ts";
 import { armIndex, evenAnswer, firstSpecOf, tensorOf } from "./model-parts.ts";
 
-/** What scores are made of: the weights of arms and of candidate features, and how the features are read. */
+/** Parts of a score: the weights of arms and of candidate features, and the feature reader. */
 export function linearParts(model: PolicyModel) {
   const { arms, settings } = model;
   const spec = firstSpecOf(model);

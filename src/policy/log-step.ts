@@ -1,5 +1,6 @@
-/** A decision as the step that is sealed into a rollout, with what the policy was shown beside the prompt, which the call
- *  holds. The candidates are those the router saw, with its masks. The reward comes later; until then it is unlabelled. */
+/** Turns a decision into the step that is sealed into a rollout.
+ *  In: a decision, its context, its candidates. Out: a step with the policy's input, except the prompt: the call holds
+ *  the prompt. The candidates carry the router's masks. The reward comes later; until then the step is unlabelled. */
 import { parseId } from "../base/index.ts";
 import type { RevisionKey, Step } from "../contract/index.ts";
 import type { Decision, DecisionCandidate, DecisionContext } from "./decision.ts";
@@ -33,7 +34,7 @@ export function stepOf(options: DecisionToLog): Step {
     reward,
     reason: decision.reason,
     ...(decision.monteCarlo === undefined ? {} : { monteCarlo: decision.monteCarlo }),
-    // Decisions of routers that do not name a policy stay as they were logged before.
+    // A decision of a router without a named policy keeps its earlier form in the log.
     ...(policy === undefined ? {} : { policy, confidence: decision.confidence ?? 0 }),
     ...(shadow === undefined ? {} : { shadow: { ...shadow, probabilities: [...shadow.probabilities] } }),
   };

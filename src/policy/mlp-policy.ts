@@ -1,8 +1,9 @@
-/** Policies that are neural networks, as they answer: `mlp-greedy` takes the candidate of the highest value, `mlp-softmax` draws
- *  from its distribution. In: a model with layers `w0`, `b0`, … (an ensemble: `m0.w0`, …). Out: answers.
- *  A wide-and-deep network also has a linear part with the tensors of a value policy; its feature spec is `config.wide`.
- *  The pass is computed in float64 from the float32 weights with exact exp, so one question has one answer on every engine.
- *  A candidate the model has never seen gets probability 0; where it knows none of them its confidence is 0. */
+/** Answers of neural policies: `mlp-greedy` takes the candidate of the highest value, `mlp-softmax` draws from its
+ *  distribution. In: a model with layers `w0`, `b0`, … (an ensemble: `m0.w0`, …). Out: answers.
+ *  A wide-and-deep network also has a linear part with the tensors of a value policy; its feature spec is
+ *  `config.wide`. The forward pass uses float64, the float32 weights and an exact exp, so a question has one answer on
+ *  every engine. A candidate that the model has never seen gets probability 0. If the model knows no candidate, its
+ *  confidence is 0. */
 import { exp, RollbookError, softmax } from "../base/index.ts";
 import type { PolicyModel } from "./checkpoint.ts";
 import type { DecisionContext, DecisionPolicy } from "./decision.ts";
@@ -30,7 +31,7 @@ export function mlpPolicy(model: PolicyModel): DecisionPolicy["answer"] {
   };
 }
 
-/** The outputs of every member for a question, one per arm: values, or logits. */
+/** The outputs of every member for a question, one per arm: values or logits. */
 export function mlpOutputs(model: PolicyModel): (context: DecisionContext) => Float64Array[] {
   const reader = makeFeatureReader(firstSpecOf(model));
   const members = mlpMembers(model);
@@ -44,15 +45,15 @@ export function mlpOutputs(model: PolicyModel): (context: DecisionContext) => Fl
   };
 }
 
-/** The wide part of a network that has one. */
+/** The wide part of a network; undefined if it has none. */
 export function widePartOf(model: PolicyModel): ((context: DecisionContext) => Float64Array) | undefined {
   const { wide } = model.config;
   if (wide === undefined) return undefined;
   return wideValues({ ...model, spec: parseAnySpec(wide, "the wide part of the policy") as ValueSpec });
 }
 
-/** What the wide part of a network says of a question: a linear model with features of its own, one number per arm, valid until
- *  the next call. The network corrects it. */
+/** The output of a network's wide part: a linear model with its own features, one number per arm. The array is valid
+ *  until the next call. The network corrects these numbers. */
 export function wideValues(
   part: Pick<PolicyModel, "arms" | "tensors" | "settings"> & { spec: ValueSpec },
 ): (context: DecisionContext) => Float64Array {
@@ -75,7 +76,7 @@ export function mlpMembers(model: PolicyModel): ((input: SparseVector) => Float6
   });
 }
 
-/** The mean over the members; −∞ for an arm that is not there. */
+/** The mean over the members; −∞ for an unknown arm. */
 export function meanOutput(outputs: readonly Float64Array[], arm: number): number {
   if (arm < 0) return Number.NEGATIVE_INFINITY;
   return outputs.reduce((sum, output) => sum + output[arm]!, 0) / outputs.length;
@@ -95,7 +96,7 @@ function forward(layers: readonly MlpLayer[], input: SparseVector, activate: (x:
   return x;
 }
 
-/** bias + Σ value · row of the weights, row by row; without indices the rows are 0, 1, 2 … */
+/** bias + Σ value · row of the weights, row by row. Without indices the rows are 0, 1, 2 … */
 function addRows(
   { weights, bias }: MlpLayer,
   { indices, values, count }: Omit<SparseVector, "indices"> & { indices?: Int32Array },
@@ -113,7 +114,7 @@ function addRows(
 const relu = (x: number): number => Math.max(0, x);
 const tanh = (x: number): number => 1 - 2 / (exp(2 * x) + 1);
 
-/** The mean over the members of their softmax over the candidates. */
+/** The mean over the members of each member's softmax over the candidates. */
 function meanShares(
   outputs: readonly Float64Array[],
   { places, sharpness }: { places: readonly number[]; sharpness: number },

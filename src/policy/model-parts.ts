@@ -1,4 +1,4 @@
-/** What every model's reader needs: tensors of a known shape, places of arms, the answer of one that knows nothing. */
+/** Functions that every model reader uses: tensors of a known shape, places of arms, the answer without knowledge. */
 import { RollbookError } from "../base/index.ts";
 import type { PolicyModel } from "./checkpoint.ts";
 import type { DecisionCandidate, PolicyAnswer } from "./decision.ts";
@@ -19,7 +19,7 @@ export function tensorOf(
   );
 }
 
-/** A tensor of whole numbers, whatever its length. */
+/** A tensor of integers of any length. */
 export function integersOf({ tensors, kind }: PolicyModel, name: string): Int32Array {
   const data = tensors[name]?.data;
   if (data instanceof Int32Array) return data;
@@ -30,7 +30,7 @@ export function integersOf({ tensors, kind }: PolicyModel, name: string): Int32A
   );
 }
 
-/** The features of a policy that reads the first version of the spec. */
+/** The feature spec of a policy that reads version 1 of the spec. */
 export function firstSpecOf({ spec, kind }: PolicyModel): FeatureSpec {
   if (spec.schema === "rollbook.feature-spec.v1") return spec;
   throw new RollbookError(
@@ -44,7 +44,7 @@ export function armIndex(arms: readonly string[]): ReadonlyMap<string, number> {
   return new Map(arms.map((id, i) => [id, i]));
 }
 
-/** Any selectable candidate is as good as another; nothing is claimed. */
+/** Equal probabilities for all selectable candidates, with confidence 0. */
 export function evenAnswer(candidates: readonly DecisionCandidate[]): PolicyAnswer {
   const count = candidates.filter((one) => one.selectable).length;
   return { probabilities: candidates.map((one) => (one.selectable ? 1 / count : 0)), confidence: 0 };

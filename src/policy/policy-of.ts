@@ -1,4 +1,4 @@
-/** From a checkpoint to the policy that `decide()` asks. */
+/** Builds the policy that `decide()` asks from a checkpoint. */
 import { linUcbPolicy, thompsonBetaPolicy, thompsonLinearPolicy, ucb1Policy } from "./bandit-policy.ts";
 import type { Checkpoint, PolicyModel } from "./checkpoint.ts";
 import type { DecisionPolicy } from "./decision.ts";
@@ -11,7 +11,7 @@ export function policyOf({ model, revision }: Checkpoint): DecisionPolicy {
   const { family, id, digest } = revision.record;
   const { spec } = model;
   const answer = answerOf(model);
-  // A vector follows from the prompt, too, but may be missing once.
+  // Do not remember answers that read an embedding: one request may lack it, and its answer would be returned later.
   const readsVector = "embedding" in spec && spec.embedding !== undefined;
   const names = spec.fields.map(({ name }) => name);
   return {
@@ -21,7 +21,7 @@ export function policyOf({ model, revision }: Checkpoint): DecisionPolicy {
   };
 }
 
-/** The model's answers without a revision: for judging what is not sealed yet. */
+/** The model's answers without a revision, for judging a policy that is not sealed yet. */
 export function answerOf(model: PolicyModel): DecisionPolicy["answer"] {
   switch (model.kind) {
     case "softmax-linear":

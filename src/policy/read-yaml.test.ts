@@ -7,7 +7,7 @@ import { readYaml } from "./read-yaml.ts";
 const bad = (what: string) => new Error(`refused: ${what}`);
 const read = (text: string) => readYaml(text, bad);
 
-/** Texts that cost a parser without bounds memory or time, made from a size. */
+/** Texts that exhaust the memory or time of an unbounded parser, made from a size. */
 const ATTACKS: readonly (readonly [name: string, made: (size: number) => string])[] = [
   ["many characters", (n) => `a: ${"x".repeat(n * 1024)}`],
   ["brackets in brackets", (n) => "[".repeat(n * 100)],

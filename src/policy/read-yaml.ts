@@ -1,5 +1,6 @@
-/** Reads YAML that a person wrote: a configuration, a table, a declaration. In: text. Out: plain values, or the error of
- *  the caller. Size, depth, entries and aliases are bounded, so that no file can exhaust memory or time. Reads no file. */
+/** Reads YAML that a person wrote: a configuration, a table, a declaration. In: text. Out: plain values, or the
+ *  caller's error. Size, depth, entries and aliases are bounded, so that no file can exhaust memory or time.
+ *  Reads no file. */
 import { isAlias, isMap, isScalar, isSeq, type ParsedNode, parseDocument } from "yaml";
 
 const MAX_CHARS = 512 * 1024;
@@ -8,12 +9,12 @@ const MAX_DEPTH = 32;
 const MAX_ENTRIES = 50_000;
 const MAX_ALIASES = 100;
 
-/** `bad` makes the error from what is wrong. An empty text is null. */
+/** `bad` makes the error from a description of the problem. An empty text is null. */
 export function readYaml(text: string, bad: (what: string) => Error): unknown {
   if (text.length > MAX_CHARS)
     throw bad(`the file has ${text.length} characters; at most ${MAX_CHARS} are read`);
   if (nestsTooDeep(text)) throw bad(`it is nested deeper than ${MAX_DEPTH} levels`);
-  // The parser compares every key with every other one; `problemIn` finds doubled keys in one pass.
+  // The parser would compare every key with every other key. `problemIn` finds duplicate keys in one pass.
   const document = parseDocument(text, { uniqueKeys: false, strict: true });
   const [fault] = [...document.errors, ...document.warnings];
   const problem =
@@ -24,13 +25,13 @@ export function readYaml(text: string, bad: (what: string) => Error): unknown {
   try {
     return document.toJS({ maxAliasCount: MAX_ALIASES });
   } catch (error) {
-    // The only error of toJS: aliases that multiply.
+    // toJS has only one error: aliases that multiply.
     throw bad(error instanceof Error ? error.message : String(error));
   }
 }
 
-/** The parser calls itself at every level: what is far too deep is refused before it is asked. Counts brackets, indents and
- *  dashes, each of which opens a level at most; those inside texts count too, hence the generous factor. */
+/** The parser recurses at every level, so a text that is far too deep is refused before parsing. Counts brackets,
+ *  indents and dashes: each opens at most one level. Those inside strings count too, hence the generous factor. */
 function nestsTooDeep(text: string): boolean {
   let brackets = 0;
   for (const line of text.split("\n")) {

@@ -4,7 +4,7 @@ import { candidate } from "../../test/support/decision-world.ts";
 import type { DecisionCandidate, DecisionContext, PolicyAnswer } from "./decision.ts";
 import { rememberAnswers } from "./remember-answers.ts";
 
-/** Differs with everything that an answer may depend on. */
+/** An answer that changes with every input it may depend on. */
 function direct({ prompt, fields }: DecisionContext, candidates: readonly DecisionCandidate[]): PolicyAnswer {
   const text = JSON.stringify([prompt, fields.turn ?? null, candidates]);
   let sum = 0;
@@ -18,7 +18,7 @@ const lists: readonly (readonly DecisionCandidate[])[] = [
   fixed(candidate("a"), candidate("b", false)),
   [candidate("a"), candidate("b")],
 ];
-// Prompts that differ in one character share a place, so that one takes the place of another.
+// Prompts that differ in one character share a place, so that one prompt evicts another.
 const prompt = fc.oneof(
   fc
     .tuple(fc.nat(80), fc.constantFrom("x", "y"))

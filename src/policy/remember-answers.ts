@@ -1,29 +1,30 @@
-/** Remembers what a policy answered to the last prompts. In: answers that follow from the prompt, some fields and the
- *  candidates. Out: the same answers, sooner where a question comes again: the turns of an agent repeat the words of its
- *  user, and the rollouts of a group share a task. */
+/** Caches a policy's answers to the last prompts. In: answers that depend on the prompt, some fields and the
+ *  candidates. Out: the same answers, faster for a repeated question. Questions repeat: the turns of an agent repeat
+ *  the user's words, and the rollouts of a group share a task. */
 import type { DecisionCandidate, DecisionContext, DecisionPolicy, PolicyAnswer } from "./decision.ts";
 
 type AnswerPrompt = DecisionPolicy["answer"];
 
 interface Remembered {
   readonly prompt: string;
-  /** Of the fields, in the order of their names. */
+  /** Values of the fields, in the order of their names. */
   readonly values: readonly DecisionContext["fields"][string][];
   readonly candidates: readonly DecisionCandidate[];
   readonly answer: PolicyAnswer;
 }
 
-/** Prompts that are remembered, each in the place its characters give: a later one of the same place takes it. */
+/** The cache has 2^PLACE_BITS places.
+ *  A prompt's characters give its place; a later prompt of the same place evicts it. */
 const PLACE_BITS = 8;
-/** A longer prompt is not held in memory. */
+/** A longer prompt is not cached. */
 const MOST_CHARS = 8192;
-/** Characters that give the place. */
+/** Number of characters that give the place. */
 const SAMPLED = 8;
 
-/** `fields`: the names of those that an answer depends on. */
+/** `fields`: the names of the fields that an answer depends on. */
 export function rememberAnswers(answer: AnswerPrompt, fields: readonly string[]): AnswerPrompt {
   const known = new Array<Remembered | undefined>(2 ** PLACE_BITS).fill(undefined);
-  // A gateway shows one list while nothing fails: what cannot change need not be looked at again.
+  // A gateway passes the same frozen list while no candidate fails. A frozen list is compared by identity only.
   let fixed: readonly DecisionCandidate[] | undefined;
   const isSame = (values: Remembered["values"], asked: DecisionContext["fields"]): boolean => {
     for (let i = 0; i < fields.length; i++) if (values[i] !== asked[fields[i]!]) return false;
@@ -50,7 +51,7 @@ export function rememberAnswers(answer: AnswerPrompt, fields: readonly string[])
   };
 }
 
-/** What can change is not the same list again. */
+/** True if the list cannot change. A mutable list may differ at its next use, so it is not cached. */
 function isFixed(candidates: readonly DecisionCandidate[]): boolean {
   return Object.isFrozen(candidates) && candidates.every(Object.isFrozen);
 }

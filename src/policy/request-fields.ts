@@ -1,5 +1,5 @@
-/** What a gateway shows a router of a call, beside the prompt; and what a policy reads that no call carries.
- *  In: a model. Out: names, a warning. Pure. */
+/** The fields of a call that a gateway shows a router, beside the prompt; and the fields a policy reads that no call
+ *  has. In: a model. Out: names, a warning. Pure. */
 import type { PolicyModel } from "./checkpoint.ts";
 
 export const REQUEST_FIELDS = ["messages", "tools", "stream", "requestTokens", "maxTokens"] as const;
@@ -10,7 +10,7 @@ export function fieldsNeverSent(model: PolicyModel | undefined): string[] {
   return (model?.spec?.fields ?? []).map(({ name }) => name).filter((name) => !sent.has(name));
 }
 
-/** Fields that a sentence lists. */
+/** Maximal number of fields named in a warning. */
 const MOST_NAMED = 8;
 
 export function neverSentWarning(policy: string, names: readonly string[]): string {

@@ -1,6 +1,6 @@
-/** The prompt of a request, as every policy reads it: the last words of the user, else the last message.
- *  In: messages of any dialect, as JSON. Out: text. One function for the gateway that asks a router and for the dataset it
- *  learns from: what a policy is trained on is what it is shown. */
+/** The prompt of a request, as every policy reads it: the last message of the user, else the last message.
+ *  In: messages of any dialect, as JSON. Out: text. The gateway that asks a router and the dataset it learns from use
+ *  the same function, so training and serving see the same prompt. */
 
 export function promptOfMessages(messages: readonly unknown[]): string {
   for (let i = messages.length - 1; i >= 0; i--) if (isUsers(messages[i])) return textOfMessage(messages[i]);
@@ -11,7 +11,7 @@ export function isUsers(message: unknown): boolean {
   return (message as { role?: unknown } | null)?.role === "user";
 }
 
-/** Its text, or that of its parts; media have none. */
+/** The message's text, or the text of its parts. Media parts have no text. */
 function textOfMessage(message: unknown): string {
   const content = (message as { content?: unknown } | null | undefined)?.content;
   if (typeof content === "string") return content;

@@ -1,7 +1,7 @@
-/** The safetensors file format: a length, a JSON header, raw little-endian tensors. Own, small and strict.
+/** The safetensors file format: a length, a JSON header, raw little-endian tensors. A small, strict implementation.
  *  In: named arrays and text metadata. Out: bytes, and back. The same content gives the same bytes.
- *  `planSafetensors` gives header and places alone, for files that are written piece by piece.
- *  Reads the types that policies use; a file with a hole, an overlap, a wrong length or another type is refused. */
+ *  `planSafetensors` gives only the header and the places, for files that are written piece by piece.
+ *  Reads the types that policies use. Refuses a file with a hole, an overlap, a wrong length or another type. */
 import {
   bytesOf,
   type ColumnOf,
@@ -27,7 +27,7 @@ interface SafetensorsFile {
   readonly metadata: Readonly<Record<string, string>>;
 }
 
-/** What a file may be written with; what may be read is `TYPES`. */
+/** Types that can be written. `TYPES` lists the types that can be read. */
 type TensorType = DType | "i64";
 
 export interface TensorShape {
@@ -37,15 +37,15 @@ export interface TensorShape {
 }
 
 interface SafetensorsPlan {
-  /** Everything before the tensors. */
+  /** All bytes before the tensors. */
   readonly header: Uint8Array;
-  /** In the order of the file, with positions from its start. */
+  /** In the order of the file; `at` counts from the start of the file. */
   readonly places: readonly { readonly name: string; readonly at: number; readonly bytes: number }[];
 }
 
 const NAMES: Readonly<Record<DType, string>> = { u8: "U8", u32: "U32", i32: "I32", f32: "F32", f64: "F64" };
 const TYPES = new Map(Object.entries(NAMES).map(([dtype, name]) => [name, dtype as DType]));
-/** As the reference implementation has it. */
+/** The limit of the reference implementation. */
 const MOST_HEADER_BYTES = 100_000_000;
 const METADATA = "__metadata__";
 
@@ -63,7 +63,7 @@ export function planSafetensors(
   tensors: readonly TensorShape[],
   metadata: Readonly<Record<string, string>>,
 ): SafetensorsPlan {
-  // Wide types first, then by name: every tensor is aligned, and the order is that of the reference writer.
+  // Wide types first, then by name: every tensor is aligned, and the order matches the reference writer.
   const ordered = [...tensors].sort(
     (a, b) => itemBytesOf(b.type) - itemBytesOf(a.type) || (a.name < b.name ? -1 : 1),
   );
@@ -142,7 +142,7 @@ function readEntry(name: string, entry: unknown, where: string): PlacedTensor {
   return { name, dtype, shape, from, to };
 }
 
-/** Tensors follow one another without gap or overlap and end where the file ends. */
+/** Tensors must follow one another without gap or overlap, and end at the end of the file. */
 function checkPlaces(placed: readonly PlacedTensor[], available: number, where: string): void {
   let end = 0;
   for (const { name, from, to } of [...placed].sort((a, b) => a.from - b.from || a.to - b.to)) {

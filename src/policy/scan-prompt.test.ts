@@ -41,7 +41,7 @@ describe("words of other languages", () => {
     ] as const)
       for (let unit = from; unit < to; unit++) {
         const letter = String.fromCharCode(unit);
-        // A dotted I becomes two characters, and a number sign of Cyrillic is no letter.
+        // Lower case of a dotted I has two characters, and the Cyrillic number sign is not a letter.
         if (letter === "İ" || !/\p{L}/u.test(letter)) continue;
         expect([letter, words(letter)]).toEqual([letter, words(letter.toLowerCase())]);
       }
@@ -56,7 +56,7 @@ describe("words of other languages", () => {
 });
 
 describe("a long prompt", () => {
-  // It is read in pieces of 4 096 characters. A letter beyond ASCII turns to the way that reads one character after the other.
+  // A prompt is read in pieces of 4 096 characters. A letter beyond ASCII switches to reading one character at a time.
   it.each([4094, 4095, 4096, 4097, 8192])(
     "has the same words where a piece ends after %i characters",
     (at) => {

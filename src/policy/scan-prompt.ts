@@ -1,7 +1,8 @@
-/** One pass over a prompt: counts its kinds of characters and hashes its words. No regular expressions, no strings made.
- *  A word is a run of letters and digits, ASCII lower-cased; each Han, kana or hangul character is a word of its own.
- *  With `unicode` letters of other alphabets are lower-cased too, their punctuation ends a word, and scripts that are written
- *  without spaces have words of one character. The rules are written out: a letter is the same in every version of Node. */
+/** One pass over a prompt: counts its kinds of characters and hashes its words. No regular expressions, no new strings.
+ *  A word is a run of letters and digits, ASCII lower-cased. Each Han, kana or hangul character is a word.
+ *  With `unicode`, letters of other alphabets are lower-cased too, and their punctuation ends a word. In scripts
+ *  without spaces, each character is a word.
+ *  The rules are written out, so a letter is the same in every version of Node. */
 
 export interface PromptCounts {
   chars: number;
@@ -20,7 +21,7 @@ export interface PromptCounts {
   other: number;
 }
 
-/** Signed, as products are: a hash then stays a 32-bit number of the processor. */
+/** Signed, because products are signed. The hash then stays a 32-bit integer of the processor. */
 const SEED = 0x811c9dc5 | 0;
 const PRIME = 0x01000193;
 
@@ -45,7 +46,8 @@ for (const mark of "{}[]();`_#|&@~") CLASSES[mark.charCodeAt(0)] = CODE;
 for (const mark of "+-*/^=%<>$\\") CLASSES[mark.charCodeAt(0)] = MATH;
 CLASSES[63] = QUESTION;
 
-/** Of each ASCII letter and digit: its lower case, and all bits set. 0 for everything else. */
+/** For each ASCII letter and digit: its lower case (LOWERED), and all bits set (IN_WORD).
+ *  0 for all other characters. */
 const LOWERED = new Uint8Array(128);
 const IN_WORD = new Int32Array(128);
 for (let unit = 0; unit < 128; unit++) {
@@ -54,16 +56,19 @@ for (let unit = 0; unit < 128; unit++) {
   IN_WORD[unit] = -1;
 }
 
-/** A piece of the prompt: reading an array takes a third of the time of reading a string, which may have any form. */
+/** A piece of the prompt.
+ *  Reading an array takes a third of the time of reading a string, which has several internal forms. */
 const UNITS = new Uint16Array(4096);
 const UNIT_BYTES = Buffer.from(UNITS.buffer);
-/** Hashes of the words that ended in a piece, and of the one that has begun: every second character ends one at most. */
+/** Hashes of the words that ended in a piece, and of the word in progress.
+ *  At most every second character ends a word. */
 const ENDED = new Int32Array(UNITS.length / 2 + 2);
-/** Counts of a piece are four to a number, each below this: a number stays in the processor, where a list of counts does not. */
+/** Counts of a piece are packed four to a number, each below FIELD.
+ *  The number stays in a register; an array would not. */
 const FIELD_BITS = 13;
 const FIELD = 2 ** FIELD_BITS;
 const SQUARE = FIELD ** 2;
-/** What each ASCII character adds: to letters, digits, capitals and lines; to code, math, questions and punctuation. */
+/** The counts that each ASCII character adds: letters, digits, capitals, lines; code, math, questions, punctuation. */
 const TO_WORDS = new Float64Array(128);
 const TO_MARKS = new Float64Array(128);
 for (let unit = 0; unit < 128; unit++) {
@@ -73,17 +78,18 @@ for (let unit = 0; unit < 128; unit++) {
   else if (kind !== SPACE) TO_MARKS[unit] = FIELD ** [CODE, MATH, QUESTION, OTHER].indexOf(kind);
 }
 
-/** Where a scan stands. */
+/** State of a scan. */
 interface PromptScan {
   readonly counts: PromptCounts;
   readonly hashes: Int32Array;
   readonly unicode: boolean;
-  /** Of the word that has begun, if one has. */
+  /** Hash of the word in progress; used if `open`. */
   hash: number;
   open: boolean;
 }
 
-/** Writes the hash of each word into `hashes` (as many as fit; the rest is counted only) and returns the counts. */
+/** Writes word hashes into `hashes` and returns the counts. All words are counted. If there are more words than places,
+ *  `hashes` holds the first and the last words of the prompt. */
 export function scanPrompt(text: string, hashes: Int32Array, { unicode = false } = {}): PromptCounts {
   const scan: PromptScan = { counts: zeroCounts(text.length), hashes, unicode, hash: SEED, open: false };
   for (let from = 0; from < text.length; from += UNITS.length) {
@@ -96,7 +102,8 @@ export function scanPrompt(text: string, hashes: Int32Array, { unicode = false }
 }
 
 /** Reads a piece up to the first character beyond ASCII and returns its place. The loop has no branch that depends on a
- *  character: a processor cannot foresee where words end, and each wrong guess costs more than the work of four characters. */
+ *  character: the processor cannot predict the ends of words,
+ *  and a wrong prediction costs more than four characters. */
 function scanAscii(scan: PromptScan, length: number): number {
   const { counts } = scan;
   let words = 0;
@@ -104,7 +111,7 @@ function scanAscii(scan: PromptScan, length: number): number {
   let inMarks = 0;
   let hash = scan.hash;
   let before = scan.open ? -1 : 0;
-  // A word of the piece before may end with the first character of this one.
+  // A word of the previous piece may end at the first character of this piece.
   ENDED[0] = hash;
   let i = 0;
   for (; i < length; i++) {
@@ -114,7 +121,7 @@ function scanAscii(scan: PromptScan, length: number): number {
     inWords += TO_WORDS[unit]!;
     inMarks += TO_MARKS[unit]!;
     words += before & ~now & 1;
-    // Outside of words it is no hash, and is written over.
+    // Outside of words this value is not a hash, and the next word overwrites it.
     hash = Math.imul((hash & before) ^ ((SEED & ~before) ^ LOWERED[unit]!), PRIME);
     ENDED[words] = hash;
     before = now;
@@ -137,7 +144,7 @@ function scanAscii(scan: PromptScan, length: number): number {
   return i;
 }
 
-/** One character, whatever it is. */
+/** Reads one character of any kind. */
 function scanUnit(scan: PromptScan, given: number): void {
   const { counts, unicode } = scan;
   const unit = unicode && given >= 128 ? foldForeign(given) : given;
@@ -164,14 +171,15 @@ function endWord(scan: PromptScan): void {
   scan.open = false;
 }
 
-/** Past the first half, the second half is a ring: it ends up with the last words of the prompt. */
+/** Keeps the first half of the words, then writes the second half as a ring.
+ *  The ring ends with the prompt's last words. */
 function keepWord({ counts, hashes }: PromptScan, hash: number): void {
   const half = hashes.length >> 1;
   const word = counts.words++;
   hashes[word < half ? word : half + ((word - half) % (hashes.length - half))] = hash;
 }
 
-/** The words of a prompt as `scanPrompt` parts them. */
+/** The words of a prompt, split the same way as in `scanPrompt`. */
 export function splitWords(text: string, { unicode = false } = {}): string[] {
   const words: string[] = [];
   let word = "";
@@ -248,7 +256,7 @@ function foldLatin(unit: number): number {
   if (unit < 0xc0) return unit === 0xaa || unit === 0xb5 || unit === 0xba ? unit : 0;
   if (unit === 0xd7 || unit === 0xf7) return 0;
   if (unit < 0xdf) return unit + 32;
-  // Two vowels of Vietnamese.
+  // Ơ and Ư, two vowels of Vietnamese.
   if (unit === 0x1a0 || unit === 0x1af) return unit + 1;
   if (unit < 0x100 || unit >= 0x180 || unit === 0x138 || unit === 0x149 || unit === 0x17f) return unit;
   if (unit === 0x178) return 0xff;
@@ -274,14 +282,15 @@ function foldGreek(unit: number): number {
   return (unit >= 0x55a && unit <= 0x55f) || unit === 0x589 || unit === 0x58a ? 0 : unit;
 }
 
-/** Letters and digits of double width are those of ASCII. */
+/** Maps full-width letters and digits to those of ASCII. */
 function foldWide(unit: number): number {
   const narrow = unit - 0xfee0;
   const kind = narrow < 128 ? CLASSES[narrow]! : OTHER;
   return kind === CAPITAL ? narrow + 32 : kind === LETTER || kind === DIGIT ? narrow : 0;
 }
 
-/** Marks of Hebrew, Arabic and Indic scripts, general punctuation without joiners, symbols, marks of Chinese and Japanese. */
+/** Marks of Hebrew, Arabic and Indic scripts, general punctuation without joiners, symbols,
+ *  marks of Chinese and Japanese. */
 function isForeignMark(unit: number): boolean {
   if (unit < 0x700)
     return (

@@ -1,5 +1,6 @@
-/** The static table: rules a person writes, in YAML. It is the fallback below the confidence floor, and the baseline
- *  a learned policy has to beat. A typo is refused at load, never ignored. */
+/** The static table: rules that a person writes in YAML. The router falls back to it below the confidence floor, and it
+ *  is the baseline that a learned policy has to beat. In: YAML. Out: a table.
+ *  A typo is refused at load, never ignored. */
 import * as z from "zod";
 import { asSentence, type Digest, digestJson, type Json, nearestName, RollbookError } from "../base/index.ts";
 import { configProblem } from "../contract/index.ts";
@@ -15,7 +16,7 @@ const scalar = z.union([z.string(), z.number(), z.boolean()]);
 const triggers = z
   .strictObject({
     promptChars: z.optional(range),
-    /** Any of these, whatever the case. */
+    /** The prompt contains any of these texts; case is ignored. */
     contains: z.optional(z.array(z.string().min(1)).min(1)),
     /** A field equals a value, is one of several, or lies in a range. */
     fields: z.optional(z.record(z.string(), z.union([scalar, z.array(scalar).min(1), range]))),
@@ -25,7 +26,7 @@ const triggers = z
     "has no trigger: use `default` for a rule that always holds",
   );
 
-/** In order of preference: the first selectable one is taken. */
+/** Candidates in order of preference. The table takes the first selectable one. */
 const preference = z.union([
   z
     .string()
@@ -43,15 +44,15 @@ type Triggers = z.output<typeof triggers>;
 
 export interface StaticTable {
   readonly digest: Digest;
-  /** What it was parsed from, with defaults filled in: the same table can be parsed from it again. */
+  /** The parsed YAML with defaults filled in. Parsing it again gives the same table. */
   readonly source: Json;
-  /** Every candidate the table names. */
+  /** All candidates that the table names. */
   readonly names: ReadonlySet<string>;
-  /** Index of its choice among the candidates; -1 if it names none that is selectable. */
+  /** Index of the table's choice among the candidates; -1 if no named candidate is selectable. */
   choose(context: DecisionContext, candidates: readonly DecisionCandidate[]): number;
 }
 
-/** `known`: the candidates there are. A rule that names another is a typo. */
+/** `known`: the existing candidates. A rule that names another candidate is a typo and is refused. */
 export function parseStaticTable(text: string, where: string, known?: Iterable<string>): StaticTable {
   const value = readYaml(text, (what) => bad(where, what));
   const result = schema.safeParse(value);
@@ -103,7 +104,7 @@ function inRange({ min, max }: z.output<typeof range>, value: number): boolean {
 }
 
 function firstSelectable(order: readonly string[], candidates: readonly DecisionCandidate[]): number {
-  // For every routed call: `findIndex` takes several times as long on a frozen list.
+  // A loop, because this runs for every routed call: `findIndex` takes several times as long on a frozen list.
   for (const name of order)
     for (let i = 0; i < candidates.length; i++)
       if (candidates[i]!.id === name && candidates[i]!.selectable) return i;

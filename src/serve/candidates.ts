@@ -1,5 +1,6 @@
-/** What the configuration declares of candidates, as the features that policies and constraints read.
- *  In: candidates as asked, the declared facts. Out: candidates with both; what is declared stands above what was asked. */
+/** Adds the candidate facts of the configuration as features for policies and constraints.
+ *  In: candidates as asked, the declared facts. Out: candidates with both; declared facts override those of the
+ *  request. */
 import { type DecisionCandidate, parseStaticTable, type StaticTable } from "../policy/index.ts";
 import type { DeclaredFacts, RouterConfig } from "./config.ts";
 
@@ -12,7 +13,7 @@ export function declareWith({ candidates: facts }: Pick<RouterConfig, "candidate
       .filter(([, features]) => Object.keys(features).length > 0),
   );
   if (declared.size === 0) return (candidates) => candidates;
-  // A gateway shows one list while nothing fails.
+  // A gateway passes the same list object while no candidate fails, so the result is cached by list.
   const known = new WeakMap<readonly DecisionCandidate[], readonly DecisionCandidate[]>();
   return (candidates) => {
     let all = known.get(candidates);
@@ -28,14 +29,15 @@ export function declareWith({ candidates: facts }: Pick<RouterConfig, "candidate
   };
 }
 
-/** The declared candidates by themselves, all of them selectable. */
+/** Declared candidates on their own, all of them selectable. */
 export function declaredCandidates({ candidates }: Pick<RouterConfig, "candidates">): DecisionCandidate[] {
   return Object.entries(candidates).map(([id, facts]) => ({
     ...{ id, selectable: true, reasons: [], features: featuresOf(facts) },
   }));
 }
 
-/** Where no table is configured: the candidates by declared worth where every one has a quality, else as listed. */
+/** Default if no table is configured: candidates sorted by declared worth if every one has a quality, else in list
+ *  order. */
 export function defaultTable(
   config: Pick<RouterConfig, "candidates" | "costWeight">,
   ids: readonly string[],
@@ -44,7 +46,7 @@ export function defaultTable(
   return listTable(hasWorth(config, ids) ? [...ids].sort((a, b) => worth(b)! - worth(a)!) : ids);
 }
 
-/** Whether every candidate declares a quality. */
+/** True if every candidate declares a quality. */
 export function hasWorth({ candidates }: Pick<RouterConfig, "candidates">, ids: readonly string[]): boolean {
   return ids.every((id) => candidates[id]?.quality !== undefined);
 }
@@ -54,7 +56,7 @@ export function listTable(ids: readonly string[]): StaticTable {
   return parseStaticTable(JSON.stringify(source), "the list of candidates");
 }
 
-/** Declared quality less the weighted price of a call; undefined where no quality is declared. */
+/** Declared quality minus the weighted price of a call; undefined if no quality is declared. */
 export function worthOf(facts: DeclaredFacts | undefined, costWeight: number): number | undefined {
   if (facts?.quality === undefined) return undefined;
   return facts.quality - costWeight * (facts.callPrice ?? 0);

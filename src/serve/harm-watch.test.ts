@@ -4,7 +4,7 @@ import { type HarmRule, HarmWatch, type RoutedOutcome } from "./harm-watch.ts";
 
 const RULE: HarmRule = { alpha: 0.05, margin: 0, range: { low: 0, high: 1 }, comparedWith: "record" };
 
-/** Outcomes that are 1 with this probability. */
+/** Stream of outcomes that are 1 with the given probability, else 0. */
 function stream(
   name: string,
   { mean, count, seed, from = 0 }: { mean: number; count: number; seed: number; from?: number },

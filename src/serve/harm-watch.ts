@@ -1,24 +1,22 @@
-/** Watches whether a new router does worse than the one before, at any number of looks.
+/** Tests if a new router does worse than the previous one, at any number of looks.
  *  In: outcomes of both. Out: harm or not yet, with the evidence. Pure.
- *
- *  Outcome i of the new router is paired with one outcome of the previous router, each used once, and d_i = new − previous
- *  enters a confidence sequence for the mean of d. Harm is an upper bound below −margin. The sequence holds at all looks at
- *  once, so watching after every outcome costs nothing: a router that is no worse is taken back with probability at most
- *  alpha in its whole life.
- *
- *  Two rules keep the order of the pairs independent of the outcomes. A decision counts when it is older than the time an
- *  outcome may take, in the order of the decisions: otherwise fast complaints would come before slow praise. A label that
- *  comes later than that is not counted. And a pair, once made, is never made again.
- *
- *  The previous outcomes are those from before the release, newest first, which supposes that requests are alike before and
- *  after; or those of the share of rollouts that were held back, which supposes nothing. */
+ *  Each outcome i of the new router is paired with one outcome of the previous router, and each outcome is used once.
+ *  The difference d_i = new − previous enters a confidence sequence for the mean of d. Harm is an upper bound below
+ *  −margin. The sequence holds at all looks at once, so a look after every outcome adds no error. A router that is no
+ *  worse is rolled back with probability at most alpha in its whole life.
+ *  Two rules keep the order of the pairs independent of the outcomes. First, a rollout counts when its end is older
+ *  than the time an outcome may take, in the order of the ends. Otherwise fast complaints would come before slow
+ *  praise. A label that comes later is not counted. The order of the starts would drop rollouts that last longer than
+ *  that time: where successes last longer than failures, this bias stays. Second, a pair never changes once it is made.
+ *  The previous outcomes are either those from before the release, newest first, which assumes that requests are alike
+ *  before and after. Or they are those of the rollouts that were held back, which needs no assumption. */
 import { RollbookError } from "../base/index.ts";
 import { ConfidenceSequence, type Range } from "../judge/ope/index.ts";
 
-/** What came of one rollout whose decisions were all made by one router. */
+/** Outcome of one rollout whose decisions were all made by one router. */
 export interface RoutedOutcome {
   readonly id: string;
-  /** When it ended. */
+  /** End time of the rollout. */
   readonly atMs: number;
   readonly reward: number;
 }
@@ -27,14 +25,14 @@ export interface HarmRule {
   readonly alpha: number;
   readonly margin: number;
   readonly range: Range;
-  /** `record`: outcomes from before the new router's first. `holdback`: outcomes beside its own. */
+  /** `record`: outcomes from before the new router's first. `holdback`: outcomes from the same time as its own. */
   readonly comparedWith: "record" | "holdback";
 }
 
 export interface HarmEvidence extends HarmRule {
   readonly harm: boolean;
   readonly pairs: number;
-  /** Means; NaN without a pair. */
+  /** Mean rewards; NaN without a pair. */
   readonly fresh: number;
   readonly before: number;
   readonly difference: number;
@@ -42,9 +40,9 @@ export interface HarmEvidence extends HarmRule {
   readonly upper: number;
   readonly clipped: number;
   readonly terms: Float64Array;
-  /** The two ids of each pair, new then previous. */
+  /** Ids of each pair: new, then previous. */
   readonly ids: readonly (readonly [string, string])[];
-  /** Outcomes of the new router that wait for one of the previous router. */
+  /** Outcomes of the new router that wait for an outcome of the previous router. */
   readonly waiting: number;
 }
 
@@ -68,11 +66,12 @@ export class HarmWatch {
       throw new RollbookError("bad-rule", { alpha }, `alpha ${alpha} is not between 0 and 0.5. Correct it.`);
     this.#rule = rule;
     const width = range.high - range.low;
-    // The sequence is two-sided: each side errs with half of 1 − level, and one side is asked.
+    // The sequence is two-sided, and each side errs with half of 1 − level. Only one side is used, so its error is
+    // alpha.
     this.#sequence = new ConfidenceSequence({ range: { low: -width, high: width }, level: 1 - 2 * alpha });
   }
 
-  /** Takes outcomes that were not offered before; the same ones again change nothing. Says whether there is harm. */
+  /** Adds outcomes. Outcomes that were offered before change nothing. Returns true if there is harm. */
   offer({ fresh, before }: { fresh: readonly RoutedOutcome[]; before: readonly RoutedOutcome[] }): boolean {
     const isRecord = this.#rule.comparedWith === "record";
     for (const outcome of [...fresh].sort(inOrder)) {

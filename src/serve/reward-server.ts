@@ -1,6 +1,7 @@
-/** Rewards over HTTP, as slime's `--rm-type remote_rm` asks for them: POST {"prompt", "response", "label"}, answered by one
- *  number. In: a scorer. Out: a listening server with health and metrics. The response stands as the rollout's final state.
- *  A reward that fails is an error of the request and never a number: a trainer must not learn from it. */
+/** Serves rewards over HTTP for slime's `--rm-type remote_rm`: POST {"prompt", "response", "label"}, answered by one
+ *  number.
+ *  In: a scorer. Out: a listening server with health and metrics. The response is used as the rollout's final state. A
+ *  failed reward is an error of the request and never a number: a trainer must not learn from it. */
 import { timingSafeEqual } from "node:crypto";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -15,12 +16,12 @@ export interface RewardServer {
 
 export interface RewardServerOptions {
   readonly host?: string;
-  /** 0 takes a free port. */
+  /** Port; 0 selects a free one. */
   readonly port?: number;
-  /** Clients give it as a bearer token, or as the password of the address. Asked for beyond loopback. */
+  /** Clients send the token as a bearer token, or as the password of the URL. Required beyond loopback. */
   readonly token?: string;
   readonly timeoutMs?: number;
-  /** Rewards computed at a time; further requests wait. */
+  /** Number of rewards computed at the same time; further requests wait. */
   readonly concurrency?: number;
 }
 
@@ -61,7 +62,7 @@ export async function serveRewards(scorer: Scorer, options: RewardServerOptions 
 
 type RewardOutcome = "ok" | "refused" | "unlabelled" | "failed" | "timeout";
 
-/** Answers requests, a bounded number at a time, and counts them. */
+/** Answers requests with bounded concurrency, and counts them. */
 class RewardDesk {
   readonly #scorer: Scorer;
   readonly #limits: { timeoutMs: number; concurrency: number };
@@ -153,7 +154,7 @@ class RewardDesk {
     else this.#running++;
   }
 
-  /** Hands the place to the next request, if one waits. */
+  /** Passes the slot to the next waiting request, if any. */
   #leave(): void {
     const next = this.#waiting.shift();
     if (next === undefined) this.#running--;
@@ -174,7 +175,7 @@ class RewardDesk {
   }
 }
 
-/** The question, or what is wrong with it. */
+/** Parses the question, or returns what is wrong with it. */
 function readQuestion(body: Buffer): RewardInput | string {
   let asked: Json;
   try {

@@ -1,6 +1,6 @@
-/** Decides one question with the router in service: its draw, the fallback where its policy or its table fails, the shadow
- *  beside it. In: a question, and what serves. Out: an answer that can be explained, drawn again, or followed by the next
- *  choice. Draws follow from the seed and the call, whatever comes first. Runs for every routed call. */
+/** Decides one question with the serving router: its draw, the fallback if its policy or table fails, and the shadow.
+ *  In: a question, the serving routers. Out: an answer that can be explained, drawn again, or followed by the next
+ *  choice. Draws depend only on the seed and the call, not on the order of calls. Runs for every routed call. */
 import { type Rng, RollbookError, reasonOf, rngFrom, short, splitKey } from "../base/index.ts";
 import type { RouteAnswer, RouteQuestion } from "../collect/gateway/index.ts";
 import { type Decision, type DecisionCandidate, decide, distribution, draw } from "../policy/index.ts";
@@ -8,7 +8,7 @@ import { type Declare, declareWith, listTable } from "./candidates.ts";
 import type { RouterConfig } from "./config.ts";
 import { type Served, serve } from "./served.ts";
 
-/** A decision with what it takes to explain it, to draw it again, or to choose again after a failure. */
+/** Decision with the data to explain it, to draw it again, or to choose again after a failure. */
 export interface ServedAnswer extends RouteAnswer {
   readonly served: Served;
   readonly question: RouteQuestion;
@@ -16,7 +16,7 @@ export interface ServedAnswer extends RouteAnswer {
   readonly drawKey: number;
 }
 
-/** What decides, and what decides beside it. */
+/** Routers that decide, and the shadow beside them. */
 interface InService {
   readonly served: Served;
   readonly previous: Served | undefined;
@@ -27,7 +27,7 @@ export class RouteDecider {
   readonly #config: RouterConfig;
   readonly #declare: Declare;
   readonly #rng: Rng;
-  /** Apart from it, so that what the shadow and the holdback draw changes no choice. */
+  /** Separate generators, so that draws of the shadow and the holdback change no choice. */
   readonly #shadowRng: Rng;
   readonly #holdbackRng: Rng;
   readonly #log: (line: string) => void;
@@ -36,7 +36,7 @@ export class RouteDecider {
   readonly #told = new Set<string>();
   readonly counts = { decisions: 0, fallbacks: 0, shadowed: 0, disagreed: 0 };
 
-  /** `seed`: instead of the configuration's, which ends at 2^53. */
+  /** `seed` replaces the seed of the configuration, which is limited to 2^53. */
   constructor(
     config: RouterConfig,
     { seed = config.seed, log }: { seed?: bigint | number | undefined; log: (line: string) => void },
@@ -49,7 +49,7 @@ export class RouteDecider {
     this.#log = log;
   }
 
-  /** It answers wherever a static router would: a policy that fails leaves the table to decide. */
+  /** Answers whenever a static router would: if the policy fails, the table decides. */
   choose(question: RouteQuestion, { served, previous, shadow }: InService): ServedAnswer {
     const candidates = this.#declare(question.candidates);
     const asked = candidates === question.candidates ? question : { ...question, candidates };
@@ -57,7 +57,7 @@ export class RouteDecider {
     return this.#decide(asked, { served: by, drawKey: this.#drawKey(question), shadow });
   }
 
-  /** A second step of the same router after candidates failed, with its probabilities over the rest. */
+  /** Makes a second step of the same router after candidates failed, with its probabilities over the others. */
   chooseNext({ question, served, drawKey }: ServedAnswer, failed: readonly string[]): ServedAnswer {
     const gone = new Set(failed);
     const candidates = question.candidates.map((one) =>
@@ -66,7 +66,7 @@ export class RouteDecider {
     return this.#decide({ ...question, candidates }, { served, drawKey, shadow: undefined });
   }
 
-  /** While a new router is watched, a share of the rollouts stays with the one before. */
+  /** While a new router is watched, a share of the rollouts stays with the previous router. */
   #arm({ call }: RouteQuestion, served: Served, previous: Served): Served {
     const holdback = this.#config.rollback?.holdback ?? 0;
     if (holdback === 0 || call === undefined) return served;
@@ -106,7 +106,8 @@ export class RouteDecider {
     };
   }
 
-  /** The router without its policy where that failed; the list of candidates where the table names none of them. */
+  /** Falls back to the router without its policy if the policy failed. If the table names no candidate, it falls back
+   *  to the list of candidates. */
   #fallBack(
     { context, candidates }: Pick<RouteQuestion, "context" | "candidates">,
     { served, key, error }: { served: Served; key: number; error: unknown },
@@ -149,7 +150,7 @@ export class RouteDecider {
       if (chosen !== acted) this.counts.disagreed++;
       return { revision: shadow.revision, chosen, probabilities };
     } catch (error) {
-      // A shadow does not act, so its failure is told and costs nothing else.
+      // A shadow does not act, so its failure is only logged.
       this.#logOnce(`router: the shadow ${short(shadow.digest)} could not decide: ${reasonOf(error)}`);
       return undefined;
     }
@@ -162,7 +163,7 @@ export class RouteDecider {
     return splitKey(`unnamed ${this.#unnamed++}`);
   }
 
-  /** A fault that every request meets is one line, and a count in `status()`. */
+  /** A fault that every request meets is logged once, and counted in `status()`. */
   #logOnce(line: string): void {
     if (this.#told.has(line)) return;
     if (this.#told.size >= MOST_LISTS) this.#told.clear();
@@ -171,7 +172,7 @@ export class RouteDecider {
   }
 }
 
-/** Of the draw among what remains. */
+/** Key of the draw among the remaining candidates. */
 function keyWithout(drawKey: number, failed: readonly DecisionCandidate[]): number {
   return splitKey(`${drawKey} without ${failed.map(({ id }) => id).join(" ")}`);
 }
@@ -185,10 +186,11 @@ function hasFailed({ reasons }: DecisionCandidate): boolean {
   return reasons.length > 0 && reasons.includes("failed");
 }
 
-/** Lists of candidates, and lines, that are remembered. */
+/** Maximum number of candidate lists, and of logged lines, that are remembered. */
 const MOST_LISTS = 1024;
 
-/** Constraints that must refuse do: a router without its policy has the same ones. */
+/** True if the constraints require a refusal. A router without its policy has the same constraints, so no fallback
+ *  helps. */
 function mustRefuse(error: unknown, { router: { constraints } }: Served): boolean {
   return constraints?.onNone === "refuse" && error instanceof RollbookError && error.code === "no-candidate";
 }

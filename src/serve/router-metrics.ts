@@ -1,4 +1,5 @@
-/** How a router stands, in the Prometheus text format: what `GET /metrics` of a gateway says beside its own lines. Pure. */
+/** Renders the state of a router in the Prometheus text format, for `GET /metrics` of a gateway beside its own lines.
+ *  Pure. */
 import type { RouterStatus } from "./router.ts";
 
 const COUNTERS: Readonly<Record<keyof RouterStatus["counts"], readonly [name: string, help: string]>> = {

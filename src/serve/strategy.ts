@@ -1,11 +1,12 @@
-/** A policy without training: softmax over what the configuration declares.
- *  In: declared qualities and prices. Out: a DecisionPolicy, whose digest is of those numbers. */
+/** Implements a policy without training: softmax over the declared facts of the configuration.
+ *  In: declared qualities and prices. Out: a DecisionPolicy, with the digest of those numbers. */
 import { digestJson, parseId, softmax } from "../base/index.ts";
 import type { DecisionPolicy } from "../policy/index.ts";
 import { worthOf } from "./candidates.ts";
 import type { RouterConfig } from "./config.ts";
 
-/** P ∝ exp((quality − costWeight · price of a call) / temperature), over the selectable candidates that are declared. */
+/** P ∝ exp((quality − costWeight · price of a call) / temperature), over the selectable candidates that are
+ *  declared. */
 export function declaredSoftmax(config: RouterConfig): DecisionPolicy {
   const { family, candidates, costWeight, temperature } = config;
   const worth = new Map(
@@ -22,7 +23,7 @@ export function declaredSoftmax(config: RouterConfig): DecisionPolicy {
         selectable ? (worth.get(id) ?? Number.NEGATIVE_INFINITY) : Number.NEGATIVE_INFINITY,
       );
       const open = asked.filter(({ selectable }) => selectable).length;
-      // Of strangers it knows nothing, and says so.
+      // For undeclared candidates the policy answers uniformly with confidence 0.
       if (!scores.some((score) => score > Number.NEGATIVE_INFINITY))
         return { probabilities: asked.map((one) => (one.selectable ? 1 / open : 0)), confidence: 0 };
       softmax(scores);

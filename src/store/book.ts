@@ -1,6 +1,6 @@
 /** The book: a directory that keeps blobs in append-only packs (docs/store.md describes every byte).
- *  In: a directory. Out: a BlobStore over it. Any number of processes may read and write one book at once; each
- *  writer fills packs of its own. Does not know what the blobs mean. */
+ *  In: a directory. Out: a BlobStore over it. Any number of processes may read and write one book at the same time;
+ *  each writer fills its own packs. Does not know what the blobs mean. */
 import { randomUUID } from "node:crypto";
 import { existsSync, readFileSync } from "node:fs";
 import { type Clock, type Digest, isRollbookError, RollbookError } from "../base/index.ts";
@@ -46,34 +46,34 @@ import { Session } from "./session.ts";
 
 export interface BookOptions {
   readonly clock: Clock;
-  /** "write" (default) creates the book if there is none and recovers what dead writers left. */
+  /** "write" (default) creates the book if it does not exist, and recovers the packs of dead writers. */
   readonly mode?: "write" | "read";
-  /** A pack is sealed and a new one begun when it reaches this size. */
+  /** At this size a pack is sealed and a new pack begins. */
   readonly packBytes?: number;
-  /** Blobs of this size and more get files of their own; at most 4 MiB. */
+  /** Blobs of at least this size get separate files; at most 4 MiB. */
   readonly largeBytes?: number;
-  /** Signs the heads of the book; asked when the first is due (default: none are written). */
+  /** Signs the heads of the book; called when the first head is due. Default: no heads are written. */
   readonly sign?: (() => SignHead | undefined) | undefined;
 }
 
 export interface Book extends BlobStore {
   readonly root: string;
-  /** Which book it is, wherever its directory is mounted. Given when the book is made; a copy of the directory keeps it. */
+  /** Identity of the book, independent of its path. Created with the book; a copy of the directory keeps it. */
   readonly id: string;
-  /** What opening this book found of writers that died. */
+  /** Recovered packs of dead writers, found when this book was opened. */
   readonly recovered: readonly Recovery[];
-  /** A blob that was put through this object, once it is durable. Undefined for others, which the book may hold: looks into no
-   *  pack of another writer, so it never takes long. */
+  /** Reads a blob that was put through this object, after making it durable. Undefined for all other blobs, even if the
+   *  book holds them. Opens no pack of another writer, so it is always fast. */
   getOwn(digest: Digest): Promise<Blob | undefined>;
-  /** Writes a signed head over everything in the book, and makes it durable; undefined without a key. */
+  /** Writes a signed head over everything in the book, and makes it durable. Undefined without a key. */
   head(): Promise<SealedBlob | undefined>;
-  /** Brings the working copy of a book in a bucket up to date; a book on disk is. */
+  /** Updates the working copy of a book in a bucket; does nothing for a book on disk. */
   update(): Promise<void>;
-  /** Where single blobs are looked up, as a catalog can: reading a few of them then walks no pack. */
+  /** Sets a lookup for single blobs, such as a catalog. Reading a few blobs then walks no pack. */
   lookUpBy(find: (digest: Digest) => PackPlace | undefined): void;
 }
 
-/** Past so many single lookups, walking the headers of all packs once is faster. */
+/** Above this number of single lookups, walking the headers of all packs once is faster. */
 const FEW_LOOKUPS = 256;
 
 export const PACK_BYTES = 1024 ** 3;
@@ -82,7 +82,7 @@ export async function openBook(root: string, options: BookOptions): Promise<Book
   return openBookOf(await remoteOf(root), root, options);
 }
 
-/** With the bucket that the directory is the working copy of, if it is one. */
+/** As openBook, with the bucket of the working copy; undefined for a book on disk. */
 export async function openBookOf(
   remote: RemoteBook | undefined,
   root: string,
@@ -115,7 +115,7 @@ async function createBook(paths: BookPaths, clock: Clock): Promise<void> {
   });
 }
 
-/** The id of the book, after its book.json is checked. */
+/** Id of the book, after checking its book.json. */
 function checkedId(paths: BookPaths): string {
   let bytes: Uint8Array;
   try {
@@ -132,7 +132,7 @@ function checkedId(paths: BookPaths): string {
   }
   const fault = bookFault(bytes);
   if (fault === undefined) return bookIdOf(bytes);
-  // Nothing of the book can be read without it: `verify` could not say more.
+  // Without book.json the book cannot be read, so `verify` could not report more.
   throw new RollbookError(
     "bad-book",
     { file: paths.bookJson },
@@ -140,7 +140,7 @@ function checkedId(paths: BookPaths): string {
   );
 }
 
-/** How far a pack of another session is indexed. */
+/** A pack of another session, and the end of its indexed part. */
 interface KnownPack {
   readonly id: string;
   readonly number: number;
@@ -148,7 +148,7 @@ interface KnownPack {
   sealed: boolean;
 }
 
-/** Small blobs are read at once: a promise for each step of the way would take as long as the reading. */
+/** Small blobs are read synchronously: a promise per step would take as long as the reading. */
 type MaybeLater<T> = T | Promise<T>;
 
 class FsBook implements Book {
@@ -224,7 +224,7 @@ class FsBook implements Book {
     const place = this.#index.get(digest);
     const blob = place === undefined ? this.#lookUp(digest) : await this.#readIndexed(place, digest);
     if (blob !== undefined) return blob;
-    // Another process may have written it, or gc moved it, since the index was last brought up to date.
+    // Since the last index refresh, another process may have written the blob, or gc may have moved it.
     this.#refresh();
     if (this.#remote !== undefined && !this.#index.has(digest)) await this.update();
     const found = this.#index.get(digest);
@@ -235,7 +235,7 @@ class FsBook implements Book {
     this.#find = find;
   }
 
-  /** While no pack is indexed. What is listed wrongly, or damaged, is looked for in the packs. */
+  /** Used while no pack is indexed. A wrong or damaged place falls back to a search in the packs. */
   #lookUp(digest: Digest): Blob | undefined {
     if (this.#packs.length > 0 || this.#lookups >= FEW_LOOKUPS) return undefined;
     const entry = this.#find?.(digest);
@@ -249,7 +249,7 @@ class FsBook implements Book {
     }
   }
 
-  /** After damage: another copy that is whole, of those that stand in packs. Walks all headers; damage is rare. */
+  /** After damage: finds another intact copy in the packs. Walks all headers; damage is rare. */
   async #readCopy(digest: Digest): Promise<Blob | undefined> {
     this.#refresh();
     for (const pack of this.#packs) {
@@ -344,11 +344,11 @@ class FsBook implements Book {
     }
   }
 
-  /** Indexes what other sessions have added; starts over if gc has removed a pack. */
+  /** Indexes the additions of other sessions. Starts again if gc has removed a pack. */
   #refresh(): void {
     const listed = listPacks(this.#paths).filter((pack) => pack.session !== this.#session?.name);
     const here = new Set(listed.map((pack) => pack.id));
-    // The file of a pack that another machine wrote gives way to the sealed pack: the one held open here does not grow.
+    // When another machine's pack is sealed, a new file replaces the open one. The file held open here does not grow.
     const isReplaced = ({ id, sealed }: KnownPack) => !sealed && !this.#files.isThere(id);
     if (this.#packs.some((pack) => !here.has(pack.id) || isReplaced(pack))) {
       this.#index.clear();
@@ -363,7 +363,7 @@ class FsBook implements Book {
     if (known?.sealed === true) return;
     const pack = known ?? { id: name.id, number: this.#packs.length, end: 0, sealed: false };
     if (known === undefined) this.#packs.push(pack);
-    // Gone between listing and opening: the next refresh starts over.
+    // The pack was removed between listing and opening: the next refresh starts again.
     pack.end = this.#files.walk(pack.id, pack.end, (entry) => this.#indexEntry(pack, entry)) ?? pack.end;
     pack.sealed = name.sealed;
   }
@@ -376,7 +376,7 @@ class FsBook implements Book {
     this.#index.set(digest, { file: pack.number, offset: entry.offset, bytes: entry.bytes, large });
   }
 
-  /** The digest a stand-in names; undefined if it is damaged, which is for `scan` to tell. */
+  /** Digest that a stand-in names; undefined if the stand-in is damaged, which `scan` reports. */
   #largeDigest(pack: string, entry: HeaderVisit): Digest | undefined {
     try {
       const standIn = this.#files.read(pack, entry, entry.digest);

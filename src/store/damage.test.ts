@@ -163,7 +163,7 @@ describe("scan", () => {
 });
 
 describe("recovery", () => {
-  /** A book as a kill leaves it: the files of a session that has not closed. */
+  /** A book as a kill leaves it: the files of an unclosed session. */
   async function crashed(blobs: number): Promise<{ root: string; file: string; digests: Digest[] }> {
     const [live, root] = [fresh(), fresh()];
     const book = await openBook(live, { clock, largeBytes: 90 });
@@ -180,7 +180,7 @@ describe("recovery", () => {
     const { root, file, digests } = await crashed(4);
     const whole = readFileSync(join(root, file));
     const ends = entryEnds(join(root, file)).slice(1);
-    // Every third length meets every alignment; the ends themselves matter most.
+    // Every third length covers every alignment; the exact ends matter most.
     const lengths = [...Array(Math.ceil(whole.length / 3)).keys()].map((third) => third * 3);
     for (const length of [...lengths, ...ends.flatMap((end) => [end - 1, end])]) {
       const copy = fresh();

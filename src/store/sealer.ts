@@ -1,18 +1,18 @@
-/** Seals rollouts (and whatever else is signed) durably: many at once, one signature and one fsync for all that wait.
- *  In: sealed records. Out: a promise for each, resolved when it is durable and signed. A commit starts when the one
- *  before it has ended; a rollout without a waiting client may wait a little for others. */
+/** Seals rollouts (and other signed records) durably: one signature and one fsync for all that wait.
+ *  In: sealed records. Out: a promise for each, resolved when it is durable and signed. A commit starts when the
+ *  previous one has ended. A rollout without a waiting client may wait briefly for others. */
 import { type Digest, digestBytes } from "../base/index.ts";
 import type { SealedBlob, Signer } from "../contract/index.ts";
 import type { Blob, BlobStore } from "./blob/index.ts";
 import { isSignedKind } from "./catalog/index.ts";
 import { GroupCommit } from "./disk/index.ts";
 
-/** A sealed rollout, or another record in the place of its envelope. The envelope is signed, and so is every blob of a
- *  kind that has to be. */
+/** A sealed rollout, or another record in place of its envelope. The envelope is signed, and so is every blob of a kind
+ *  that requires it. */
 export interface Sealable {
   readonly envelope: { readonly digest: Digest };
   readonly blobs: readonly UnsealedBlob[];
-  /** What is signed beside them: it was put before. */
+  /** Digests to sign as well; their blobs were put before. */
   readonly others?: readonly Digest[];
 }
 
@@ -27,11 +27,11 @@ export interface Sealer<R extends Sealable = Sealable> {
 interface GroupOptions<R extends Sealable> {
   /** A group of this size does not wait for more. */
   readonly enough?: number;
-  /** Makes the signatures of a group, and whatever else has to be done before anything of it is stored. */
+  /** Makes the signatures of a group, and does all other work that must precede storing the group. */
   prepare(group: readonly R[]): Promise<readonly SealedBlob[]>;
 }
 
-/** An attestation lists its subjects, so it stays small enough to travel with any one of them. */
+/** An attestation lists its subjects. The limit keeps it small enough to travel with any of them. */
 export const SUBJECTS_PER_SIGNATURE = 256;
 
 export function makeSealer(store: Pick<BlobStore, "put" | "flush">, signer?: Signer): Sealer {
@@ -40,7 +40,7 @@ export function makeSealer(store: Pick<BlobStore, "put" | "flush">, signer?: Sig
   });
 }
 
-/** The same for who has to do more, or to ask somebody, before a group is committed. */
+/** As makeSealer, for callers that need an asynchronous step before a group is committed. */
 export function makeGroupSealer<R extends Sealable>(
   store: Pick<BlobStore, "put" | "flush">,
   { enough, prepare }: GroupOptions<R>,
@@ -51,12 +51,12 @@ export function makeGroupSealer<R extends Sealable>(
       const group = waiting;
       waiting = [];
       const attestations = await prepare(group);
-      // Together, so that no flush of somebody else comes between a record and its signature.
+      // Put them together, so that no other flush comes between a record and its signature.
       for (const { blobs } of group) for (const { kind, bytes } of blobs) store.put(kind, bytes);
       for (const { kind, bytes } of attestations) store.put(kind, bytes);
       await store.flush();
     },
-    // Whatever is added in this turn of the event loop joins the first commit.
+    // Everything added in this turn of the event loop joins the first commit.
     gather: (start) => queueMicrotask(start),
     enough,
   });
@@ -69,7 +69,7 @@ export function makeGroupSealer<R extends Sealable>(
   };
 }
 
-/** What a group is signed for. */
+/** Digests that the signature of a group covers. */
 export function subjectsOf(group: readonly Sealable[]): Digest[] {
   const subjects = group.flatMap(({ envelope, blobs, others = [] }) => [
     envelope.digest,
@@ -79,14 +79,14 @@ export function subjectsOf(group: readonly Sealable[]): Digest[] {
   return [...new Set(subjects)];
 }
 
-/** Of these blobs, those that a signature has to name. */
+/** Digests of those blobs that a signature has to name. */
 export function signedAmong(blobs: readonly UnsealedBlob[]): Digest[] {
   return blobs
     .filter(({ kind }) => isSignedKind(kind))
     .map(({ kind, bytes, digest }) => digest ?? digestBytes(kind, bytes));
 }
 
-/** The subjects of each attestation, sorted as it lists them. */
+/** Subjects of each attestation, sorted as the attestation lists them. */
 export function attestedTogether(subjects: readonly Digest[]): Digest[][] {
   const lists: Digest[][] = [];
   for (let i = 0; i < subjects.length; i += SUBJECTS_PER_SIGNATURE)

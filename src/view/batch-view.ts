@@ -1,4 +1,5 @@
-/** How a trainer batch looks on a terminal. In: the batch and the records beside it. Out: text. */
+/** Renders a trainer batch for a terminal.
+ *  In: the batch and its related records. Out: text. */
 import type { BatchDetails } from "../book/batches/index.ts";
 import type { LossLedger, PolicyRevisionLineage, TrainerBatch } from "../contract/index.ts";
 import type { BatchDifference } from "../keep/batch/index.ts";
@@ -24,7 +25,7 @@ export function renderBatch(details: BatchDetails): string {
   return `${page(lines)}${indent(sourceTable(batch, lineage), 4)}${ledgerText(ledger)}`;
 }
 
-/** What a trainer would miss in a new batch, and the option that helps. */
+/** Warnings about a new batch that a trainer would not notice, each with the option that helps. */
 export function batchWarnings(
   { batch, ledger, equalGroups }: Pick<BatchDetails, "batch" | "ledger" | "equalGroups">,
   { propensity }: { readonly propensity?: "distribution" | "choice" },
@@ -56,7 +57,7 @@ function isGrouped({ options }: TrainerBatch): boolean {
   return options.advantage === "mean-std" || options.advantage === "leave-one-out";
 }
 
-/** By the name that the file of an agent gets where its rollouts are recorded. */
+/** True if the id has the form that the recorder gives to the file of an agent. */
 function isAgent({ id, digest }: TrainerBatch["target"]): boolean {
   return id === `agent-${digest.slice(7, 19)}`;
 }
@@ -73,12 +74,12 @@ export function renderDifferences(differences: readonly BatchDifference[]): stri
 }
 
 function sourceTable(batch: TrainerBatch, lineage: PolicyRevisionLineage): string {
-  // A revision is no step away from itself, numbered or not.
+  // The drift of a revision from itself is 0, even if it has no number.
   const drift = new Map(
     lineage.sources.map(({ id, digest, drift }) => [id, digest === batch.target.digest ? 0n : drift]),
   );
   const shared = batch.bySource.reduce((sum, each) => sum + each.rows, 0) - batch.totals.rows;
-  // A policy that was replaced amid a rollout: its row counts for both.
+  // The policy was replaced during a rollout, so the row counts for both sources.
   const note = shared > 0 ? `${plural(shared, "row")} with samples of more than one source\n` : "";
   const isUnknown = batch.bySource.some(({ revision }) => typeof drift.get(revision.id) !== "bigint");
   const legend = isUnknown

@@ -1,15 +1,15 @@
-/** Renders values as text for terminals and programs. Returns strings; printing is the caller's. */
+/** Renders values as text for terminals and programs. Returns strings; the caller prints them. */
 import { asSentence, printable, RollbookError } from "../base/index.ts";
 
 export { figure, percent, plural, printable, short, thousands } from "../base/index.ts";
 
-/** One line of JSON. Bigints leave as decimal strings, as in every record; characters that steer a terminal leave escaped,
- *  which is the same JSON. */
+/** Renders one line of JSON. Bigints become decimal strings, as in every record. Terminal control characters are
+ *  escaped, which is equivalent JSON. */
 export function jsonLine(value: unknown): string {
   return jsonText(value);
 }
 
-/** The same over several lines, for people. */
+/** Renders JSON over several lines, for people. */
 export function prettyJson(value: unknown): string {
   return jsonText(value, 2);
 }
@@ -19,7 +19,8 @@ function jsonText(value: unknown, indentation?: number): string {
   return `${escapeSteering(JSON.stringify(value, plain, indentation))}\n`;
 }
 
-/** What JSON leaves as it is: delete, the second range of control characters, separators, directions of writing. */
+/** Escapes characters that JSON leaves unchanged: delete, the second range of control characters, separators, writing
+ *  directions. */
 function escapeSteering(json: string): string {
   return json.replace(
     /[\u007f-\u009f\u2028\u2029\u202a-\u202e\u2066-\u2069]/g,
@@ -27,12 +28,12 @@ function escapeSteering(json: string): string {
   );
 }
 
-/** Text of records that may have several lines. */
+/** Splits text of records that may have several lines. */
 export function textLines(text: string): string[] {
   return text.split(/\r\n|\r|\n/).map((line) => printable(line.replaceAll("\t", "  ")));
 }
 
-/** Colours, or nothing where there are none. */
+/** Colour functions; they return the text unchanged if colours are off. */
 export interface Paint {
   bold(text: string): string;
   dim(text: string): string;
@@ -61,7 +62,7 @@ export interface TableColumn<Row> {
   cell(row: Row): string;
 }
 
-/** Columns two spaces apart, as wide as their widest cell. */
+/** Lays out columns two spaces apart, as wide as their widest cell. */
 export function table<Row>(rows: readonly Row[], columns: readonly TableColumn<Row>[]): string {
   const lines = [
     columns.map((each) => each.title),
@@ -75,7 +76,7 @@ export function table<Row>(rows: readonly Row[], columns: readonly TableColumn<R
   return lines.map((line) => `${render(line).join("  ").trimEnd()}\n`).join("");
 }
 
-/** Lines that may hold text of records. */
+/** Joins lines that may contain text of records, and makes them safe to print. */
 export function page(lines: readonly string[]): string {
   return lines.map((line) => `${printable(line)}\n`).join("");
 }
@@ -84,7 +85,7 @@ export function indent(text: string, by: number): string {
   return text.replaceAll(/^(?=.)/gm, " ".repeat(by));
 }
 
-/** How an error leaves the command line: one line of prose, or one of JSON. The stack only on request. */
+/** Renders an error for the command line: one line of prose, or one of JSON. Adds the stack only on request. */
 export function renderError(error: unknown, options: { json: boolean; debug: boolean }): string {
   const known = error instanceof RollbookError ? error : foreignError(error);
   const stack = options.debug ? `${stackOf(error)}\n` : "";
@@ -99,7 +100,7 @@ function foreignError(error: unknown): RollbookError {
     return new RollbookError(
       "no-file",
       { path },
-      // A file is written under another name first: if that one does not exist, its folder does not.
+      // A file is first written under a temporary name. If that path does not exist, its folder does not exist.
       path.endsWith(".part")
         ? `the folder of ${path.slice(0, -".part".length)} does not exist. Create it first.`
         : `${path} does not exist. Check the path.`,
@@ -125,7 +126,7 @@ function stackOf(error: unknown): string {
   return lines.join("\ncaused by: ");
 }
 
-/** `2026-01-31 12:00:00`, in UTC. */
+/** Time in UTC, as `2026-01-31 12:00:00`. */
 export function timeText(atMs: number): string {
   return new Date(atMs).toISOString().slice(0, 19).replace("T", " ");
 }

@@ -1,4 +1,5 @@
-/** What happens at a gateway, a line each. In: an event. Out: text for a terminal. */
+/** Renders the events of a gateway, one line each.
+ *  In: an event. Out: text for a terminal. */
 
 import { plural } from "../base/index.ts";
 import type { CallEvent, GatewayEvent, RolloutClosedEvent } from "../collect/gateway/index.ts";

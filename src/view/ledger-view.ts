@@ -1,12 +1,13 @@
-/** What was admitted from a book and what was not, in one line. */
+/** Renders one line about the admitted and the excluded rollouts of a book. */
 import type { AdmittedRollouts } from "../book/rollouts/index.ts";
 
-/** A line for each family and level. Where there are several, a rollout of another one is not lost: it counts in its own line. */
+/** Renders a line for each family and level. If there are several, a rollout of another family is not an exclusion: it
+ *  counts in its own line. */
 export function renderEveryAdmitted(admitted: readonly AdmittedRollouts[]): string {
   return admitted.map((each) => renderAdmitted(each, { ownOnly: admitted.length > 1 })).join("");
 }
 
-/** Every rollout counts once: those that are admitted and those that are excluded add up to all. */
+/** Every rollout counts once: the admitted and the excluded ones add up to all. */
 export function renderAdmitted(
   { ledger, rows, freshness, family, level }: AdmittedRollouts,
   { ownOnly }: { readonly ownOnly: boolean } = { ownOnly: false },

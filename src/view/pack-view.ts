@@ -1,7 +1,7 @@
-/** Run packs as people read them: the chain as a tree, and what a second run gave. */
+/** Renders run packs for people: the chain as a tree, and the result of a second run. */
 import { page, plural, short } from "./format.ts";
 
-/** A link of the chain, as it is printed. */
+/** Link of the chain in its printed form. */
 interface ChainLink {
   readonly what: string;
   readonly digest?: string;

@@ -1,4 +1,5 @@
-/** How routing decisions look on a terminal. In: explanations. Out: text. */
+/** Renders routing decisions for a terminal.
+ *  In: explanations. Out: text. */
 import type { AskedRouter, ExplainedCall } from "../book/serve/index.ts";
 import { figure, printable, table } from "./format.ts";
 

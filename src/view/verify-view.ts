@@ -1,5 +1,5 @@
-/** How a verification report looks on a terminal: whether the records agree with themselves is one question, whether
- *  somebody trusted signed them another. */
+/** Renders a verification report for a terminal. It answers two separate questions: do the records agree with
+ *  themselves, and did a trusted key sign them? */
 
 import type { Digest } from "../base/index.ts";
 import type { Verified } from "../book/maintain/index.ts";
@@ -79,7 +79,7 @@ function sameIdLines({ sameId }: VerifyReport): string[] {
     );
 }
 
-/** Heads cover the whole book: a report on one record does not look at them. */
+/** Heads cover the whole book, so a report on one record does not check them. */
 function headLine({ count, latest }: VerifyReport["heads"], { whole }: { whole: boolean }): string {
   if (!whole) return "heads: not checked for one record. `rollbook verify` checks them for the whole book";
   if (latest === undefined)
@@ -91,7 +91,7 @@ function headLine({ count, latest }: VerifyReport["heads"], { whole }: { whole: 
   return `heads: ${thousands(count)} checked against the storage files (packs)${shared}; the newest is number ${latest.sequence}, digest ${latest.digest}, and was signed at ${new Date(latest.atMs).toISOString()}`;
 }
 
-/** Everything else that has to be signed; kinds that are not whole are named. */
+/** All other records that must be signed; kinds with missing signatures are named. */
 function otherRoots(roots: VerifyReport["trust"]["roots"]): string[] {
   const others = Object.entries(roots).filter(([kind]) => kind !== RolloutEnvelope.kind);
   if (others.length === 0) return [];

@@ -1,4 +1,4 @@
-/** What every BlobStore promises; each driver's test runs it. */
+/** The contract of every BlobStore; each driver's test runs it. */
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { type Digest, digestBytes } from "../../src/base/index.ts";
@@ -7,11 +7,12 @@ import { LARGE_BYTES } from "../../src/store/pack/pack-format.ts";
 
 export interface StoreFixture {
   open(): Promise<BlobStore>;
-  /** True if what was flushed is there again after close and open. */
+  /** True if flushed blobs are there again after close and open. */
   readonly persistent: boolean;
 }
 
-/** `sequences` of operations are drawn: fewer where each of them asks a server. */
+/** `sequences` is the number of operation sequences that are drawn. It is smaller where each operation is a request to
+ *  a server. */
 export function describeBlobStore(
   name: string,
   fixture: () => Promise<StoreFixture>,

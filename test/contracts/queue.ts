@@ -1,4 +1,4 @@
-/** What every WorkQueue promises; each driver's test runs it. Time stands still until the test moves it. */
+/** The contract of every WorkQueue; each driver's test runs it. The clock advances only when the test moves it. */
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { type Clock, manualClock } from "../../src/base/clock.ts";
@@ -24,7 +24,8 @@ const item = (id: string, more: Partial<QueueItem> = {}): QueueItem => ({
 
 const codeOf = async (promise: Promise<unknown>) => (await rejectionOf(promise)).code;
 
-/** `sequences` of operations are drawn: fewer where another server runs the same driver. */
+/** `sequences` is the number of operation sequences that are drawn. It is smaller where another server runs the same
+ *  driver. */
 export function describeQueue(name: string, open: OpenQueue, { sequences = 40 } = {}): void {
   /** A queue with the items a, b, c … at time 1 000 000, closed when the test ends. */
   const started = async (items: readonly QueueItem[]) => {
@@ -167,7 +168,7 @@ export function describeQueue(name: string, open: OpenQueue, { sequences = 40 } 
       const fresh = await claimOne("w2");
       expect(fresh.attempt).toBe(1);
       expect(fresh.token).toBeGreaterThan(old.token);
-      // The first worker no longer has a say.
+      // The claim of the first worker has no effect any more.
       await queue.release([old]);
       expect(await queue.state("a")).toMatchObject({ state: "claimed", worker: "w2" });
       await close();
@@ -291,7 +292,7 @@ export function describeQueue(name: string, open: OpenQueue, { sequences = 40 } 
       ]);
       expect(await queue.settled(ends[0]!.cursor, 10)).toEqual([ends[1]]);
       expect(await queue.settled(0, 1)).toEqual([ends[0]]);
-      // The cursor of an end that was undone is not given to another.
+      // Another end never gets the cursor of an end that was undone.
       await queue.revive(["a"]);
       await queue.complete(c!, result("c"));
       expect(await queue.settled(ends[1]!.cursor, 10)).toMatchObject([{ item: "c" }]);
@@ -347,7 +348,7 @@ export interface QueueMachine {
   readonly clock: ReturnType<typeof manualClock>;
 }
 
-/** `at`: which machine. Time passes on all. */
+/** `at` is the index of the machine. Time passes on all machines. */
 type Step =
   | { do: "enqueue" | "claim" | "complete" | "fail" | "release" | "heartbeat"; pick: number; at: number }
   | { do: "advance"; byMs: number };
@@ -363,7 +364,8 @@ const step: fc.Arbitrary<Step> = fc.oneof(
 
 export const anySteps = fc.array(step, { maxLength: 40 });
 
-/** Lives through the steps with every claim ever given at hand, and checks what must hold after each. Closes the queue. */
+/** Applies the steps, with every claim ever given available to later steps. Checks the invariants after each step.
+ *  Closes the queue. */
 export async function live(machines: readonly QueueMachine[], steps: readonly Step[]): Promise<void> {
   const claims: Claim[] = [];
   const tokens = new Map<string, number>();

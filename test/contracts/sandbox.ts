@@ -1,5 +1,5 @@
-/** The contract every engine keeps: the same results for the same programs, and every attack it claims to cover
- *  held. One suite; an engine's test names the engine and how to open it. */
+/** The contract of every engine: the same programs give the same results, and the engine withstands every attack that
+ *  it claims to cover. One suite; an engine's test names the engine and how to open it. */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { openPool } from "../../src/collect/sandbox/pool.ts";
 import type { Attack } from "../../src/collect/sandbox/probe/attack.ts";
@@ -17,9 +17,9 @@ import { attacksFor } from "../support/sandbox-attacks/catalogue.ts";
 
 export interface ContractOptions {
   open(): Promise<SandboxEngine>;
-  /** What this engine is expected to claim: a claim that goes missing is a failure, not a skipped test. */
+  /** Threats that this engine is expected to claim. A missing claim is a failure, not a skipped test. */
   readonly covers: readonly Threat[];
-  /** Ends the engine under a running program, from outside; absent where nothing can. */
+  /** Ends the engine under a running program, from outside. Absent if the engine cannot be ended from outside. */
   readonly strike?: () => Promise<void>;
 }
 
@@ -48,7 +48,7 @@ export function sandboxContract(name: string, options: ContractOptions): void {
       expect([...attacked].sort()).toEqual([...options.covers].sort());
     });
 
-    // Names are known only once the engine is open, so all faults are reported in one list.
+    // Attack names are known only after the engine is open, so one test reports all faults in one list.
     it("holds against every attack it covers, one after the other in the same slots", async () => {
       const found: string[] = [];
       for (const attack of attacksFor(engine, witness)) found.push(...(await faults(attack)));

@@ -1,5 +1,5 @@
-/** pyarrow and DuckDB read the Parquet files of verl and ART: every value, and the types their readers expect. datasets loads
- *  the files of TRL. */
+/** pyarrow and DuckDB read the Parquet files of verl and ART: every value, and the types that verl and ART expect.
+ *  datasets loads the files of TRL. */
 import { spawnSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";

@@ -19,7 +19,7 @@ import { draftWire, stepWire, weightsOf } from "../support/shelf.ts";
 // biome-ignore lint/suspicious/noExplicitAny: tests look into rows of every table
 type Row = any;
 
-/** Prints the types and rows of each file, times in milliseconds, after both readers gave the same. */
+/** Prints the types and rows of each file, with times in milliseconds. Fails if the two readers differ. */
 const PROGRAM = `
 import json, sys
 import duckdb, pyarrow as pa, pyarrow.parquet as pq
@@ -41,7 +41,8 @@ for path in sys.argv[1:]:
     print(json.dumps(dict(types=types, rows=rows)))
 `;
 
-/** Prints how many rows each Arrow file has, after pyarrow, DuckDB and polars gave the types and values of the Parquet file. */
+/** Prints the number of rows of each Arrow file. Fails unless pyarrow, DuckDB and polars give the types and values of
+ *  the Parquet file. */
 const ARROW_PROGRAM = `
 import json, sys
 import duckdb, polars as pl, pyarrow as pa, pyarrow.parquet as pq
@@ -172,7 +173,7 @@ await describeNeeding(requirement, "pyarrow, DuckDB and polars", () => {
     const [rollouts, calls, decisions] = read([files.rollouts, files.calls, files.decisions]);
     const listed = await cli.json("artifact ls");
     const shown = new Map<string, Row>();
-    // The run that ended last is the one in the tables.
+    // The tables hold the run that ended last.
     for (const { rolloutId } of listed)
       for (const run of await cli.json(`artifact show ${rolloutId}`))
         if (run.envelope.endedAtMs >= (shown.get(rolloutId)?.envelope.endedAtMs ?? 0))

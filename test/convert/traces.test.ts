@@ -1,4 +1,4 @@
-/** verifiers and ATIF in both directions. */
+/** Conversions to and from verifiers and ATIF. */
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -27,7 +27,7 @@ function rowsOf(file: string): Row[] {
     .map((line) => JSON.parse(line));
 }
 
-/** A sealed rollout as the book would hand it over: admitted by its first token stream, or by its first step stream. */
+/** A sealed rollout as the book hands it over: admitted by its first token stream, or by its first step stream. */
 function handedFrom({ content, envelope, blobs }: SealedRollout): AsyncIterable<HandedRollout> {
   const stored = new Map(blobs.map((blob) => [blob.digest, blob]));
   const { rolloutId, group, task, streams } = content.record;
@@ -41,7 +41,8 @@ function handedFrom({ content, envelope, blobs }: SealedRollout): AsyncIterable<
   return rolloutsOfAdmitted(source, [admitted], "group");
 }
 
-/** Two calls: a tool is asked, and its result answered. Tokens of both, prompts between them. */
+/** Two calls: the first asks for a tool, the second answers with its result. Both calls have tokens, with prompts
+ *  between them. */
 function toolWire(name: string, over: Row = {}): Row {
   const wire = handedWire(name, { question: 2, ...over }) as Row;
   const [call] = wire.calls;
@@ -85,8 +86,8 @@ function toolWire(name: string, over: Row = {}): Row {
   };
 }
 
-/** As a gateway records it: the server adds fields to its reply that the next request leaves out, one call fails, and the
- *  agent begins a second conversation. */
+/** A rollout as a gateway records it. The server adds fields to its reply that the next request leaves out. One call
+ *  fails, and the agent begins a second conversation. */
 function recordedWire(name: string): Row {
   const wire = toolWire(name);
   const [first, second] = wire.calls;
@@ -268,7 +269,7 @@ describe.each(FORMATS)("%s", (format) => {
   });
 });
 
-/** A change of one field, by its path; the value takes its place. */
+/** Each entry replaces the field at `path` with `value`. */
 const DAMAGES: readonly (readonly [format: (typeof FORMATS)[number], path: string, value: unknown])[] = [
   ...(
     [

@@ -1,4 +1,4 @@
-/** Agents that look for the answers instead of working: on the disk, in the book, in other processes. */
+/** Agents that look for the answers instead of working: on the disk, in the book, and in other processes. */
 import { spawn, spawnSync } from "node:child_process";
 import { existsSync } from "node:fs";
 import { join } from "node:path";
@@ -12,7 +12,7 @@ import { handTasks } from "../support/sim-tasks.ts";
 
 const TASKS = 3;
 
-/** Hands in the reference solution of its task if it finds one, whichever way leads there. */
+/** Submits the reference solution of its task if it finds one, by any path. */
 const cheat = (tasks: string) => `
 import * as fs from "node:fs";
 import { execSync } from "node:child_process";
@@ -66,7 +66,7 @@ describe.runIf(findBubblewrap() !== undefined)("an agent that looks for solution
     "as %s earns nothing where bubblewrap works",
     async (agent) => {
       expect(await passRate(agent, "auto")).toBe(0);
-      // The same agent without the boundary shows that the cheat works.
+      // The same agent without the boundary passes, so the cheat itself works.
       expect(await passRate(agent, "process")).toBe(1);
     },
     60_000,
@@ -98,7 +98,7 @@ describe("SIGTERM", () => {
       });
       const said = text(child.stderr);
       const exited = new Promise<number | null>((resolve) => child.on("exit", resolve));
-      // The launcher and a process of the agent; soon after that its rollout runs.
+      // Two processes are the launcher and an agent process. The agent's rollout starts soon after.
       await vi.waitFor(() => expect(processesWith(agent).length).toBeGreaterThan(1), 20_000);
       await vi.waitFor(() => expect(existsSync(join(cli.book, "queue.db"))).toBe(true), 20_000);
       await new Promise((resolve) => setTimeout(resolve, 700));
@@ -113,7 +113,7 @@ describe("SIGTERM", () => {
   );
 });
 
-/** Command lines that name this file. */
+/** Command lines of running processes that name this file. */
 function processesWith(path: string): string[] {
   const { stdout } = spawnSync("pgrep", ["-fa", path], { encoding: "utf8" });
   return stdout.split("\n").filter((line) => line !== "");

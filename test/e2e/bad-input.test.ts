@@ -18,7 +18,7 @@ const without = (id: string, field: string) => {
   return JSON.stringify(rest);
 };
 
-/** What stands between two good lines, the code it is refused by, and what the message must name. */
+/** Name of the case, the bad line between two good lines, its error code, and the pattern of its message. */
 const BAD_LINES: [string, string, string, RegExp][] = [
   ["a truncated line", good("x").slice(0, 200), "bad-json", /in\.jsonl:2:\d+/],
   ["binary junk", "\u0001\u0002\u0000 junk", "bad-json", /in\.jsonl:2: expected a JSON value/],

@@ -4,7 +4,7 @@ import { describe, expect, it } from "vitest";
 import { chatWire } from "../support/chat-rollouts.ts";
 import { Cli, lines } from "../support/cli.ts";
 
-// Bodies by hand, after the public references of both providers.
+// Bodies written by hand from the public references of both providers.
 const OPENAI = {
   id: "log-1",
   session: "s-1",

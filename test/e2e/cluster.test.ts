@@ -116,7 +116,7 @@ export default async () => {
   });
 });
 
-/** A worker in a process of its own. */
+/** A worker in its own process. */
 function spawnWorker(cli: Cli, words: readonly string[]) {
   const child = spawn(process.execPath, [MAIN, "worker", ...words], {
     env: { ...process.env, ROLLBOOK_HOME: cli.home },

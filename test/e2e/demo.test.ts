@@ -21,7 +21,7 @@ describe("rollbook demo", () => {
       ...{ seed: 1, rollouts: 40, tasks: 20, gate: { alpha: 0.05, epsilonQuality: 0, epsilonCost: null } },
       ...{ pack: { verified: true }, replay: { valid: true, chains: 40 } },
     });
-    // docs/outputs.md shows the recorded output: it has the same keys, and every value the same type.
+    // docs/outputs.md shows the recorded output. The summary has the same keys, and every value has the same type.
     expect(Object.keys(summary).sort()).toEqual(Object.keys(DEMO_OUTPUT).sort());
     const recorded = pathTypes(JSON.parse(JSON.stringify(DEMO_OUTPUT)));
     expect([...pathTypes(JSON.parse(JSON.stringify(summary)))].filter((each) => !recorded.has(each))).toEqual(
@@ -44,7 +44,7 @@ describe("rollbook demo", () => {
     const taken = await cli.run(`demo --out ${out}`);
     const next = `Print its demo again with \`rollbook demo --resume --out ${out}\``;
     expect(taken).toMatchObject({ code: 1, err: expect.stringContaining(next) });
-    // A demo that has ended is shown again as it stands.
+    // `--resume` shows an ended demo again without a new run.
     rmSync(join(out, "report.html"));
     const report = join(cli.folder, "demo.html");
     const again = await cli.ok(`demo --resume --out ${out} --report ${report}`);
@@ -59,7 +59,7 @@ describe("rollbook demo", () => {
 
     const killed = join(cli.folder, "killed");
     const words = [...SIZE.split(" "), "--out", killed];
-    // While it collects. `npm run campaign -- demo` kills full demos at random moments.
+    // The kill comes while the demo collects. `npm run campaign -- demo` kills full demos at random moments.
     const cut = await demo(words, { line: 3, delayMs: 200 }, { ...process.env, ROLLBOOK_HOME: cli.home });
     expect([cut.summary, cut.said]).toEqual([undefined, expect.stringContaining("collecting, 40 rollouts")]);
     const [resumed] = (await cli.json(`demo --resume --out ${killed}`)) as [DemoSummary];

@@ -1,5 +1,5 @@
-/** Policies that read embeddings of a user's endpoint. The prompts of this world share no words: only their vectors tell
- *  which model suits them. */
+/** Policies that read embeddings from a user's endpoint. The prompts of this world share no words: only their vectors
+ *  show the suitable model. */
 import { createHash } from "node:crypto";
 import { rmSync } from "node:fs";
 import { join } from "node:path";
@@ -14,7 +14,7 @@ import { json, ScriptedUpstream } from "../support/scripted-upstream.ts";
 const hashOf = (text: string) => createHash("sha256").update(text).digest();
 const suits = (prompt: string) => (hashOf(prompt)[0]! % 2 === 0 ? "small" : "large");
 
-/** Eight numbers, of which the third says which model suits. */
+/** Eight numbers. The sign of the third gives the suitable model. */
 function vectorOf(prompt: string): number[] {
   const bytes = hashOf(prompt);
   return Array.from({ length: 8 }, (_, i) =>
@@ -49,7 +49,7 @@ beforeEach(async () => {
   endpoint.otherwise = (response, { body }) => {
     const { input, model } = JSON.parse(body) as { input: string[]; model: string };
     texts.push(...input);
-    // Backwards, as nothing promises an order but `index`.
+    // In reverse order: the protocol orders vectors only by `index`.
     const data = input
       .map((text, index) => ({ index, embedding: vectorOf(text).slice(model === MODEL ? 0 : 1) }))
       .reverse();
@@ -86,7 +86,7 @@ test("a router learns from embeddings what no word tells, asks for each prompt o
   const against = judged.comparisons.find(({ against }: { against: string }) => against === "single");
   expect(against).toMatchObject({ says: "better" });
   expect(texts).toHaveLength(ROWS);
-  // All are cached now, so the gate needs no endpoint.
+  // All vectors are cached now, so the gate needs no endpoint.
   await cli.ok(`gate --data ${data} --candidate ${checkpoint} --quality-only --epsilon-quality 0.05`);
   rmSync(join(cli.book, "embeddings.db"));
   expect((await judge()).err).toContain("--embeddings URL");
@@ -154,18 +154,18 @@ test("a router without an endpoint says what it lacks; with one the gateway asks
   };
   expect(await call(prompt)).toBe("small");
   expect(endpoint.asked.at(-1)!.headers.authorization).toBe("Bearer secret-1");
-  // The shadow reads vectors of another model, and gets its own.
+  // The shadow reads vectors of another embedding model, and gets them.
   expect(gateway.router!.status().counts).toMatchObject({ decisions: 1, fallbacks: 0, shadowed: 1 });
   // Without a vector the policy cannot answer, so the table decides.
   endpoint.otherwise = json({ error: { message: "gone" } }, 400);
   expect(await call(`${prompt} ${prompt}`)).toBe("large");
-  // A silent endpoint is waited for once and briefly, then left alone: calls go on without it.
+  // The gateway waits for a silent endpoint once, for a short time. Later calls proceed without it.
   endpoint.otherwise = () => {};
   const before = endpoint.asked.length;
   const startMs = performance.now();
   for (let i = 0; i < 5; i++) expect(await call(`silent-${i}`)).toBe("large");
   expect(performance.now() - startMs).toBeLessThan(15_000);
   expect(endpoint.asked.length - before).toBeLessThan(5);
-  // What is known is not asked for, so the policy goes on deciding there.
+  // Cached vectors need no request, so the policy still decides for this prompt.
   expect(await call(prompt)).toBe("small");
 });

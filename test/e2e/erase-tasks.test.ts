@@ -17,7 +17,7 @@ async function bookOfDecisions(...rows: object[]): Promise<Cli> {
   await cli.ok("init");
   await cli.ok("keys new");
   await cli.ok(`data import ${cli.file("log.jsonl", lines(...rows))}`);
-  await cli.ok("artifact ls"); // the catalog lists the tasks now
+  await cli.ok("artifact ls"); // the catalog now lists the tasks
   return cli;
 }
 
@@ -79,7 +79,7 @@ const assigned = ({ digest }: Sealed<Assignment>, sample: number) => ({
   group: undefined,
 });
 
-/** Signed tasks and assignments, each import in a pack of its own, and two rollouts of each assignment. */
+/** A book of signed tasks and assignments, each import in its own pack, with two rollouts of each assignment. */
 async function bookOfAssignments(...assignments: Sealed<Assignment>[]): Promise<Cli> {
   const cli = new Cli();
   await cli.ok("init");

@@ -85,15 +85,17 @@ describe("the examples of the help texts", () => {
 
   it("all run as they stand, in a folder with the book of the tour", async () => {
     const found = new Set(commandsOf(await buildProgram()).flatMap((command) => examplesIn(helpOf(command))));
-    // Results are compared once there are some. What is erased is missing for the examples after it: they come first.
+    // `bench compare` runs after the examples that write results. `artifact erase` runs last, because examples after it
+    // would miss the erased records.
     const late = ["rollbook bench compare", "rollbook artifact erase"];
     const rank = (line: string) => late.findIndex((start) => line.startsWith(start));
-    // These have tests of their own: the demo, queues and buckets of other servers, slime, weights of other trainers, rewards.
+    // Other tests cover these examples: the demo, queues and buckets of other servers, slime, weights of other
+    // trainers, rewards.
     const examples = [...found]
       .filter((line) => !/^rollbook (demo|slime|train weights|reward serve)|\b(nats|s3):\/\//.test(line))
       .sort((a, b) => rank(a) - rank(b));
     expect(examples.length).toBeGreaterThan(20);
-    // Servers serve until they are told to stop, and then stop in good order.
+    // Servers run until they get a signal, and then must exit. `timeout` reports this as 124.
     const serves = (line: string) => /^rollbook (gateway|sim replay|view(?!.*--out))/.test(line);
     const script = (line: string) => {
       if (line.startsWith("rollbook bench compare"))

@@ -84,7 +84,7 @@ describe("rollbook feedback", () => {
 
     const test = await TestGateway.open();
     test.upstream.otherwise = json(chatReply({ content: "ok" }));
-    // A rollout's own name may end like a call's, and goes first.
+    // A rollout id may look like a call id. The rollout has precedence.
     for (const id of ["run-1", "run-1.1"]) {
       const { apiKey } = await test.openRollout({ id });
       const ask = { model: "tiny", messages: [{ role: "user", content: "Hi" }] };

@@ -114,7 +114,7 @@ describe("what a new user of a log meets", () => {
     const counts = reasons!.split(", ").map((each) => Number(each.split(" ")[1]));
     expect(counts.reduce((sum, each) => sum + each)).toBe(Number(excluded));
     expect(Number(admitted) + Number(excluded)).toBe(Number(all));
-    // A rollout of another family is named, too: the book has two.
+    // The report also covers the rollouts of the book's second family.
     const exported = join(cli.folder, "d.jsonl");
     const [{ admitted: found }] = await cli.json(`data export --format decisions --out ${exported}`);
     for (const { considered, admitted: used, lost } of found)

@@ -5,7 +5,7 @@ import { systemClock } from "../../src/base/clock.ts";
 import { Cli, lines } from "../support/cli.ts";
 import { draftWire } from "../support/shelf.ts";
 
-/** A book with a key and two sessions, and the head that its owner wrote down. */
+/** A book with a key and two sessions, and the head that the owner noted. */
 async function bookWithHead(): Promise<{ cli: Cli; head: string; earlier: string }> {
   const cli = new Cli({ clock: systemClock });
   await cli.ok("keys new");

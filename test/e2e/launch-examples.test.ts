@@ -10,7 +10,7 @@ import { TestGateway, TOKEN } from "../support/gateway.ts";
 const main = resolve("dist/cli/main.js");
 const hasPython = spawnSync("python3", ["--version"]).status === 0;
 
-/** The built command line, in a process of its own, on the gateway's book. */
+/** The built command line, in its own process, on the gateway's book. */
 async function launchAt(test: TestGateway, words: readonly string[]) {
   const args = ["launch", "--tasks", "examples/sums/tasks.jsonl", "--book", test.root, "--json", ...words];
   const gateway = ["--gateway", test.gateway.url, "--gateway-token-env", "TOKEN"];
@@ -66,7 +66,7 @@ describe("the examples in examples/sums", () => {
     const test = await gatewayBefore();
     const results = await launchAt(test, ["--agent", "examples/sums/agent-with-tool.mjs"]);
     expect(results.at(-1)).toMatchObject({ done: 3, failed: {}, meanReward: 1, givenUp: { runs: 0 } });
-    // Its model was named: no policy chose.
+    // The agent names its model, so no policy chose.
     expect(results[0]).toMatchObject({ scores: [{ value: 1 }, { name: "turns", value: 2 }], policies: [] });
   });
 

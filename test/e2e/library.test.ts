@@ -1,4 +1,4 @@
-/** The front door and the command line do the same: what one writes the other reads, and digests agree. */
+/** The library and the command line are equivalent: each reads what the other writes, and digests agree. */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";

@@ -10,7 +10,8 @@ import { describeNeeding } from "../support/needs.ts";
 
 const DISK_BYTES = 24 * 1024 * 1024;
 
-/** Starts a run on a full disk, makes room, and resumes it: one script, because the disk lives as long as it does. */
+/** Starts a run on a full disk, makes room, and resumes the run. One script, because the disk exists only while the
+ *  script runs. */
 const SCRIPT = `
 run() { "$NODE" "$MAIN" run "$1" --config "$CONFIG" --book "$DISK/book"; echo "exit $?"; }
 dd if=/dev/zero of="$DISK/filler" bs=4k 2>/dev/null

@@ -51,7 +51,7 @@ describe("networks on the command line", () => {
     expect(found.comparisons.find(({ against }: { against: string }) => against === "behaviour").says).toBe(
       "better",
     );
-    // The policy learned at this discount: judges take it from the checkpoint.
+    // The checkpoint holds the discount of the training. Evaluation takes it from there.
     const [same] = await cli.json(judge.replace("--discount 0.9 ", ""));
     expect(same.contenders[0].values.reward).toEqual(learned.values.reward);
     expect((await cli.run(judge)).out).toMatch(

@@ -1,4 +1,4 @@
-/** What commands say where options, families or verdicts leave nothing to use: the cause, and a remedy that works. */
+/** Messages of commands when options, families or verdicts leave no data: the cause, and a remedy that works. */
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";

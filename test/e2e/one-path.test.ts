@@ -1,12 +1,12 @@
-/** One book, from the gateway's calls to the gate's verdict, with everything in it that may go wrong with a rollout.
- *  Every number below is worked out by hand, from the plans alone; nothing here is computed by the code under test.
+/** One book, from the gateway's calls to the gate's verdict, with every way in which a rollout can go wrong.
+ *  Every number below is worked out by hand, from the plans alone. The code under test computes none of them.
  *
  *  The router draws `large` with probability 3/4 and `small` with 1/4, and logs both.
  *
- *  Window 1, learned from: ten periods of eight rollouts `w1-00` … `w1-79`. Positions 0 … 5 of a period drew `large`, of
- *  which the first five are solved; positions 6 and 7 drew `small`, of which the first is solved:
+ *  Window 1, for training: ten periods of eight rollouts `w1-00` … `w1-79`. Positions 0 … 5 of a period drew `large`;
+ *  the first five of them are solved. Positions 6 and 7 drew `small`; position 6 is solved.
  *      large 60 rollouts, 50 solved      small 20 rollouts, 10 solved      80 in all, rewards 60
- *  Eleven more, each with its fate:
+ *  Eleven more, each with its result at both levels:
  *      rollout        draw   reward  at the step level       at the token level
  *      infra          large  1       failed-infrastructure   failed-infrastructure
  *      provider       large  1       failed-provider         failed-provider
@@ -15,13 +15,13 @@
  *      broken-good    large  1       task-quarantined        task-quarantined
  *      stale          large  1       in: off-policy          stale: writer-r1 is 8 behind writer-r9, budget 3/5
  *      quarantined    large  1       quarantined             quarantined: writer-r5 is 4 behind
- *      released       large  1       in: released            quarantined: writer-r5; the release is of the router's verdict
+ *      released       large  1       in: released            quarantined: writer-r5; only the router's is released
  *      unlabelled     small  –       unlabelled              no tokens
  *      late           small  1 + 2   in, with reward 3       no tokens
  *      rejected       large  1       rejected                rejected
  *
- *  Window 2, judged by: twelve such periods, `w2-00` … `w2-95` (large 72, 60 solved; small 24, 12 solved), one that the
- *  infrastructure failed and one that nobody graded. */
+ *  Window 2, for evaluation: twelve such periods, `w2-00` … `w2-95` (large 72, 60 solved; small 24, 12 solved), one
+ *  rollout that the infrastructure failed, and one without a grade. */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
@@ -35,15 +35,15 @@ import {
   type PlannedRollout,
 } from "../support/routed-rollouts.ts";
 
-/** 80 and the eleven. */
+/** The 80 rollouts of the pattern and the eleven others. */
 const COLLECTED = 91;
-/** 80, agent, stale, released, late. */
+/** The 80 of the pattern, agent, stale, released, late. */
 const ADMITTED = 84;
-/** 60 + 0 + 1 + 1 + 3. */
+/** Sum over the admitted rollouts: 60 + 0 + 1 + 1 + 3. */
 const REWARDS = 65;
 /** large: 60, agent, stale, released; 50 + 0 + 1 + 1. small: 20, late; 10 + 3. */
 const ARMS = { large: { count: 63, sum: 52 }, small: { count: 21, sum: 13 } };
-/** Exported and written to a replay store: the admitted ones and `unlabelled`, whose reward is missing. */
+/** Rollouts exported and written to a replay store: the admitted ones and `unlabelled`, whose reward is missing. */
 const WITH_UNLABELLED = 85;
 const STEP_REASONS = {
   "failed-infrastructure": 1,
@@ -54,7 +54,7 @@ const STEP_REASONS = {
   "task-quarantined": 1,
   unlabelled: 1,
 };
-/** 20 of the pattern, unlabelled and late have no tokens: nothing of them is at the token level. */
+/** 22 rollouts have no tokens: 20 of the pattern, unlabelled and late. They have no stream at the token level. */
 const TOKEN_REASONS = {
   "failed-infrastructure": 1,
   "failed-provider": 1,
@@ -65,10 +65,11 @@ const TOKEN_REASONS = {
   stale: 1,
   "task-quarantined": 1,
 };
-/** The 60 and agent: 91 − 22 − 8 = 61. Rewards 50 + 0. Two sampled tokens each. */
+/** The 60 of the pattern and agent: 91 − 22 − 8 = 61. Rewards 50 + 0. Two sampled tokens each. */
 const TOKEN_BATCH = { rows: 61, samples: 122, rewardSum: 50 };
-/** Of the admitted tasks 45 are in the train split by default: sha256("rollbook.split.v1\0rollbook\0" + task), first
- *  32 bits below 0.6 · 2³². Counted with Python's hashlib over the table above. */
+/** By default 45 of the admitted tasks are in the train split: the first 32 bits of
+ *  sha256("rollbook.split.v1\0rollbook\0" + task) are below 0.6 · 2³². Counted with Python's hashlib over the table
+ *  above. */
 const DEFAULT_SPLIT = {
   rows: 45,
   heldBack: 39,
@@ -79,7 +80,8 @@ const pattern = (name: string, periods: number): PlannedRollout[] =>
   Array.from({ length: 8 * periods }, (_, i): PlannedRollout => {
     const [id, at] = [`${name}-${String(i).padStart(2, "0")}`, i % 8];
     const outcome = [1, 1, 1, 1, 1, 0, 1, 0][at]!;
-    // Who grades differs: `small` is scored when it is closed, `large` by feedback afterwards; the first one is scored.
+    // Rollouts of `small` get a score when they close. Rollouts of `large` get feedback afterwards, except the first,
+    // which is scored.
     const graded = at > 5 || i === 0 ? { score: outcome } : { feedback: outcome };
     return { id, draw: at < 6 ? "large" : "small", ...graded };
   });
@@ -99,7 +101,7 @@ const WINDOW_1: readonly PlannedRollout[] = [
 ];
 const IN_AT_STEP_LEVEL = [...pattern("w1", 10).map(({ id }) => id), "agent", "late", "released", "stale"];
 
-/** The first one is graded later, in two halves: for the rollout and for its call. */
+/** The first rollout is graded later, in two halves: for the rollout and for its call. */
 const WINDOW_2: readonly PlannedRollout[] = [
   { id: "w2-00", draw: "large" },
   ...pattern("w2", 12).slice(1),
@@ -108,18 +110,19 @@ const WINDOW_2: readonly PlannedRollout[] = [
 ];
 /** Judged rows: large 72 with 60 solved, small 24 with 12 solved. */
 const JUDGED = 96;
-/** 72 solved of 96: what the log itself brought. */
+/** Value of the behaviour policy: 72 solved of 96. */
 const BEHAVIOUR = 0.75;
 /** Always large: weights 4/3 on 72 rows and 0 on 24, so their mean is 1 and 72 units are effective.
  *  IPS = (60 · 4/3) / 96, SNIPS = 60 / 72: both 5/6. */
 const ALWAYS_LARGE = 5 / 6;
-/** Any candidate: weights (1/2)/(3/4) = 2/3 and (1/2)/(1/4) = 2. IPS = (60 · 2/3 + 12 · 2) / 96, and weights sum to 96. */
+/** Uniform over both candidates: weights (1/2)/(3/4) = 2/3 and (1/2)/(1/4) = 2, which sum to 96. IPS = (60 · 2/3 + 12 ·
+ *  2) / 96. */
 const ANY = 2 / 3;
 
 const FROM_BOOK = `--family router --feedback ${OUTCOME}`;
 const removals: (() => void)[] = [];
 let cli: Cli;
-/** What each command of the walk answered, by name. */
+/** Outcome of each command of the walk, by name. */
 const walk = new Map<string, Outcome>();
 const place = (name: string) => join(cli.folder, name);
 
@@ -158,7 +161,7 @@ async function collectWindow1(): Promise<void> {
   await collectRollouts(cli.book, { router: 9, writer: 9 }, WINDOW_1);
   await cli.ok(`feedback late --name ${OUTCOME} --value 1`);
   await cli.ok(`feedback late --call 0 --name ${OUTCOME} --value 2`);
-  // Three revisions behind router-r9: not fresh, and not so stale as to be rejected.
+  // Three revisions behind router-r9: quarantined, because the drift is over 0 and not over 5.
   await step("admit", "artifact admit quarantined released --target router-r9 --drift 0/5");
   await step("release", "artifact release released --reason checked");
   await step("validate", "artifact admit rejected --validate");
@@ -193,7 +196,7 @@ async function judge(): Promise<void> {
   await step("gate bc", `gate --candidate ${place("bc")} --baseline static ${quality}`);
 }
 
-/** The JSON lines of a command of the walk, which exited with `code`. */
+/** The JSON lines of a command of the walk; the command must have exited with `code`. */
 function said<T>(name: string, code = 0): T[] {
   const outcome = walk.get(name)!;
   expect(outcome.code, `${name}: ${outcome.err}`).toBe(code);
@@ -209,7 +212,7 @@ interface ShownBatch {
   readonly ledger: { readonly reasons: readonly { reason: string; artifacts: number }[] };
 }
 
-/** Whole rollouts by reason. Streams beside a row that was taken are left out of the count. */
+/** Number of whole rollouts by reason. Does not count further streams of a rollout that has a row. */
 function reasonsOf({ ledger }: ShownBatch): Record<string, number> {
   const counted = ledger.reasons.filter(({ artifacts }) => artifacts > 0);
   return Object.fromEntries(counted.map(({ reason, artifacts }) => [reason, artifacts]));
@@ -380,7 +383,7 @@ test("rewards are analysed over the rows of the batch", () => {
   expect(report!.all.mean).toBeCloseTo(REWARDS / ADMITTED, 12);
   expect(report!.byArm.large).toMatchObject({ count: 63, mean: expect.closeTo(52 / 63, 12) });
   expect(report!.byArm.small).toMatchObject({ count: 21, mean: expect.closeTo(13 / 21, 12) });
-  // An arm has one propensity throughout, so self-normalised values are plain means.
+  // An arm has the same propensity in every row, so self-normalised values are plain means.
   expect(report!.ranking).toEqual([
     { arm: "large", value: expect.closeTo(52 / 63, 12) },
     { arm: "small", value: expect.closeTo(13 / 21, 12) },
@@ -520,7 +523,7 @@ describe("the gate", () => {
 
 test("the whole book is self-consistent at the end", () => {
   const [report] = said<{ ok: boolean; problems: unknown[]; trust: { artifacts: number } }>("verify book");
-  // 91, and 98 of the second window.
+  // 91 of the first window and 98 of the second.
   expect(report).toMatchObject({ ok: true, problems: [], trust: { artifacts: 189 } });
 });
 
@@ -559,7 +562,8 @@ function expectBudgetNamed(ledger: object): void {
   expect(ledger).toMatchObject({ freshness: { drift: { accept: 3, quarantine: 5 } } });
 }
 
-/** `verify <revision>` reaches the batch, every rollout that its manifest names, and every call of them. */
+/** Checks that `verify <revision>` reaches the batch, every rollout in its manifest, and every call of these
+ *  rollouts. */
 function expectWalked(expected: { batch: string; artifacts: number; calls: number }): void {
   const { code, out } = walk.get("verify revision")!;
   expect(code).toBe(0);

@@ -1,4 +1,4 @@
-/** Families, environments and rewards from a folder outside the package, which knows it by its exports alone. */
+/** Families, environments and rewards from a folder outside the package. The folder uses only the package's exports. */
 import { execFileSync } from "node:child_process";
 import { cpSync, existsSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -9,7 +9,7 @@ beforeAll(() => {
   if (!existsSync("dist/exports/rollout.js")) throw new Error("dist/ is missing. Run: npm run build");
 });
 
-/** A folder with a copy of the example, and the built package among its modules. */
+/** A folder with a copy of the example, and the built package in its node_modules. */
 function outside(): { cli: Cli; path: (...names: string[]) => string; node: (...args: string[]) => string } {
   const cli = new Cli();
   const path = (...names: string[]) => join(cli.folder, ...names);

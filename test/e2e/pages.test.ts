@@ -107,14 +107,14 @@ function runPages(run: typeof pages): void {
   );
 }
 
-/** A project folder with the package installed, and nothing else. `words` is what the shell changes of a command's words. */
+/** A project folder with only the package installed. `words` is a shell snippet that changes a command's words. */
 function emptyFolder(ports: readonly number[]): { folder: string; env: NodeJS.ProcessEnv; words: string } {
   const root = mkdtempSync(join(tmpdir(), "rollbook-page-"));
   onTestFinished(() => rmSync(root, { recursive: true, force: true }));
   const [folder, bin] = [join(root, "project"), join(root, "bin")];
   for (const path of [join(folder, "node_modules"), bin]) mkdirSync(path, { recursive: true });
   installPackage(join(folder, "node_modules/rollbook"), ports);
-  // As `npm install` leaves it; no package.json further up then decides what `rollbook` is.
+  // The file that `npm install` leaves. With it, no package.json in a parent folder decides what `rollbook` is.
   writeFileSync(join(folder, "package.json"), JSON.stringify({ dependencies: { rollbook: "*" } }));
   const words = `case "$*" in
   "gateway "*) set -- "$@" --port ${ports[0]} ;;
@@ -124,7 +124,7 @@ function emptyFolder(ports: readonly number[]): { folder: string; env: NodeJS.Pr
 esac`;
   const programs = {
     rollbook: `exec "${process.execPath}" "${resolve("dist/cli/main.js")}" "$@"`,
-    // As after `pip install node_modules/rollbook/python`.
+    // The path that `pip install node_modules/rollbook/python` would give.
     python: `PYTHONPATH="${resolve("python")}" exec "${python}" "$@"`,
   };
   for (const [name, text] of Object.entries(programs)) {
@@ -136,7 +136,7 @@ esac`;
   return { folder, env: { ...inherited, PATH: path, ROLLBOOK_HOME: join(root, "home") }, words };
 }
 
-/** What npm would install, with free ports in the examples. */
+/** The files that npm would install, with free ports in the examples. */
 function installPackage(folder: string, ports: readonly number[]): void {
   mkdirSync(folder);
   for (const name of ["package.json", "dist", "schemas", "suites"])

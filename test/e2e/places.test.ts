@@ -7,7 +7,8 @@ import { Cli, lines } from "../support/cli.ts";
 import { copyPackage } from "../support/readable-package.ts";
 import { draftWire } from "../support/shelf.ts";
 
-/** Runs the command line as a user whom file modes bind; they do not bind root. That user reads the copy in `folder`. */
+/** Runs the command line as a user who is bound by file modes, because root is not. That user reads the copy in
+ *  `folder`. */
 function unprivileged(
   { cli, folder }: { cli: Cli; folder: string },
   words: readonly string[],

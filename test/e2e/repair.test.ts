@@ -26,7 +26,7 @@ it("a damaged rollout is named, never batched around, mended by importing it aga
   const rollouts = ["a", "b", "c", "d"].map((id) => JSON.stringify(draftWire(id)));
   const lines = [Buffer.from(makeRevision("policy-r1").bytes).toString(), ...rollouts].join("\n");
   await cli.ok("artifact import -", lines);
-  await cli.ok("artifact ls"); // builds the catalog, which remembers the id of the damaged record
+  await cli.ok("artifact ls"); // builds the catalog, which keeps the id of the damaged record
   strike(cli.book, '"rolloutId":"b"');
   expect(await cli.run("verify")).toMatchObject({
     code: 1,
@@ -74,7 +74,7 @@ it("a pack that vanishes is missed by verify until it is back or the loss is acc
   const packs = join(cli.book, "packs");
   const newest = readdirSync(packs).sort().at(-1)!;
   renameSync(join(packs, newest), join(cli.folder, newest));
-  expect(await cli.json("artifact ls")).toHaveLength(1); // lists what is there, and forgets nothing
+  expect(await cli.json("artifact ls")).toHaveLength(1); // the catalog keeps the missing artifact
   const missed = await cli.run("verify");
   expect(missed).toMatchObject({ code: 1, out: expect.stringContaining("which is gone") });
   expect(await cli.run("doctor")).toMatchObject({

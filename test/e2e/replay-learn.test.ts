@@ -1,13 +1,17 @@
-/** The same rollouts through the book, through an exported file and through a replay store. Every number is worked out by hand.
+/** The same rollouts through the book, through an exported file and through a replay store. Every number is worked out
+ *  by hand.
  *
- *  The router offers `small` (probability 3/4), `large` (1/4) and `huge`, which is over budget. Decisions come in periods of eight:
+ *  The router offers `small` (probability 3/4), `large` (1/4) and `huge`, which is over budget. Decisions come in
+ *  periods of eight:
  *      draw    small small small large small small small large
  *      reward    1     1     0     1     1     1     1     0        small 6 with 5, large 2 with 1
- *  Learned from: 12 chains of one, two and three decisions (24 decisions, three periods: small 18 with 15, large 6 with 3), and
- *      late        two draws of large without rewards; feedback of 2 for the rollout lands on the last: 0 and 2
+ *  Training: 12 chains of one, two and three decisions (24 decisions, three periods: small 18 with 15, large 6 with 3).
+ *  Three more rollouts:
+ *      late        two draws of large without rewards; feedback of 2 for the rollout counts at the last draw: 0 and 2
  *      partly      two draws of small, one reward missing: unlabelled as a whole
  *      infra       a draw of small with reward 1, failed by the infrastructure: not admitted
- *  Judged by: 80 chains of two decisions (160, twenty periods: small 120 with 100, large 40 with 20), appended to the store. */
+ *  Evaluation: 80 chains of two decisions (160, twenty periods: small 120 with 100, large 40 with 20), appended to the
+ *  store. */
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
@@ -15,18 +19,19 @@ import { readCheckpoint } from "../../src/policy/index.ts";
 import { Cli, lines } from "../support/cli.ts";
 import { draftWire, makeRevision, stepWire } from "../support/shelf.ts";
 
-/** By single decisions (`--discount 0`), as the table above counts them. */
+/** Arms by single decisions (`--discount 0`), as the table above counts them. */
 const ARMS = { huge: { count: 0, sum: 0 }, large: { count: 8, sum: 5 }, small: { count: 18, sum: 15 } };
-/** By returns: 1 | 1 0 | 3 2 1 | 1 | 1 1 | 2 1 1 | 1 | 2 1 | 2 2 1 | 0 | 2 1 | 2 1 0, every fourth of large; late 2 and 2. */
+/** Arms by returns: 1 | 1 0 | 3 2 1 | 1 | 1 1 | 2 1 1 | 1 | 2 1 | 2 2 1 | 0 | 2 1 | 2 1 0. Every fourth decision is of
+ *  large; `late` adds 2 and 2. */
 const RETURNS = { huge: { count: 0, sum: 0 }, large: { count: 8, sum: 13 }, small: { count: 18, sum: 21 } };
-/** 24 and late; the two decisions of partly are there, unlabelled. */
+/** 24 decisions and the two of `late`. The two decisions of `partly` are unlabelled. */
 const LABELLED = 26;
 const UNLABELLED = 2;
 /** Always small: weights 4/3 on 120 of 160. IPS = (100 · 4/3) / 160, SNIPS = 100 / 120. */
 const ALWAYS_SMALL = 5 / 6;
-/** Small or large: weights 2/3 and 2, which sum to 160. (100 · 2/3 + 20 · 2) / 160. */
+/** Uniform over small and large: weights 2/3 and 2, which sum to 160. IPS = (100 · 2/3 + 20 · 2) / 160. */
 const ANY = 2 / 3;
-/** 120 of 160. */
+/** 120 solved of 160. */
 const BEHAVIOUR = 3 / 4;
 
 const removals: (() => void)[] = [];
@@ -53,7 +58,7 @@ function chains(name: string, count: number, lengthOf: (chain: number) => number
   let next = 0;
   return Array.from({ length: count }, (_, i) => {
     const decisions = Array.from({ length: lengthOf(i) }, () => decision(next++));
-    // Later chains began earlier: what comes out must not depend on the order of times.
+    // Later chains began earlier, because the result must not depend on the order of times.
     const envelope = { worker: "worker-a", startedAtMs: 5000 - i, endedAtMs: 6000 };
     return rollout(`${name}-${String(i).padStart(2, "0")}`, decisions, { envelope });
   });
@@ -137,7 +142,7 @@ describe("training from a replay store", () => {
   it("is open to every trainer, and a linear one sees the numbered features", async () => {
     for (const words of ["linucb", "thompson", "thompson --form linear", "bc"]) {
       const out = place(words.replaceAll(" ", ""));
-      // The rewards of late are not in 0 … 1, which Beta posteriors need.
+      // Beta posteriors need rewards in 0 … 1. The rewards of `late` are outside this range.
       const only = words === "thompson" ? " --session session-learn-02" : "";
       const [trained] = await cli.json(
         `train ${words}${only} --discount 0 --split all --replay ${store} --out ${out} --id r`,
@@ -151,7 +156,7 @@ describe("training from a replay store", () => {
   it("analyses the rewards that the store was written with", async () => {
     const [report] = await cli.json(`reward analyze --replay ${store}`);
     expect(report).toMatchObject({ rows: LABELLED, unlabelled: UNLABELLED });
-    // 15 + 3 + 2.
+    // Rewards: 15 of small, 3 of large, 2 of `late`.
     expect(report.all.mean).toBeCloseTo(20 / LABELLED, 12);
   });
 });

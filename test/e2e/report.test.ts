@@ -14,7 +14,7 @@ import { describeNeeding } from "../support/needs.ts";
 
 const CHARTS = ["reward-chart", "interval-chart", "frontier-chart", "flow-chart", "lineage-chart"];
 
-/** The smallest contrast of any text with what is painted behind it, by WCAG 2. */
+/** The smallest contrast between any text and its background, by WCAG 2. */
 const CONTRAST = `(() => {
   const numbers = (colour) => (colour.match(/[\\d.]+/g) ?? []).map(Number);
   const luminance = (colour) => {
@@ -49,7 +49,7 @@ async function opened(browser: Browser, facts: RunFacts, colorScheme: "light" | 
   return watchPage(browser, pathToFileURL(file).href, { colorScheme });
 }
 
-/** Texts of charts that lie outside of their drawing, or of the page. */
+/** Chart texts that lie outside their drawing, or outside the page. */
 const overflowing = (page: Page) =>
   page.evaluate(`[...document.querySelectorAll("svg")].flatMap((svg) => {
     const frame = svg.getBoundingClientRect();

@@ -10,7 +10,7 @@ const DAY = 86_400_000;
 const NOW = Date.UTC(2026, 5, 30);
 const daysAgo = (days: number) => new Date(NOW - days * DAY).toISOString();
 
-/** Decisions of 60, 40 and 1 days ago; the one of 40 days ago taught a policy. */
+/** Decisions of 60, 40 and 1 days ago, and one without a time. A policy learned from the decision of 40 days ago. */
 async function agedBook(): Promise<Cli> {
   const cli = new Cli({ clock: manualClock(NOW) });
   await cli.ok("init");

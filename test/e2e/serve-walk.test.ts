@@ -1,5 +1,5 @@
-/** One book, through the command line alone: collect with exploration, train, gate, serve what was released, call it with a
- *  real client, grade the reply, and find that decision in the next batch. */
+/** One book, through the command line alone: collect with exploration, train, gate, and serve the released policy. A
+ *  real client calls the gateway, the reply is graded, and the decision is in the next batch. */
 import { spawn } from "node:child_process";
 import { existsSync, readFileSync } from "node:fs";
 import { join, resolve } from "node:path";
@@ -16,7 +16,7 @@ beforeAll(() => {
   if (!existsSync(main)) throw new Error("dist/ is missing. Run: npm run build");
 });
 
-/** `rollbook gateway` in a process of its own, until `stop`. */
+/** `rollbook gateway` in its own process, until `stop`. */
 async function startGateway(cli: Cli, config: string) {
   const env = { ...process.env, ROLLBOOK_HOME: cli.home, ROLLBOOK_BOOK: cli.book };
   const child = spawn(process.execPath, [main, "gateway", "--config", config, "--json"], {
@@ -65,7 +65,7 @@ it("a policy goes from the log to the gateway, and what it serves goes into the 
         router,
       }),
     );
-  /** Large is right on proofs, small on everything else. */
+  /** Grades a rollout. `large` is right on proofs, `small` on everything else. */
   const grade = async (url: string, rollout: string, isRight: boolean) => {
     const words = `feedback ${rollout} --name solved --value ${isRight ? 1 : 0} --gateway ${url}`;
     expect(await cli.run(words)).toMatchObject({ code: 0 });
@@ -103,7 +103,7 @@ it("a policy goes from the log to the gateway, and what it serves goes into the 
   );
   expect(serving.log()).toContain("revision router-1, released by the gate verdict");
   const served = await ask(serving.url, "prove lemma 1000");
-  // One call in twenty explores: the id of the call draws it, and that is new in every run.
+  // One call in twenty explores. The call id seeds the draw, and the id is new in every run.
   const isRight = served.model === "large";
   await grade(serving.url, served.rollout, isRight);
   await serving.stop();
@@ -122,7 +122,7 @@ it("a policy goes from the log to the gateway, and what it serves goes into the 
     .split("\n")
     .find((line) => line.includes(`"rollout_id":"${served.rollout}"`));
   expect(JSON.parse(row!)).toMatchObject({ reward: isRight ? 1 : 0 });
-  // The next policy learns from it, and its revision leads back to the call.
+  // The next policy learns from this batch, and its revision leads back to the call.
   await cli.ok(
     `train linucb --id router-2 --parent router-1 --alpha 0.1 --split all ${source} --out ${join(cli.folder, "next")}`,
   );

@@ -1,4 +1,5 @@
-/** The second policy from served traffic: chat calls for `auto` without a rollout, feedback, then train, evaluate and gate. */
+/** The second policy, learned from served traffic: chat calls for `auto` without a rollout, feedback, then train,
+ *  evaluate and gate. */
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { systemClock } from "../../src/base/clock.ts";
@@ -18,7 +19,7 @@ const cli = new Cli({ clock: systemClock, whenDone: (remove) => ends.push(remove
 const policy = join(cli.folder, "policy");
 afterAll(() => ends.forEach((end) => void end()));
 
-/** Strong is right on proofs, cheap on everything else. Every prompt is another one. */
+/** Strong is right on proofs, cheap on everything else. No prompt repeats. */
 async function serve(): Promise<void> {
   const config = cli.file(
     "gateway.yaml",
@@ -61,9 +62,9 @@ describe("single calls that a gateway served", () => {
     expect(trained.rows).toBeGreaterThan(CALLS / 2);
     const [{ rows, units, contenders }] = await cli.json(`evaluate --checkpoint ${policy} --feedback solved`);
     expect([rows, units]).toEqual([trained.heldBack, trained.heldBack]);
-    // The propensities are the gateway's own: nothing speaks against them.
+    // The propensities are the gateway's own, so evaluate has no objection to them.
     expect(contenders.flatMap(({ reasons }: { reasons: string[] }) => reasons)).toEqual([]);
-    // The batch holds the rows of the train part, by the same units.
+    // The batch holds the rows of the train split, which evaluate cuts by the same units.
     const [{ batch }] = await cli.json(`batch show ${trained.batches[0]}`);
     expect(batch.totals.rows).toBe(trained.rows);
     const store = join(cli.folder, "store");
@@ -81,7 +82,7 @@ describe("single calls that a gateway served", () => {
     expect(out + err).toContain("cost is the declared price of the choice, in US dollars");
     const [{ candidates }] = await cli.json(asked);
     const cost = candidates[0].checks.find(({ measure }: { measure: string }) => measure === "cost");
-    // Half of the prompts go to each: as the log, 0.0105 on average.
+    // Half of the prompts go to each model, as in the log: 0.0105 on average.
     expect(cost.candidate).toBeGreaterThan(0.009);
     expect(cost.candidate).toBeLessThan(0.012);
     await cli.ok(

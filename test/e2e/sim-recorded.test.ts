@@ -43,7 +43,7 @@ describe("recorded answers", () => {
 
   it("make every value exact: by hand, the cheap model for sums and the dear one for capitals", async () => {
     const { best, single, bestFor } = knownValues(recordedWorld(await readRecorded(recorded().path)));
-    // Tokens: prompts 7, 8, 5; cheap says 1, 1, 3; dear says 4, 5, 5.
+    // Token counts: prompts 7, 8, 5; replies of `cheap` 1, 1, 3; replies of the expensive model 4, 5, 5.
     const cheap = [7, 8, 5].map((prompt, i) => (prompt * 0.5 + [1, 1, 3][i]!) / 1e6 / 0.01 / 2);
     const dear = [7, 8, 5].map((prompt, i) => (prompt * 100 + [4, 5, 5][i]! * 300) / 1e6 / 0.01 / 2);
     const mean = (values: number[]) => values.reduce((sum, each) => sum + each, 0) / 3;

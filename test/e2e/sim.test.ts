@@ -156,7 +156,7 @@ describe("rollbook sim collect", () => {
       expect(summary.done).toBe(24);
       expect(values.behaviour).toBeLessThanOrEqual(values.best);
       expect(observed.count).toBe(24);
-      // Four and a half standard errors: about one run in a hundred thousand would leave them.
+      // The bound is four and a half standard errors: about one run in a hundred thousand exceeds it.
       const half = observed.interval[1] - observed.mean;
       expect(summary.z).toBeCloseTo((observed.mean - values.behaviour) / (half / 1.96), 2);
       expect(Math.abs(observed.mean - values.behaviour)).toBeLessThan(2.3 * half + 0.02);
@@ -172,7 +172,7 @@ describe("rollbook sim collect", () => {
       for (const { reward, propensity, state, data_source: source } of rows) {
         expect([typeof reward, source]).toEqual(["number", "synthetic"]);
         expect(propensity).toBeGreaterThan(0);
-        // What a policy learns from is what the router was told, and the world's values are of.
+        // A policy learns from the same context that the router saw. The world's values are computed for that context.
         expect(contexts).toContainEqual({ prompt: state.prompt, fields: state.fields });
         expect(state.candidates.map(({ id, features }) => ({ id, features }))).toEqual(
           DEFAULT_MODELS.map(candidateOf).map(({ id, features }) => ({ id, features })),

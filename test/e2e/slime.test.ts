@@ -1,4 +1,5 @@
-/** `rollbook slime train` against a program that reads flags and files, asks for rollouts and checks samples as slime does. */
+/** `rollbook slime train` against a stand-in program. Like slime, it reads flags and files, requests rollouts and
+ *  checks samples. */
 import { spawnSync } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -29,8 +30,8 @@ interface Trained {
   }[];
 }
 
-/** Says 7 or 8 as the model does. The third task's agent fails before it asks; the fourth task turns out to be broken after the
- *  model has answered. The agent writes into its payload's copy. */
+/** Answers 7 or 8, as the model does. On the third task the agent fails before its call. On the fourth task it reports
+ *  a broken task after the model's answer. The agent also changes its copy of the payload. */
 const AGENT = `
 import json, os, sys, urllib.request
 request = json.load(sys.stdin)
@@ -125,7 +126,7 @@ it("gives slime samples of recorded tokens, and advantages that no failure moves
       }
     }
   }
-  // Every step is a sealed batch of the revision that sampled it, and the book is whole.
+  // Every step is a sealed batch of the revision that sampled it, and the book verifies.
   expect(rollbook("verify", "--book", "book").status).toBe(0);
   expect(readFileSync(join(folder, "ray.log"), "utf8").split("\n")).toEqual([
     "start --head --num-gpus 8 --disable-usage-stats",

@@ -10,7 +10,7 @@ async function bookOf(...rollouts: readonly unknown[]): Promise<Cli> {
   return cli;
 }
 
-/** What a terminal obeys or a reader cannot see. */
+/** Characters that control a terminal or that a reader cannot see. */
 const STEERS = /[\u0000-\u0009\u000b-\u001f\u007f-\u009f\u2028\u2029\u202a-\u202e\u2066-\u2069]/;
 
 describe("artifact show", () => {
@@ -135,7 +135,7 @@ assistant
     }
     const { out } = await cli.run("artifact show evil", "", env);
     for (const script of SCRIPTS) expect(out).toContain(script);
-    // Colours are ours: with them, nothing else begins with an escape.
+    // Colour sequences are the only escapes in the coloured output, and they are ours.
     const colored = await cli.ok("artifact show evil");
     expect(colored.replaceAll(/\u001b\[\d+m/g, "")).toBe(out);
     expect(colored).not.toBe(out);

@@ -25,7 +25,7 @@ const ROLLOUTS = [8, 4].map((n) =>
   draftWire(`from-r${n}`, { group: "g" }, { revision: { id: `r${n}`, digest: weightsOf(`r${n}`) } }),
 );
 
-/** A book with one accepted and one quarantined rollout, all of it signed. */
+/** A signed book with one accepted and one quarantined rollout. */
 async function judgedBook(): Promise<Cli> {
   const cli = new Cli();
   await cli.ok("keys new");
@@ -36,7 +36,7 @@ async function judgedBook(): Promise<Cli> {
   return cli;
 }
 
-/** Every record of a kind once more, changed and unsigned, in a pack of its own. Returns their digests. */
+/** Adds a changed, unsigned copy of every record of a kind, in its own pack. Returns the digests of the copies. */
 async function forgeUnsigned(
   cli: Cli,
   type: { kind: string },
@@ -55,7 +55,7 @@ async function forgeUnsigned(
   return forged;
 }
 
-/** What somebody without a key can do: one more pack, with a release in it that fits in every other way. */
+/** An attack that needs no key: another pack with an unsigned release, valid in every other way. */
 async function releaseUnsigned(cli: Cli): Promise<void> {
   const book = await openBook(cli.book, { clock: systemClock });
   for await (const item of book.scan()) {
@@ -159,7 +159,7 @@ describe("a loop with a key", () => {
       ]),
     );
     await cli.ok("verify --require-trusted");
-    // A state of the run that nobody signed is not continued from, where trust is required.
+    // Where trust is required, a run is not continued from an unsigned state.
     const [{ publicKey }] = await cli.json("keys show");
     const readStates = (keys?: ReadonlySet<string>) =>
       useBook(cli.book, { mode: "read", required: keys }, (book) => readTransitions(book, parseId("loop")));

@@ -62,7 +62,7 @@ describe("the server of the viewer", () => {
     expect(await status("/api/rollouts", { headers, method: "POST" })).toBe(405);
     expect(await status("/api/rollouts/none", { headers })).toBe(404);
     expect(await status("/etc/passwd", { headers })).toBe(404);
-    // A browser that was led to a foreign name of this address still sends that name.
+    // After DNS rebinding a browser still sends the foreign name as its host.
     const { request } = await import("node:http");
     const foreign = await new Promise((done) => {
       request(`${base}/api/rollouts`, { headers: { ...headers, host: "evil.example" } }, (answer) => {
@@ -144,7 +144,7 @@ await describeNeeding(needs, "the page of the viewer", () => {
     await page.getByRole("heading", { name: "evil" }).waitFor();
     await page.locator(".more").first().waitFor();
     expect(await page.evaluate("window.owned")).toBeUndefined();
-    // Every script stands there as text, and the only element of its kind is the page's own.
+    // Every script appears as text. The only script element is the page's own.
     const text = await page.locator(".transcript").textContent();
     for (const script of SCRIPTS) expect(text).toContain(script);
     expect(await page.locator("script").count()).toBe(1);

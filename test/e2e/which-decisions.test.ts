@@ -1,4 +1,4 @@
-/** Which decisions of a book `train` and `evaluate` take: of which family, of which experiment. */
+/** Selection of a book's decisions by `train` and `evaluate`: by family and by experiment. */
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { parseId } from "../../src/base/index.ts";
@@ -11,7 +11,7 @@ const TRAIN = "train ridge --id learned --out";
 interface Recorded {
   readonly family?: string;
   readonly experiment?: string;
-  /** One candidate, taken with certainty. */
+  /** True if the decision has only one candidate, chosen with probability 1. */
   readonly alone?: true;
 }
 

@@ -7,7 +7,7 @@ import type { LoggedRow } from "../../src/learn/index.ts";
 import { loggedRow } from "../support/chain-world.ts";
 import { Cli } from "../support/cli.ts";
 
-/** Episodes of two decisions, each with a return of exactly 1: the first choice says which step pays. */
+/** Episodes of two decisions with a return of exactly 1. The first choice decides which step pays. */
 function episodes(count: number, taskOf: (episode: number, step: number) => string): LoggedRow[] {
   return Array.from({ length: count }, (_, episode) =>
     [0, 1].map((step) => {
@@ -67,7 +67,7 @@ describe("a reward at the last decision", () => {
       );
       const [found] = await cli.json(`evaluate --data ${data} --checkpoint ${policy}`);
       expect(found.chains).toMatchObject({ horizon: 2, discount: 1 });
-      // A rollout is worth 1 if its first decision is right: the log's policy is right in every second one.
+      // A rollout is worth 1 if its first decision is right. The behaviour policy is right in every second rollout.
       expect(worthOf(found, "behaviour")).toBeCloseTo(0.5, 1);
       expect(worthOf(found, "learned")).toBeGreaterThan(0.9);
       const gate = `gate --data ${data} --candidate ${policy} --baseline behaviour --quality-only`;

@@ -15,7 +15,7 @@ const call = (id: string, city: string) => ({
   type: "function",
   function: { name: "weather", arguments: JSON.stringify({ city }) },
 });
-/** A response in the public form, by hand. */
+/** A response in the public form, written by hand. */
 const response = (output: object[]) => ({
   id: "resp_1",
   object: "response",

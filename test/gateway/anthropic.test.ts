@@ -13,7 +13,7 @@ const reply = (content: object[], stop = "end_turn") => ({
   stop_sequence: null,
   usage: { input_tokens: 9, output_tokens: 4, cache_read_input_tokens: 1 },
 });
-/** Events in the public format, by hand. */
+/** Events in the public format, written by hand. */
 const event = (type: string, data: object) => ({ event: type, data: { type, ...data } });
 const STREAM = [
   event("message_start", {

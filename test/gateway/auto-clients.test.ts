@@ -1,4 +1,4 @@
-/** `model: "auto"` with the official clients, unmodified: whole replies, streams and tools, each choice logged. */
+/** `model: "auto"` with the official clients, unmodified: whole replies, streams and tools. Each choice is logged. */
 import { createOpenAI } from "@ai-sdk/openai";
 import Anthropic from "@anthropic-ai/sdk";
 import { generateText, stepCountIs, streamText, tool } from "ai";
@@ -16,7 +16,8 @@ interface Asked {
   readonly messages: readonly { role: string; content: unknown }[];
 }
 
-/** Asks for the tool while there is no result of it, then says which model answers. Both wire formats, by hand. */
+/** Requests the tool until its result is in the messages, then replies with the model's name. Both wire formats are
+ *  written by hand. */
 const toolModels: LocalUpstream = async (request) => {
   const asked = (await request.json()) as Asked;
   return new URL(request.url).pathname.endsWith("/messages") ? anthropicReply(asked) : openAiReply(asked);
@@ -73,7 +74,7 @@ interface Client {
   readonly stream: boolean;
 }
 
-/** Two turns each, the first of which asks for the tool. Gives what the last reply said. */
+/** Plays two turns: the first requests the tool. Returns the text of the last reply. */
 async function askOpenAi({ url, apiKey, stream }: Client): Promise<string> {
   const client = new OpenAI({ baseURL: `${url}/v1`, apiKey, maxRetries: 0 });
   const tools = [{ type: "function" as const, function: { name: "look", parameters: { type: "object" } } }];

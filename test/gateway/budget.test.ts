@@ -6,16 +6,16 @@ import { TestGateway, TOKEN } from "../support/gateway.ts";
 import { type Act, chatReply, chatStream, json, stream } from "../support/scripted-upstream.ts";
 
 const CHAT = "/v1/chat/completions";
-// Priced at 1 USD per million prompt tokens and 2 per million of the reply.
+// The price is 1 USD per million prompt tokens and 2 USD per million completion tokens.
 const ASK = { model: "tiny", messages: [{ role: "user", content: "Hi" }] };
-/** 7 tokens of prompt, 3 of reply. */
+/** 7 prompt tokens and 3 completion tokens. */
 const COST_USD = 13e-6;
 const good = json(chatReply({ content: "ok" }));
 const withoutUsage = stream(
   chatStream([{ content: "ok" }]).filter(({ data }) => !JSON.stringify(data).includes("usage")),
 );
 
-/** An upstream that answers when it is told to. */
+/** An upstream that holds its reply until `answer` is called. */
 function held(): { act: Act; answer: () => void } {
   let answer: () => void = () => {};
   const told = new Promise<void>((done) => (answer = done));
@@ -39,7 +39,7 @@ describe("a budget", () => {
     const others = await Promise.all(Array.from({ length: 7 }, () => ask()));
     for (const other of others) {
       expect([other.status, other.body.error.code]).toEqual([429, "budget-reserved"]);
-      // It may come again: nothing is spent yet.
+      // The client may retry, because nothing is spent yet.
       expect(other.headers.get("x-should-retry")).toBeNull();
     }
     answer();
@@ -61,10 +61,11 @@ describe("a budget", () => {
       await Promise.all(calls);
       return 12 - refused.length;
     };
-    // 19 tokens of body and 100 of reply are 219e-6 USD: the fifth call finds less than that, and something.
+    // 19 prompt tokens and 100 completion tokens cost 219e-6 USD. The fifth call finds less than that left, but more
+    // than 0.
     expect(await allowed({ max_tokens: 100 })).toBe(5);
     expect(await allowed({ max_completion_tokens: 50, n: 2 })).toBe(5);
-    // Without a word 1024 tokens of reply are taken.
+    // Without a token limit in the request, 1024 completion tokens are reserved.
     expect(await allowed({})).toBe(1);
     const price = (completion: number) => ({ upstream: "main", price: { prompt: 1, completion } });
     const routed = { models: { tiny: price(2), dear: price(4) }, routes: { auto: ["tiny", "dear"] } };
@@ -128,14 +129,14 @@ describe("a budget", () => {
     await reply.body!.getReader().read();
     leaving.abort();
     const status = async () => (await test.post(basePath + CHAT, { ...ASK, model: "nobody" })).status;
-    // Until the call is over, what is left of the budget is reserved for it.
+    // The rest of the budget stays reserved until the call is over.
     await expect.poll(status).toBe(402);
     await test.restart();
     expect(await status()).toBe(402);
   });
 });
 
-/** Whether it has ended by then. */
+/** True if `work` settles within `ms`. */
 function settledWithin(work: Promise<unknown>, ms: number): Promise<boolean> {
   const late = new Promise<boolean>((done) => setTimeout(() => done(false), ms));
   return Promise.race([work.then(() => true), late]);

@@ -8,7 +8,7 @@ const CHAT = "/v1/chat/completions";
 const ASK = { model: "tiny", messages: [{ role: "user", content: "Hi" }] };
 const outcome = (rollout: string, value = 1) => ({ rollout, name: "good", value, idempotencyKey: "k" });
 
-/** A start that fails as soon as something of the book is read. */
+/** Starts a gateway that fails on any read of the book. */
 async function startUnread(test: TestGateway): Promise<void> {
   test.book = await openBook(test.root, { clock: systemClock });
   const unread = () => {

@@ -35,7 +35,8 @@ const judge = ({ content, nowMs }: Submitted): Admission => ({
   message: `${content.rolloutId} at ${nowMs}`,
 });
 
-/** The journal when `closing` was committed: a segment that is being filled keeps what was released. */
+/** Runs `closing` and returns a copy of the journal from just after it. The active segment still holds released
+ *  entries. */
 async function journalAtSealing<T>(test: TestGateway, closing: () => Promise<T>): Promise<[T, string]> {
   const copy = mkdtempSync(join(tmpdir(), "rollbook-journal-"));
   onTestFinished(() => rmSync(copy, { recursive: true }));
@@ -53,7 +54,7 @@ function journalText({ root }: TestGateway): string {
 
 type StoredBlob = { kind: string; bytes: Uint8Array };
 
-/** Without heads: on a slow machine one is written before the end, and it names packs of this book alone. */
+/** All blobs except heads. On a slow machine a head is written before the end, and it names packs of this book only. */
 async function blobsOf(test: TestGateway): Promise<StoredBlob[]> {
   const blobs: StoredBlob[] = [];
   for await (const item of test.book.scan())
@@ -62,7 +63,7 @@ async function blobsOf(test: TestGateway): Promise<StoredBlob[]> {
   return blobs;
 }
 
-/** A start on a book of the same name that holds these blobs: what a crash has left. */
+/** Starts on a new book of the same name that holds only these blobs, as after a crash. */
 async function startWith(test: TestGateway, blobs: readonly StoredBlob[], journal?: string): Promise<void> {
   await test.stop();
   rmSync(test.root, { recursive: true });
@@ -114,7 +115,7 @@ describe("closing", () => {
     const [first, journal] = await journalAtSealing(test, () => test.closed(rollout.id, closing));
     const blobs = await blobsOf(test);
     expect(blobs.length).toBeGreaterThan(8);
-    // The final state, which comes first, is on disk before the journal names it.
+    // The final state comes first: it is on disk before the journal names it.
     for (let kept = 1; kept <= blobs.length; kept++) {
       await startWith(test, blobs.slice(0, kept), journal);
       expect((await test.artifacts()).map(({ contentDigest }) => contentDigest)).toEqual([
@@ -177,10 +178,10 @@ describe("an open rollout", () => {
     expect((await status(as(rollout))).status).toBe(403);
     test.upstream.play(json(chatReply({ content: "ok" }, { usage: null })));
     await test.post(CHAT, ASK, as(rollout));
-    // The cost of a call without usage is not known; it is not 0.
+    // The cost of a call without usage is unknown, not 0.
     const both = { ...told, turns: 2, usage: { ...told.usage, calls: 2, unpriced: 1 } };
     expect(await (await status(owner)).json()).toEqual(both);
-    // A call that was refused cost nothing, and that is known.
+    // A refused call has a known cost: nothing.
     test.upstream.play(json({ error: { message: "no" } }, 400));
     await test.post(CHAT, ASK, as(rollout));
     const three = { ...both, turns: expect.any(Number), usage: { ...both.usage, calls: 3 } };

@@ -52,7 +52,7 @@ describe("a delivery", () => {
 
   it("is counted once, as aborted, where the client leaves when all is on its way", async () => {
     const test = await TestGateway.open();
-    // More than the sockets between the two take.
+    // A reply larger than the socket buffers between gateway and client.
     test.upstream.play(json(chatReply({ content: "x".repeat(20_000_000) })));
     const { basePath } = await test.openRollout();
     const body = JSON.stringify(ASK);

@@ -8,7 +8,7 @@ const ASK = { model: "tiny", messages: [{ role: "user", content: "Hi" }] };
 const good = json(chatReply({ content: "ok" }));
 const words = chatStream(["a", "b", "c"].map((content) => ({ content })));
 
-/** Of the calls of a closed rollout. */
+/** Digests of the calls of a closed rollout. */
 async function callDigests(test: TestGateway, id: string): Promise<unknown> {
   const report = await test.post(`/v1/rollouts/${id}/close`);
   const content = (await test.book.get(report.body.content))!;
@@ -47,7 +47,7 @@ describe("a call at the desk", () => {
     test.upstream.otherwise = good;
     for (let i = 0; i < 3; i++) expect((await test.gateway.desk.call(call)).status).toBe(status);
     expect(test.upstream.asked).toEqual([]);
-    // What was refused holds nothing.
+    // Refused calls hold no bytes.
     const small = { apiKey: TOKEN, body: JSON.stringify(ASK), path: CHAT };
     expect((await test.gateway.desk.call(small)).status).toBe(200);
   });

@@ -5,13 +5,13 @@ import { digestJson } from "../../src/base/digest.ts";
 import { TestGateway } from "../support/gateway.ts";
 import { json, stream } from "../support/scripted-upstream.ts";
 
-/** A reply as one kind of server gives it; `source` says after what it was written. */
+/** A reply of one kind of server. `source` names the reference it was written from. */
 interface Fixture {
   readonly source: string;
   readonly capture: "vllm" | "sglang" | null;
   readonly path: "/v1/chat/completions" | "/v1/completions";
   readonly stream?: true;
-  /** Fields that the capture adds to the request, and fields it must not add. */
+  /** Fields that the capture adds to the request. `unasked` lists fields that it must not add. */
   readonly asked: Record<string, unknown>;
   readonly unasked?: string[];
   readonly reply?: unknown;
@@ -41,7 +41,7 @@ async function open({ capture, events, reply }: Fixture) {
   return { test, rollout, client };
 }
 
-/** Asks by the unmodified client; returns the text it heard. */
+/** Asks with the unmodified client; returns the text that the client received. */
 async function ask(client: OpenAI, fixture: Fixture): Promise<string> {
   const messages = [{ role: "user" as const, content: "Hello" }];
   let text = "";

@@ -77,7 +77,7 @@ it("names the journal segment that keeps calls of it because another rollout in 
   expect(journal).toHaveLength(1);
   expect(filesHolding(test.root, SECRET)).toEqual(journal.map((path) => join(test.root, path)));
 
-  // The journal still has calls of it: the gateway must not seal it once more.
+  // The journal still holds calls of the erased rollout. The gateway must not seal it again.
   test.book = await openBook(test.root, { clock: systemClock });
   test.gateway = await test.openAnother({});
   expect(test.gateway.recovered).toEqual([open.id]);

@@ -1,4 +1,4 @@
-/** The model servers of examples/, asked by OpenAI's own client for a stream. */
+/** The model servers of examples/, called by OpenAI's own client with streaming. */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import OpenAI from "openai";

@@ -11,7 +11,7 @@ import { describeNeeding } from "../support/needs.ts";
 
 const CHAT = "/v1/chat/completions";
 const DISK_BYTES = 16 * 1024 * 1024;
-/** More than the journal has written ahead of its entries. */
+/** More bytes than the journal allocates ahead of its entries. */
 const LONG = "x".repeat(3 * 1024 * 1024);
 
 /** A gateway on a file system of 16 MiB. */
@@ -115,7 +115,7 @@ await describeNeeding(requirement, "a full disk", () => {
       ...{ status: 503, code: "cannot-record" },
     });
     expect(disk.log).toMatch(/rollout a could not be sealed and stays open: .*ENOSPC/);
-    // What the journal has room for is recorded, and so delivered.
+    // A call that fits into the journal is recorded, so its reply is delivered.
     expect((await disk.call("a")).status).toBe(200);
 
     await disk.tell("free");
@@ -130,7 +130,7 @@ await describeNeeding(requirement, "a full disk", () => {
       await disk.post("/v1/rollouts", { id });
       await disk.call(id, id.repeat(100_000));
     }
-    // The pack is open from here on: what is put into it meets the disk only when it is flushed.
+    // The pack is open from here on. Blobs put into it reach the disk only at the flush.
     expect((await disk.post("/v1/rollouts/before/close")).status).toBe(200);
     await disk.tell("fill");
     const ending = { kind: "failed", owner: "agent", message: "gave up" };

@@ -122,7 +122,7 @@ it("20 000 tool calls in one stream are put together in a moment", () => {
 });
 
 describe("sealing", () => {
-  /** Judges nothing before it is told to. */
+  /** A judge that waits until `release` is called. */
   function heldJudge() {
     let release = () => {};
     const released = new Promise<void>((done) => {
@@ -141,7 +141,7 @@ describe("sealing", () => {
     await test.gateway.close(1500, 100);
     expect(performance.now() - stopMs).toBeLessThan(2500);
     await test.book.close();
-    // What was not sealed is taken up, and still not judged.
+    // The start queues the unsealed rollout again, and the judge still waits.
     await test.start();
     expect((await fetch(`${test.gateway.url}/healthz`)).status).toBe(200);
     expect((await test.post(CHAT, ASK)).status).toBe(200);

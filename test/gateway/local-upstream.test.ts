@@ -8,7 +8,7 @@ import { chatReply, chatStream, eventText } from "../support/scripted-upstream.t
 const ASK = { model: "tiny", messages: [{ role: "user" as const, content: "Hi" }] };
 const CHAT = "/v1/chat/completions";
 
-/** A gateway whose one upstream is a function. */
+/** A gateway with a function as its only upstream. */
 function gatewayBefore(serve: LocalUpstream, settings: object = {}): Promise<Opened> {
   const main = { baseUrl: "local:sim", ...settings };
   return TestGateway.open({ upstreams: { main } }, { local: { sim: serve } });

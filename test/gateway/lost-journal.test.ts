@@ -22,8 +22,8 @@ async function opened(): Promise<TestGateway> {
   return test;
 }
 
-/** Every run of a gateway fills segments of its own: this moves those of one run out of the journal, and says how to put
- *  them back. Only while the gateway is stopped. */
+/** Moves the segments of one run out of the journal, because every run of a gateway writes its own segments. Returns a
+ *  function that moves them back. Call it only while the gateway is stopped. */
 function moveAway(test: TestGateway, run: number): () => void {
   const name = `${String(run).padStart(10, "0")}.log`;
   const [here, away] = [join(test.root, "journal", "gateway", name), join(test.root, name)];
@@ -56,7 +56,7 @@ describe("a segment of the journal that was moved away", () => {
     expect(test.logs.join()).toContain("rollout hurt goes on, but calls 1, 2 are missing from the journal");
     expect(await rolloutEvents(test)).toMatchObject({ recovered: 2, "calls-lost": 1 });
 
-    // Put back, nothing has happened.
+    // After the segment is back, nothing is missing.
     await test.stop();
     putBack();
     await test.start();
@@ -122,7 +122,7 @@ describe("a segment of the journal that was moved away", () => {
   });
 });
 
-/** Starts again from the journal as it is while a call is in progress, the first of its rollout, and `act` is done. */
+/** Restarts from a copy of the journal taken after `act`, while the rollout's first call is in progress. */
 async function crashInCall(test: TestGateway, rollout: string, act: () => Promise<void>): Promise<void> {
   const copy = mkdtempSync(join(tmpdir(), "rollbook-journal-"));
   onTestFinished(() => rmSync(copy, { recursive: true }));
@@ -184,7 +184,7 @@ describe("what a journal says after a closing", () => {
 
   it("counts: an outcome that came later reaches the book, though the artifact is there", async () => {
     const test = await opened();
-    // Keeps the segment, and so what is in it, when the other is sealed.
+    // An open rollout keeps the segment, with its entries, when the other rollout is sealed.
     await test.openRollout({ id: "holds" });
     await test.openRollout({ id: "a" });
     await call(test, "a");
@@ -195,7 +195,7 @@ describe("what a journal says after a closing", () => {
     cpSync(directory, copy, { recursive: true });
     await test.start();
     await test.closed("a");
-    // As if the end of the sealing had never been heard of.
+    // Simulates a journal that lacks the end of the sealing.
     cpSync(directory, copy, { recursive: true });
     await test.stop();
     rmSync(directory, { recursive: true });
@@ -206,7 +206,7 @@ describe("what a journal says after a closing", () => {
     await test.start();
     expect(await test.feedback()).toMatchObject([{ name: "s", value: 1 }]);
     expect((await test.artifacts()).length).toBe(1);
-    // Whoever brings it again has not heard that it is there.
+    // A client that sends the same feedback again learns that it is already there.
     const again = { rollout: "a", name: "s", value: 1, source: "x", idempotencyKey: "k" };
     expect((await test.post("/v1/feedback", again)).body).toEqual({ added: false });
     expect(await test.feedback()).toHaveLength(1);

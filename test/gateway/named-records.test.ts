@@ -27,7 +27,8 @@ async function opened(config: object = {}) {
   return test;
 }
 
-/** As a launcher does it: another writer of the same book, durable before the gateway hears of it. */
+/** Puts blobs as a launcher does: another writer of the same book makes them durable before the gateway gets their
+ *  digests. */
 async function putElsewhere(root: string, blobs: readonly { kind: string; bytes: Uint8Array }[]) {
   const book = await openBook(root, { clock: systemClock });
   for (const { kind, bytes } of blobs) book.put(kind, bytes);
@@ -54,7 +55,7 @@ describe("a rollout that is opened", () => {
       expect(refused.headers.get("x-should-retry")).toBe("false");
       for (const part of [field, kind, NOWHERE, "does not hold", "artifact import"])
         expect(refused.body.error.message).toContain(part);
-      // Nothing is left of it: the name is free, and a restart finds nothing.
+      // The refused opening leaves no trace: the name is free, and a restart recovers nothing.
       await callAndClose(test, { id: "run-1", task: { id: "t" } });
       await test.restart();
       expect(test.gateway.recovered).toEqual([]);
@@ -148,7 +149,7 @@ describe("an open rollout in the journal of an older gateway that names what the
     await journal.close();
     await test.start();
     expect(test.gateway.recovered).toEqual(["old-1"]);
-    // Whoever opened it and opens it again hears that it is open.
+    // The client that opened the rollout may open it again, and learns that it is open.
     expect((await test.post("/v1/rollouts", { id: "old-1", task })).status).toBe(200);
     expect((await test.post(CHAT, ASK, { "x-rollbook-rollout": "old-1" })).status).toBe(200);
     expect((await test.closed("old-1")).task).toEqual(task);

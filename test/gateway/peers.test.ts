@@ -22,7 +22,7 @@ async function freePort(): Promise<number> {
   return port;
 }
 
-/** Two gateways on one book; both have the same list of peers. */
+/** Two gateways on one book, with the same list of peers. */
 async function pair(config: object = {}) {
   const ports = [await freePort(), await freePort()];
   const peers = { a: `http://127.0.0.1:${ports[0]}`, b: `http://127.0.0.1:${ports[1]}` };
@@ -156,7 +156,7 @@ describe("two gateways on one book", () => {
     left.abort();
     await expect(close).rejects.toThrow();
     const active = async () => (await fetch(`${test.gateway.url}/metrics`, { headers: asOwner })).text();
-    await expect.poll(active).toContain("rollbook_gateway_active_calls 1"); // the page itself
+    await expect.poll(active).toContain("rollbook_gateway_active_calls 1"); // the metrics request itself
     tell();
     await new Promise((next) => setTimeout(next, 200));
     expect(peer.asked).toHaveLength(1);
@@ -175,7 +175,7 @@ describe("two gateways on one book", () => {
     const artifact = await test.closed(id);
     expect(artifact.calls).toMatchObject([{ response: { status: 499 } }]);
     const text = await (await fetch(`${a.url}/metrics`, { headers: asOwner })).text();
-    expect(text).toContain("rollbook_gateway_active_calls 1"); // the page itself
+    expect(text).toContain("rollbook_gateway_active_calls 1"); // the metrics request itself
   });
 });
 

@@ -1,4 +1,4 @@
-/** What a start makes of a journal and a book that tell different parts of a rollout. */
+/** Starts from a journal and a book that hold different parts of a rollout. */
 import { cpSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -39,7 +39,7 @@ describe("a start", () => {
     expect(refused.headers.get("x-should-retry")).toBeNull();
     isAway = false;
     test.upstream.otherwise = json(chatReply({ role: "assistant", content: "ok" }));
-    // The first of these calls has the router read; refused calls use no turn.
+    // The first of these calls makes the gateway read the router. Refused calls use no turn.
     await ask();
     expect((await ask()).status).toBe(200);
   });
@@ -65,7 +65,7 @@ describe("a start", () => {
           Buffer.from(payload),
         ),
       );
-      // The sealing of the first call, taken from a run that was closed then.
+      // Makes the sealing of the first call, from a run that closed the rollout at that point.
       rmSync(test.root, { recursive: true });
       cpSync(before, test.root, { recursive: true });
       await test.start();

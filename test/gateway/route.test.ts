@@ -1,4 +1,4 @@
-/** POST /v1/route: a decision without a call is recorded, graded, judged and learned from like any other. */
+/** POST /v1/route: a decision without a call is recorded, graded, judged and used for training like any other. */
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { decisionRows } from "../../src/book/decisions/index.ts";
@@ -13,7 +13,7 @@ import { routedGateway } from "../support/routed-gateway.ts";
 
 const EVEN = { strategy: "epsilon-greedy", exploration: 1, seed: 3 };
 
-/** Labelled by feedback of that name, or as they are. */
+/** Rows labelled by feedback of that name, or unlabelled rows if no name is given. */
 async function rowsIn(book: OpenBook, feedback?: string): Promise<LoggedRow[]> {
   const unlabelled = feedback === undefined ? "keep" : "exclude";
   const { rows } = await decisionRows(book, { family: "router", feedback, unlabelled });
@@ -33,7 +33,7 @@ describe("POST /v1/route", () => {
     ]);
     const chosen = body.candidates.find(({ id }: { id: string }) => id === body.model);
     expect(body.probability).toBe(chosen.probability);
-    // The gateway still runs: what is read here was on disk before the answer.
+    // The gateway still runs, so these rows were on disk before the answer.
     const book = await openAgain();
     const [row, ...others] = await rowsIn(book);
     expect(others).toEqual([]);
@@ -86,7 +86,7 @@ describe("POST /v1/route", () => {
     const { evaluation, refusal } = await evaluateCheckpoint(book, request);
     expect(refusal).toBeUndefined();
     const { values } = evaluation.contenders.find(({ name }) => name === "learned")!;
-    // An even choice is right half the time, and the best one always.
+    // A uniform choice is right half the time, and the best choice always.
     expect(values[evaluation.measures[0]!]!.estimate.value).toBeGreaterThan(0.8);
   });
 

@@ -1,4 +1,5 @@
-/** Faults of upstreams and budgets behind `model: "auto"`. Those of policies and tables are in src/serve/router.test.ts. */
+/** Faults of upstreams and budgets behind `model: "auto"`. src/serve/router.test.ts covers faults of policies and
+ *  tables. */
 import { describe, expect, test } from "vitest";
 import type { LocalUpstream } from "../../src/collect/gateway/index.ts";
 import { echoModels, routedGateway } from "../support/routed-gateway.ts";
@@ -19,7 +20,7 @@ test("with every upstream down the client hears the last one, every choice is lo
   expect(logged).toHaveLength(3);
   const [first, second] = logged.filter(({ id }) => logged.filter((each) => each.id === id).length === 2);
   expect(first!.candidates.map(({ probability }) => probability)).toEqual([0.75, 0.25]);
-  // What is left is certain, and what failed says so.
+  // The failed candidate has the reason "failed". The remaining one has probability 1.
   expect(second!.candidates[first!.chosen]).toMatchObject({ probability: 0, reasons: ["failed"] });
   expect(second!.candidates[second!.chosen]).toMatchObject({ probability: 1 });
 });

@@ -87,7 +87,8 @@ describe("a router in the gateway's configuration", () => {
     await close();
     const { rows } = await decisionRows(await openAgain(), { family: "router", unlabelled: "keep" });
     const logged = await collect(rows());
-    // 10 prompt tokens at 2 dollars and 1 completion token at 4 dollars a million; a failed first try is the same call.
+    // 10 prompt tokens at 2 USD per million and 1 completion token at 4 USD per million. A failed first try belongs to
+    // the same call.
     const bill = (10 * 2 + 4) / 1e6;
     expect(logged.length).toBeGreaterThan(4);
     for (const row of logged)
@@ -96,7 +97,8 @@ describe("a router in the gateway's configuration", () => {
     const judged = toJudgedRows(labelled, "task");
     expect(judged.callCosts).toBe(true);
     expect(judged.rows.map(({ measures }) => measures.cost)).toEqual(logged.map(({ costUsd }) => costUsd));
-    // One row with a cost of its own: dollars and terms do not mix. Trainers read no costs: their digest leaves them out.
+    // One row has its own cost term: dollars and terms do not mix. Trainers read no costs, so the digest leaves them
+    // out.
     const terms = { cost: { value: 3, weight: -1 } };
     const mixed = toJudgedRows([{ ...labelled[0]!, terms }, ...labelled.slice(1)], "task");
     expect([mixed.callCosts, mixed.rows[1]!.measures.cost]).toEqual([false, null]);
@@ -115,12 +117,12 @@ describe("a router in the gateway's configuration", () => {
     };
     const once = await costsOf(["auto", "large"]);
     expect(once).toEqual({ costs: [small + large], total: small + large });
-    // What was spent before the first decision is no consequence of it.
+    // A decision does not cause the costs before it.
     expect((await costsOf(["large", "auto", "large", "large", "auto", "small"])).costs).toEqual([
       small + large + large,
       small + small,
     ]);
-    // A call that failed was not billed; one without a price leaves the sum unknown.
+    // A failed call is not billed. A call without a price leaves the sum unknown.
     expect((await costsOf(["auto", "broken", "large"])).costs).toEqual([small + large]);
     expect((await costsOf(["auto", "unpriced", "auto"])).costs).toEqual([null, small]);
   });
@@ -165,7 +167,7 @@ describe("a router in the gateway's configuration", () => {
     const none = await ask(4000);
     expect(none.status).toBe(422);
     expect(none.body.error.message).toMatch(/broken: over-price; large: over-price/);
-    // Only the failing one is below it: the client hears what its upstream said.
+    // Only the failing model is below the limit, so the client gets its upstream's error.
     expect(await ask(500)).toMatchObject({ status: 503, body: { error: { message: "overloaded" } } });
     expect((await ask(1)).status).toBe(200);
   });
@@ -238,7 +240,7 @@ describe("a router in the gateway's configuration", () => {
   });
 });
 
-/** The book after a rollout `r-1` that asked for these models, one after the other. */
+/** The book after a rollout `r-1` that called these models one after the other. */
 async function bookOfRollout(models: readonly string[]) {
   const names = ["small", "large", "broken"];
   const priced = names.map((name, i) => [

@@ -30,7 +30,7 @@ const reply = Buffer.from(
   '{"choices":[{"index":0,"message":{"role":"assistant","content":"ok"},"finish_reason":"stop"}]}',
 );
 
-/** A journal with rollouts of one call, and a sealing of it. */
+/** A journal with rollouts of one call, and a seal queue on it. */
 async function opened(options: Partial<SealQueueOptions> = {}) {
   const root = mkdtempSync(join(tmpdir(), "rollbook-sealing-"));
   await (await openBook(root, { clock: systemClock })).close();
@@ -38,7 +38,7 @@ async function opened(options: Partial<SealQueueOptions> = {}) {
   const journal = Journal.open(directory, { event() {}, called() {} });
   const threads: Worker[] = [];
   const logs: string[] = [];
-  /** Another queue on the same journal, for when the one before is closed. */
+  /** A new queue on the same journal, after the previous queue is closed. */
   const next = () =>
     new SealQueue({
       ...{ root, journal, directory, gatewayName, signer, clock: manualClock(1000), readMs: 60_000 },
@@ -85,7 +85,7 @@ async function opened(options: Partial<SealQueueOptions> = {}) {
   return { root, sealing, next, threads, logs, rollout };
 }
 
-/** What the book says of its artifacts, and that nothing is wrong with it. */
+/** Trust facts of the book's artifacts, after a check that the book verifies. */
 async function trustOf(root: string) {
   const book = await openBook(root, { clock: systemClock, mode: "read" });
   const { problems, trust } = await verifyBook(book, { trustedKeys: [signer.publicKey] } as never);
@@ -327,7 +327,7 @@ describe("a gateway", () => {
     }
     expect((await test.post(CHAT, ASK)).body.error.code).toBe("seal-backlog");
     expect(await metric(test, "rollbook_gateway_unsealed_singles")).toBe(3);
-    // One is tried, not all.
+    // The gateway tries one rollout, not all of them.
     await expect(test.gateway.sealIdle()).rejects.toThrow("no judge");
     expect(await metric(test, "rollbook_gateway_sealing_failures_total")).toBe(4);
     await test.restart();
@@ -361,7 +361,7 @@ describe("a gateway", () => {
     await test.post(CHAT, ASK, { authorization: `Bearer ${apiKey}` });
     const calls = Array.from({ length: 20 }, () => test.post(CHAT, ASK));
     for (const { status } of await Promise.all(calls)) expect(status).toBe(200);
-    // Whoever closes it may have to hear of it later.
+    // The client of the close may get no reply before the stop.
     const closing = test.post(`/v1/rollouts/${id}/close`).catch(() => undefined);
     await expect.poll(() => metric(test, "rollbook_gateway_seal_backlog")).not.toBe(0);
     await test.stop();

@@ -109,7 +109,7 @@ describe("an upstream that echoes its key", () => {
     const image = { type: "image_url", image_url: { url: `data:image/png;base64,${data}` } };
     await at(CHAT, { ...ASK, messages: [{ role: "user", content: [image] }] });
     await at(CHAT, ASK);
-    // Also what is not sealed yet.
+    // Unsealed files must hold no secret either.
     for (const secret of [UPSTREAM_KEY, TOKEN])
       for (const file of files(test.root)) expect(leaks(readFileSync(file), secret), file).toBe(false);
     const { calls } = await test.closed(id);

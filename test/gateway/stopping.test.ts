@@ -12,7 +12,7 @@ const ASK = { model: "tiny", messages: [{ role: "user", content: "Hi" }] };
 const good = json(chatReply({ content: "ok" }));
 const authorization = `Bearer ${TOKEN}`;
 
-/** A POST over a connection of its own, by a client that does not mind being cut off. */
+/** A POST over its own connection. The client ignores a disconnect. */
 function send(test: TestGateway, path: string, body: object): Promise<void> {
   return new Promise((over) => {
     const headers = { authorization, "content-type": "application/json", connection: "close" };
@@ -100,7 +100,7 @@ describe("a stop", () => {
     const { id, basePath } = await test.openRollout();
     await test.post(basePath + CHAT, ASK);
     await test.closed(id);
-    // Without a thread to wait for.
+    // After the restart no seal worker runs that the stop would wait for.
     await test.restart();
     const grade = (k: number) => ({ rollout: id, name: "good", value: 1, idempotencyKey: `k-${k}` });
     const grading = Array.from({ length: 200 }, (_, k) => send(test, "/v1/feedback", grade(k)));
@@ -130,7 +130,7 @@ describe("a start that fails", () => {
     const other = await test.openAnother({ worker: "other" });
     const another = test.openAnother({ listen: { port: other.port } });
     await expect(another).rejects.toMatchObject({ code: "cannot-listen" });
-    // It has sealed what it found, and closed the journal, which leaves nothing of that.
+    // The failed start has sealed the pending rollout and closed the journal, so no segment is left.
     expect(segmentsOf(test)).toEqual([]);
     await other.close();
     await test.book.close();

@@ -7,7 +7,7 @@ import { json } from "../support/scripted-upstream.ts";
 
 const PICTURE = `data:image/png;base64,${Buffer.alloc(3000, 7).toString("base64")}`;
 
-/** A sealed rollout with a picture, a final state and an outcome that came after the closing. */
+/** A sealed rollout with a picture, a final state and feedback that came after the closing. */
 async function sealedRollout(): Promise<TestGateway> {
   const test = await TestGateway.open();
   test.upstream.play(json({ choices: [{ message: { role: "assistant", content: "a seven" } }] }));

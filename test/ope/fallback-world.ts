@@ -1,6 +1,6 @@
-/** The published synthetic routing generator (seed 42, 650 rows): a router chooses between a primary and a fallback
- *  model; the fallback is chosen more often on hard tasks. All probabilities and means are known, so the value of
- *  any policy on these contexts is known exactly, and with it the error of every estimate. */
+/** The published synthetic routing generator (seed 42, 650 rows). A router chooses between a primary and a fallback
+ *  model, and chooses the fallback more often on hard tasks. All probabilities and means are known. So the value of any
+ *  policy on these contexts is known exactly, and so is the error of every estimate. */
 import type { LoggedDecisions } from "../../src/judge/ope/index.ts";
 import { PythonRandom } from "./python-random.ts";
 
@@ -8,7 +8,7 @@ const ROLES = 8;
 const NOISE = 0.05;
 
 export interface FallbackWorld {
-  /** The target that never leaves the primary: what a policy below its confidence floor amounts to. */
+  /** The target policy that always chooses the primary, as a policy below its confidence floor does. */
   readonly alwaysPrimary: LoggedDecisions;
   readonly truth: { readonly primary: number; readonly fallback: number; readonly behaviour: number };
 }
@@ -55,12 +55,12 @@ export function fallbackWorld({
   return { alwaysPrimary: { reward, behaviour, target, candidates, context: { width: 2, values } }, truth };
 }
 
-/** reward_v1: 0.25 for a verified result (score ≥ ½), −0.15 otherwise. */
+/** reward_v1 adds 0.25 to the score of a verified result (score ≥ ½), and subtracts 0.15 otherwise. */
 function composite(score: number): number {
   return score >= 0.5 ? score + 0.25 : score - 0.15;
 }
 
-/** Its expectation when the score is uniform within NOISE of `mean`. */
+/** Expectation of reward_v1 when the score is uniform within NOISE of `mean`. */
 function expectedComposite(mean: number): number {
   const verified = Math.min(1, Math.max(0, (mean + NOISE - 0.5) / (2 * NOISE)));
   return mean + 0.25 * verified - 0.15 * (1 - verified);

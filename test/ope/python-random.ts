@@ -1,5 +1,5 @@
-/** CPython's `random.Random(seed)`: MT19937 (Matsumoto and Nishimura, 1998), so that a Python generator's rows can be
- *  reproduced to the bit. Only what the worlds need: random(), uniform(), and an index as choice() draws it. */
+/** CPython's `random.Random(seed)`: MT19937 (Matsumoto and Nishimura, 1998), to reproduce a Python generator's rows to
+ *  the bit. Implements only random(), uniform(), and an index as choice() draws it. */
 export class PythonRandom {
   readonly #state = new Uint32Array(624);
   #at = 624;

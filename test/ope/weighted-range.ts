@@ -1,8 +1,8 @@
-/** The promised range of an IPS term, for bounds that hold for any number of rows. */
+/** The range of an IPS term that the logging policy guarantees, for bounds that hold for any number of rows. */
 import { RollbookError } from "../../src/base/index.ts";
 import type { Range } from "../../src/judge/ope/index.ts";
 
-/** The range of w·r from promises made before logging: rewards in `reward`, π_b ≥ `floor`, π_e ≤ `ceiling`. */
+/** The range of w·r from limits fixed before logging: rewards in `reward`, π_b ≥ `floor`, π_e ≤ `ceiling`. */
 export function weightedRange({
   reward,
   floor,

@@ -33,7 +33,7 @@ function meanOver(policy: number[][]): number {
     .reduce((s, v) => s + v);
 }
 
-/** Contexts are one-hot, so a linear model per action is right. */
+/** Contexts are one-hot, so a linear model per action is exact. */
 export function banditLog(rows: number, rng: Rng): LoggedDecisions {
   const reward = new Float64Array(rows);
   const behaviour = new Float64Array(rows);
@@ -62,15 +62,15 @@ export function banditLog(rows: number, rng: Rng): LoggedDecisions {
   };
 }
 
-/** Chain: states 0 and 1, actions 0 and 1, `HORIZON` steps. Action 1 moves to the other state with probability 0.8,
- *  action 0 with 0.1; the reward is the state after the move, less 0.1 for action 1. Starts in state 0. */
+/** Chain: states 0 and 1, actions 0 and 1, `HORIZON` steps, starting in state 0. Action 1 moves to the other state with
+ *  probability 0.8, action 0 with 0.1. The reward is the state after the move, less 0.1 for action 1. */
 export const HORIZON = 4;
 export const DISCOUNT = 0.9;
 const MOVE = [0.1, 0.8];
 const CHAIN_LOGGING = [0.5, 0.4];
 const CHAIN_TARGET = [0.8, 0.2];
 
-/** By dynamic programming, the exact value of choosing action 1 with probability p[state]. */
+/** The exact value of choosing action 1 with probability p[state], by dynamic programming. */
 export function chainValue(p: readonly number[]): number {
   let value = [0, 0];
   for (let step = 0; step < HORIZON; step++) {
@@ -88,7 +88,7 @@ export function chainValue(p: readonly number[]): number {
 
 export const CHAIN_TRUTH = chainValue(CHAIN_TARGET);
 
-/** Rows are shuffled: order in the file carries no meaning. */
+/** Rows are shuffled, because order in the file carries no meaning. */
 export function chainLog(episodes: number, rng: Rng): LoggedDecisions {
   const rows = episodes * HORIZON;
   const at = rng.shuffle(Array.from({ length: rows }, (_, i) => i));
@@ -126,7 +126,7 @@ export function chainLog(episodes: number, rng: Rng): LoggedDecisions {
   };
 }
 
-/** Every path of the chain once, weighted by its probability under logging: expectations without sampling error. */
+/** Every path of the chain, with its probability under the behaviour policy: expectations without sampling error. */
 export function chainPaths(): {
   probability: number;
   steps: { state: number; action: number; reward: number }[];

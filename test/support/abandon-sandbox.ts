@@ -1,5 +1,5 @@
-/** Opens a sandbox, starts a program that sleeps for minutes, and waits to be killed.
- *  Run as a process of its own: `abandon-sandbox.ts SECONDS ENGINE [SOCKET]`. */
+/** Opens a sandbox, starts a program that sleeps for minutes, and waits to be killed. Runs as its own process:
+ *  `abandon-sandbox.ts SECONDS ENGINE [SOCKET]`. */
 import { openEngine } from "../../src/collect/sandbox/open.ts";
 import { openPool } from "../../src/collect/sandbox/pool.ts";
 import type { EngineName } from "../../src/collect/sandbox/sandbox.ts";

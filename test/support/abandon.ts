@@ -1,9 +1,9 @@
-/** Starts abandon-sandbox.ts and kills it as hard as can be once its program runs. Out: the process id it had. */
+/** Starts abandon-sandbox.ts and kills it with SIGKILL once its program runs. Out: the id of the killed process. */
 import { spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
 import { fileURLToPath } from "node:url";
 
-/** `seconds` is also how the program is found: no other may sleep exactly that long. */
+/** `seconds` also identifies the program: no other program may sleep exactly that long. */
 export async function abandonSandbox(seconds: string, ...args: readonly string[]): Promise<number> {
   const script = fileURLToPath(new URL("./abandon-sandbox.ts", import.meta.url));
   const child = spawn(process.execPath, ["--import", "tsx", script, seconds, ...args], { stdio: "inherit" });
@@ -14,7 +14,7 @@ export async function abandonSandbox(seconds: string, ...args: readonly string[]
   return child.pid!;
 }
 
-/** Waits for a process with exactly this command line, wherever on this machine it runs. */
+/** Waits for a process with exactly this command line, anywhere on this machine. */
 export async function untilRunning(commandLine: string): Promise<void> {
   for (let tries = 0; running(commandLine) === 0; tries++) {
     if (tries > 600) throw new Error(`${commandLine} was never started`);

@@ -1,6 +1,6 @@
-/** Frees a folder that a killed test run left: ends the Docker daemons that have their data there, with their containers, and
- *  unmounts what they mounted. In: the folder. Out: nothing; the folder can then be removed. Linux only; elsewhere there is
- *  nothing to do. */
+/** Frees a folder that a killed test run left. Ends the Docker daemons with data there and their containers, and
+ *  unmounts their mounts. In: the folder. Out: nothing; the folder can then be removed. Linux only; does nothing
+ *  elsewhere. */
 import { spawnSync } from "node:child_process";
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 
@@ -8,13 +8,14 @@ const WAIT_MS = 10_000;
 
 export function releaseFolder(folder: string): void {
   if (!existsSync("/proc/self/mountinfo")) return;
-  // Containers are found by the folder below their root: they outlive a daemon, and their command lines say anything.
+  // Containers are found by the folder below their root: they outlive a daemon, and their command lines do not identify
+  // them.
   const pids = pidsWith(folder);
   for (const pid of pids) end(pid);
   const limit = performance.now() + WAIT_MS;
   while (pids.some((pid) => existsSync(`/proc/${pid}`)) && performance.now() < limit)
     Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 20);
-  // The innermost first; lazily, because a process that is about to end may still have a file open.
+  // Innermost mounts first. Lazily, because a process that is about to end may still have a file open.
   for (const path of mountsBelow(folder).reverse()) spawnSync("umount", ["--lazy", path]);
 }
 
@@ -25,7 +26,7 @@ function pidsWith(folder: string): number[] {
     .map(Number);
 }
 
-/** dockerd, containerd and its shims: all are given paths in the folder. */
+/** True for dockerd, containerd and its shims: all of them get paths in the folder. */
 function isDaemonOf(pid: string, folder: string): boolean {
   const [program = "", ...words] = read(`/proc/${pid}/cmdline`).split("\0");
   return (
@@ -52,7 +53,7 @@ function end(pid: number): void {
   try {
     process.kill(pid, "SIGKILL");
   } catch {
-    // It has just ended.
+    // The process has just ended.
   }
 }
 

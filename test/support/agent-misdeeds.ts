@@ -1,6 +1,6 @@
-/** What an agent may do to the process it runs in, as code of its rollout: for the tests of the pool and for the campaign. */
+/** Attacks of an agent on its own process, as code of its rollout. For the tests of the pool and for the campaign. */
 
-/** Runs whatever its payload says, as an agent that nobody vouches for would. */
+/** Runs the code in its payload, as an untrusted agent would. */
 export const OBEDIENT = `
 import * as fs from "node:fs";
 export default async function run({ code }, context) {
@@ -8,7 +8,7 @@ export default async function run({ code }, context) {
   return result;
 }`;
 
-/** Each ends the rollout as the agent's failure; none ends more than its own process. */
+/** Each misdeed ends the rollout as the agent's failure, and ends only its own process. */
 export const MISDEEDS: Readonly<Record<string, string>> = {
   "exits with 0": "process.exit(0)",
   "exits with 7": "process.exit(7)",

@@ -7,7 +7,7 @@ import { weightsOf } from "./shelf.ts";
 
 type Wire = Record<string, unknown>;
 
-/** Mostly plain, sometimes any Unicode that an id may hold. */
+/** Mostly plain ids, sometimes any Unicode that an id may hold. */
 export const anyId: fc.Arbitrary<string> = fc.oneof(
   { weight: 3, arbitrary: fc.stringMatching(/^[A-Za-z0-9_][A-Za-z0-9_.:+-]{0,20}$/) },
   {
@@ -20,15 +20,15 @@ export const anyId: fc.Arbitrary<string> = fc.oneof(
 
 export const anyDigest = fc.uint8Array({ minLength: 32, maxLength: 32 }).map(digestFromBytes);
 
-/** As it stands on the wire. */
+/** A 64-bit integer in its wire form, a decimal string. */
 export const anyU64 = fc.bigInt({ min: 0n, max: 2n ** 64n - 1n }).map(String);
 
 export const anyFinite = fc.double({ noNaN: true, noDefaultInfinity: true });
 
-/** What an f32 column holds and JSON carries: finite, and no negative zero. */
+/** Values that both an f32 column and JSON can hold: finite, and no negative zero. */
 export const anyF32 = fc.float({ noNaN: true, noDefaultInfinity: true }).map((value) => value + 0);
 
-/** Any JSON with well-formed strings, `__proto__` among the keys. */
+/** Any JSON with well-formed strings; `__proto__` can be a key. */
 export const anyJson = fc.letrec<{ json: Json }>((tie) => ({
   json: fc.oneof(
     { maxDepth: 3 },
@@ -44,7 +44,7 @@ export const anyJson = fc.letrec<{ json: Json }>((tie) => ({
 const timeMs = fc.nat();
 const index = fc.nat({ max: 50 });
 
-/** One id, one digest: the digest follows from the id. */
+/** The digest is a function of the id, so that one id has one digest. */
 const anyRevision = anyId.map((id) => ({ id, digest: weightsOf(id) }));
 
 export const anyCallWire = fc.record(

@@ -1,4 +1,4 @@
-/** Looks for text in the bytes of a book: every file, so that nothing hides in an index. */
+/** Searches the bytes of a book for a text. Reads every file, indexes included. */
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 

@@ -1,18 +1,19 @@
-/** Debian's chromium under playwright-core. In: a page's address. Out: the page, and everything that went wrong in it. */
+/** Debian's chromium under playwright-core. In: a page's address. Out: the page, with its errors and its foreign
+ *  requests. */
 import { spawnSync } from "node:child_process";
 import { type Browser, chromium, type Page } from "playwright-core";
 
 export interface WatchedPage {
   readonly page: Page;
-  /** Errors of scripts, and what the policy of the page refused. */
+  /** Errors of scripts, and violations of the page's content security policy. */
   readonly faults: string[];
-  /** Addresses outside of the page's own that it tried to reach. */
+  /** Addresses outside the page's own origin that it tried to reach. */
   readonly foreign: string[];
 }
 
 export function openBrowser(): Promise<Browser> {
   const { stdout } = spawnSync("sh", ["-c", "command -v chromium"], { encoding: "utf8" });
-  // Root has no sandbox of the browser; the pages are ours, on loopback.
+  // The browser's sandbox does not work for root. The pages are ours, on loopback.
   return chromium.launch({ executablePath: stdout.trim(), args: ["--no-sandbox", "--disable-gpu"] });
 }
 

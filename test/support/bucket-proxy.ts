@@ -1,12 +1,12 @@
-/** An HTTP proxy on loopback in front of an S3 server that throttles, slows down, or cuts. In: the port behind it. Out: its
- *  own port, and faults to set. Requests pass with their headers as they came: the signature covers the name of the host. */
+/** An HTTP proxy on loopback that throttles, delays or cuts requests to an S3 server. In: the port of the server. Out:
+ *  its own port, and faults to set. Requests keep their headers, because the signature covers the host name. */
 import { once } from "node:events";
 import { createServer, type IncomingMessage, type ServerResponse, request as send } from "node:http";
 import type { AddressInfo } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
 
-/** `throttle`: the share of requests that get 503 SlowDown. `slow`: milliseconds before each. `cut`: connections break at the
- *  requests that match, before they arrive. */
+/** `throttle`: the share of requests that get 503 SlowDown. `slow`: delay before each request, in milliseconds. `cut`:
+ *  the proxy breaks the connection of matching requests before they arrive. */
 export type BucketFault =
   | { readonly kind: "none" }
   | { readonly kind: "throttle"; readonly share: number }
@@ -17,7 +17,7 @@ export interface BucketProxy {
   readonly port: number;
   /** Requests that met a fault. */
   readonly struck: number;
-  /** All requests, by what they ask: PUT, GET, LIST, HEAD, POST, DELETE. */
+  /** Number of requests by operation: PUT, GET, LIST, HEAD, POST, DELETE. */
   readonly asked: ReadonlyMap<string, number>;
   fault: BucketFault;
   close(): Promise<void>;

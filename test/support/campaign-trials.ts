@@ -1,11 +1,12 @@
-/** Tests that run campaigns at a fraction of their trials: every kind of fault at least once, under one seed. */
+/** Tests that run campaigns at a fraction of their trials: every kind of fault at least once, with one seed. */
 import { expect, it } from "vitest";
 import { campaigns } from "../../bench/support/programs.ts";
 
-/** The full counts are `npm run campaign -- NAME`. */
+/** `npm run campaign -- NAME` runs the full number of trials. */
 const SCALE = 1 / 100;
 
-/** Campaigns whose trials are cheap: more of them find more. Tests of the judge ask for most of its promises by themselves. */
+/** Scales of campaigns with cheap trials: more trials find more faults. The judge's campaign is small, because the
+ *  judge's own tests cover most of its promises. */
 const OTHER_SCALES: Readonly<Record<string, number>> = {
   cluster: 1 / 30,
   "judge-promises": 1 / 250,

@@ -2,7 +2,7 @@
 import { rngFrom } from "../../src/base/index.ts";
 import type { LoggedRow } from "../../src/learn/index.ts";
 
-/** Cells of the corridor; its right end pays 1 and ends the walk, its left end pays 0.2. */
+/** Number of cells of the corridor. The right end pays 1 and ends the walk; the left end pays 0.2. */
 export const CELLS = 5;
 const MOVES = ["left", "right"] as const;
 

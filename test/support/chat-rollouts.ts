@@ -1,5 +1,5 @@
-/** Rollouts with conversations, in the exchange form: a plain one with a tool, and one whose every text attacks whoever
- *  shows it. */
+/** Rollouts with conversations, in the exchange form: a plain one with a tool, and one whose every text attacks its
+ *  viewer. */
 import { draftWire, stepWire } from "./shelf.ts";
 
 type Wire = Record<string, unknown>;
@@ -19,7 +19,7 @@ const times = [
   { startedAtMs: 1150, firstByteMs: 20, durationMs: 1500, delivery: "aborted" },
 ];
 
-/** System, user, a tool call, its result, an answer: two calls, the second resends the first. */
+/** System, user, a tool call, its result, an answer. The second of the two calls resends the messages of the first. */
 export function chatWire(name: string, over: Wire = {}): Wire {
   const system = { role: "system", content: "You track orders." };
   const user = { role: "user", content: "Where is order 7?\nIt is late." };
@@ -28,7 +28,7 @@ export function chatWire(name: string, over: Wire = {}): Wire {
     content: null,
     tool_calls: [{ id: "c-1", type: "function", function: { name: "track", arguments: '{"order": 7}' } }],
   };
-  // As clients resend it: nulls dropped, arguments written anew.
+  // The message as clients resend it: without nulls, and with reformatted arguments.
   const resent = {
     role: "assistant",
     tool_calls: [{ id: "c-1", type: "function", function: { name: "track", arguments: '{"order":7}' } }],
@@ -52,15 +52,15 @@ export function chatWire(name: string, over: Wire = {}): Wire {
   });
 }
 
-/** Sets the title of the window, clears the screen, hides text, writes from right to left. */
+/** Sets the window title, clears the screen, hides text, writes from right to left. */
 export const STEERING = "\u001b]0;owned\u0007\u001b[2J\u001b[8mhidden\u009b31m\u202egnp.exe\r\u0008";
-/** Each would run where it is taken for HTML; `window.owned` tells. */
+/** Scripts that run if a viewer interprets them as HTML; a run sets `window.owned`. */
 export const SCRIPTS = [
   "<script>window.owned = 1</script>",
   '<img src="x" onerror="window.owned = 1">',
   '</script><script>window.owned = 1</script><svg onload="window.owned = 1">',
   '"><iframe srcdoc="<script>parent.owned = 1</script>"></iframe>',
-  "<!--<script>", // opens a state of the parser in which </script> does not end a script
+  "<!--<script>", // puts the parser in a state in which </script> does not end a script
   "{@html '<script>window.owned = 1</script>'}",
   "javascript:window.owned=1",
 ];

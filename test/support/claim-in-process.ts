@@ -4,7 +4,7 @@ import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 import { expect } from "vitest";
 
-/** The items that a process of its own, which runs the build, claimed and completed. */
+/** The items that a separate process, which runs the build, claimed and completed. */
 export async function claimInProcess(queue: string, worker: string): Promise<string[]> {
   const script = fileURLToPath(new URL("./claim-all.mjs", import.meta.url));
   const child = spawn(process.execPath, [script, queue, worker], {

@@ -1,5 +1,5 @@
-/** The command line in this process: words in, exit code and both streams out. Every instance has a directory of its
- *  own with its book and its keys. */
+/** The command line in this process: words in, exit code and both streams out. Every instance has its own directory
+ *  with its book and its keys. */
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -18,13 +18,14 @@ export class Cli {
   readonly book = join(this.folder, "book");
   readonly home = join(this.folder, "home");
 
-  /** Whether stdout is taken for a terminal. */
+  /** True if commands treat stdout as a terminal. */
   readonly terminal: boolean;
 
-  /** What the commands take for the time. */
+  /** The clock of the commands. */
   readonly clock: Clock;
 
-  /** `whenDone` takes what removes the folder: the end of the test, unless a whole file shares the instance. */
+  /** `whenDone` gets the function that removes the folder. By default it runs at the end of the test. A file that
+   *  shares the instance passes its own. */
   constructor({
     clock = manualClock(1000),
     terminal = false,
@@ -60,7 +61,7 @@ export class Cli {
     return { code, ...outcome };
   }
 
-  /** Runs what must succeed; with --json its lines come parsed. */
+  /** Runs a command that must succeed, and returns its stdout. */
   async ok(words: string | readonly string[], stdin: string | Uint8Array = ""): Promise<string> {
     const { code, out, err } = await this.run(words, stdin);
     if (code !== 0) throw new Error(`exit ${code} from ${String(words)}: ${err}`);

@@ -1,6 +1,7 @@
-/** A vitest reporter that ends the run with one plain line, `N passed, N failed`, for people and scripts.
- *  A file or suite that could not be collected and an error outside tests count as failures. Where nothing may be skipped, so
- *  do skipped tests, by name; all but those on real data, which no set-up can fetch: they say that they did not run. */
+/** A vitest reporter that ends the run with one plain line, `N passed, N failed`, for people and scripts. Counts a file
+ *  or suite that could not be collected, and an error outside tests, as a failure. With CI=true or
+ *  ROLLBOOK_REQUIRE_ALL=1 it also counts skipped tests as failures, by name. Tests on real data are exempt, because no
+ *  setup can fetch the data: it reports how many did not run. */
 import type { Reporter, SerializedError, TestModule } from "vitest/node";
 
 export default class ClosingLine implements Reporter {

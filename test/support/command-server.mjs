@@ -1,6 +1,7 @@
-/** Runs the commands of shell scripts in one process, from the build: a process for each spends more time on its start
- *  than on its work. Prints its port. In: a connection for each command with fields that end in NUL: process id of the shell, the
- *  number of its output, its directory, its variables, the words. Out: the exit code. Reads and writes the streams of that process. */
+/** Runs the commands of shell scripts in one process, from the build, because a process start takes longer than most
+ *  commands. Prints its port. In: a connection for each command, with fields that end in NUL: number of fields, process
+ *  id of the shell, descriptor of its output, directory, number of variables, variables, words. Out: the exit code.
+ *  Reads and writes the streams of that shell. */
 import { once } from "node:events";
 import { createReadStream, createWriteStream } from "node:fs";
 import { createServer } from "node:net";
@@ -37,7 +38,7 @@ async function requestOf(socket) {
   return { pid, stdout, folder, variables: Object.fromEntries(pairs), words: rest };
 }
 
-/** A reader that goes away ends the output, not the work. */
+/** Writes to `path`. If the reader closes the pipe, the output ends, but the command goes on. */
 function writerTo(path) {
   const stream = createWriteStream(path, { flags: "a" });
   const done = once(stream, "close").catch((error) => {

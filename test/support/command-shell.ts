@@ -1,12 +1,13 @@
-/** A `rollbook` for bash scripts whose commands share one process. In: nothing. Out: a shell function that stands for the
- *  program, and what ends the process. Streams must be files or pipes: a socket cannot be opened a second time. */
+/** A `rollbook` for bash scripts whose commands share one process. In: nothing. Out: a shell function that replaces the
+ *  program, and a function that stops the process. Streams must be files or pipes: a socket cannot be opened a second
+ *  time. */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { existsSync } from "node:fs";
 
 export interface CommandShell {
-  /** `rollbook() { … }`; `before` may change its words. Commands that serve get a process of their own: they end by a
-   *  signal. */
+  /** `rollbook() { … }`; `before` may change its words. Server commands get their own process, because a signal ends
+   *  them. */
   rollbook(before?: string): string;
   stop(): Promise<void>;
 }
@@ -32,7 +33,7 @@ export async function startCommandShell(): Promise<CommandShell> {
   };
 }
 
-/** It leaves its words in `asked`, for a trap that names the command that failed. */
+/** The shell function stores its words in `asked`, so that a trap can name the failed command. */
 function functionOf(port: string, before: string): string {
   return `rollbook() {
   ${before}

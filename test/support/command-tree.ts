@@ -10,12 +10,12 @@ export function commandsOf(program: Command): Command[] {
   return [program, ...visible.filter((command) => command.name() !== "help").flatMap(commandsOf)];
 }
 
-/** `rollbook batch assemble`. */
+/** For example `rollbook batch assemble`. */
 export function fullName(command: Command): string {
   return command.parent === null ? command.name() : `${fullName(command.parent)} ${command.name()}`;
 }
 
-/** What `--help` prints, with the text added after it. */
+/** The output of `--help`, with the text that the command adds after it. */
 export function helpOf(command: Command): string {
   let text = "";
   command.configureOutput({
@@ -40,7 +40,7 @@ export function examplesOf(help: string): string[][] {
     .map(wordsOf);
 }
 
-/** Shell words up to a comment, pipe, redirection or next command: quotes are removed, nothing is expanded. */
+/** Shell words up to a comment, pipe, redirection or next command. Removes quotes and expands nothing. */
 export function wordsOf(line: string): string[] {
   const words: string[] = [];
   for (const match of line.matchAll(/'([^']*)'|"([^"]*)"|([^\s'"]+)/g)) {
@@ -50,11 +50,11 @@ export function wordsOf(line: string): string[] {
   return words;
 }
 
-/** Parses `words` as the program would, with every action replaced by nothing; throws what commander throws. */
+/** Parses `words` as the program would, without running an action. Throws commander's errors. */
 export async function parseOnly(program: Command, words: readonly string[]): Promise<void> {
   for (const command of commandsOf(program)) {
     command.exitOverride().configureOutput({ writeErr: () => {}, writeOut: () => {} });
-    // A group has no options of its own; a command with subcommands has.
+    // A group has no options of its own, unlike a command with subcommands.
     if (command.parent !== null && command.options.length > 0) command.action(() => {});
   }
   try {

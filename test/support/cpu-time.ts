@@ -1,4 +1,5 @@
-/** Processor time of this process, for limits that tell linear work from quadratic: other processes do not change it. */
+/** Processor time of this process, for limits that separate linear work from quadratic work. Other processes do not
+ *  affect it. */
 
 /** Starts to count. Out: a function that returns the ms used since. */
 export function countCpuMs(): () => number {

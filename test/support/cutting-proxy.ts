@@ -1,5 +1,5 @@
-/** A TCP proxy on loopback that loses answers, or everything for a while.
- *  In: the port behind it. Out: its own port, and ways to cut. */
+/** A TCP proxy on loopback that drops replies, or all traffic for a while. In: the port behind it. Out: its own port,
+ *  and ways to cut. */
 import { once } from "node:events";
 import { type AddressInfo, connect, createServer, type Socket } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -7,9 +7,9 @@ import { setTimeout as sleep } from "node:timers/promises";
 export interface CuttingProxy {
   readonly port: number;
   readonly cuts: number;
-  /** Cuts at the next bytes from the server that contain `text`; they do not arrive. */
+  /** Cuts the connection at the next bytes from the server that contain `text`; these bytes do not arrive. */
   cutAt(text: string): void;
-  /** Cuts every connection now and lets none through for so long. */
+  /** Cuts every connection now, and accepts none for `ms` milliseconds. */
   cutFor(ms: number): Promise<void>;
   close(): Promise<void>;
 }

@@ -1,4 +1,4 @@
-/** Lines of a routing dataset, made by hand. */
+/** Lines of a routing dataset, written by hand. */
 import { modelsOf } from "../../src/convert/routing-jsonl.ts";
 
 export interface DecisionLine {

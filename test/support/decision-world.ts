@@ -1,5 +1,5 @@
 /** A small world of routing decisions with a known best policy: prompts about sums are safe with "small", proofs need
- *  "large", and "large" costs. Behaviour is known exactly. In: a seed. Out: decisions with outcomes. */
+ *  "large", and "large" costs more. The behaviour policy is known exactly. In: a seed. Out: decisions with outcomes. */
 import { digestJson } from "../../src/base/digest.ts";
 import { rngFrom } from "../../src/base/rng.ts";
 import type { DecisionData, DecisionRow } from "../../src/learn/rows/decision-row.ts";
@@ -9,7 +9,7 @@ export const SMALL_PROOF = 0.2;
 export const LARGE = 0.7;
 export const SMALL_SUM = 0.9;
 
-/** P(large | prompt) of the policy that made the log. */
+/** P(large | prompt) of the behaviour policy. */
 export const behaviour = (hard: boolean): number => (hard ? 0.8 : 0.3);
 
 export const candidate = (id: string, selectable = true, price = 1): DecisionCandidate => ({

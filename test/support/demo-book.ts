@@ -1,4 +1,4 @@
-/** The book of the tour, made once for all test files of a run and copied for each that asks. */
+/** The book of the tour, made once for all test files of a run, and copied for each test that uses it. */
 import { cpSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -12,7 +12,7 @@ export async function demoBook(): Promise<Cli> {
   return cli;
 }
 
-/** As `rollbook demo --tour --book DIR` leaves it, without the scenes that do not write to it. */
+/** Fills the folder as `rollbook demo --tour --book DIR` does, without the scenes that do not write to the book. */
 export async function fillDemoBook(root: string): Promise<void> {
   cpSync(await madeOnce("demo-book", make), root, { recursive: true });
 }

@@ -1,4 +1,4 @@
-/** What `rollbook demo --json` prints, recorded from the type; `test/e2e/demo.test.ts` compares it with a real demo. */
+/** The output of `rollbook demo --json`, built from its type; `test/e2e/demo.test.ts` compares it with a real demo. */
 import type { Json } from "../../src/base/index.ts";
 import { DEMO_SUMMARY } from "./demo-summary.ts";
 

@@ -13,6 +13,6 @@ export function drawIndex(weights: Float64Array, rng: Rng, from = 0, count = wei
     left -= weight;
     if (left < 0) return i;
   }
-  // Rounding can leave a trace of mass behind: it belongs to the last possible index.
+  // Rounding can leave a little probability mass. It belongs to the last possible index.
   return last;
 }

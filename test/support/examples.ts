@@ -1,4 +1,4 @@
-/** One sealed example of every record kind, with every optional field filled in. Written by hand. */
+/** One sealed example of every record kind, with every optional field set. Written by hand. */
 import { digestJson } from "../../src/base/digest.ts";
 import type { Digest } from "../../src/base/index.ts";
 import { decodeWire, RECORD_TYPES, type Sealed, seal, signerFromPem } from "../../src/contract/index.ts";
@@ -8,7 +8,7 @@ type Wire = Record<string, unknown>;
 
 export const d = (name: string): Digest => digestJson("test.example", name);
 
-/** A throw-away key, so that the example is the same every time. */
+/** A fixed key for tests only, so that the example is the same every time. */
 const KEY =
   "-----BEGIN PRIVATE KEY-----\nMC4CAQAwBQYDK2VwBCIEIJ1hsZ3v/VpguoRK9JLsLMREScVpezJpGXA7rAMcrn9g\n-----END PRIVATE KEY-----\n";
 export const exampleSigner = signerFromPem(KEY);

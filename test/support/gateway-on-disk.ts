@@ -1,6 +1,6 @@
-/** A gateway in a process of its own, on a book in the directory that is named, which may be as small as the caller makes it.
- *  Its upstream answers "ok". Lines on stdin: `start`, `stop`, `fill` (the disk, to the last byte), `free`. Each is
- *  answered by a line of JSON on stdout; what the gateway logs goes to stderr. */
+/** A gateway in its own process, on a book in the given directory, which may be very small. Its upstream answers "ok".
+ *  Lines on stdin: `start`, `stop`, `fill` (the disk, to the last byte), `free`. Each line gets one line of JSON on
+ *  stdout. The gateway logs to stderr. */
 import { closeSync, openSync, rmSync, writeSync } from "node:fs";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
@@ -36,7 +36,7 @@ async function start() {
 
 const REPLY = { role: "assistant", content: "ok" };
 
-/** What cannot be ended well is ended all the same. */
+/** Closes the gateway and then the book. A failure of one close does not prevent the other. */
 async function stop() {
   const { gateway, book } = running!;
   const failures: string[] = [];
@@ -45,7 +45,7 @@ async function stop() {
   return { failures };
 }
 
-/** In ever smaller pieces, until not a byte goes in. */
+/** Writes ever smaller pieces until not one byte fits. */
 function fill() {
   const fd = openSync(filler, "a");
   let bytes = 0;

@@ -1,4 +1,4 @@
-/** A gateway on a book of its own before a scripted upstream, for one test. Everything goes when the test ends. */
+/** A gateway on its own book, with a scripted upstream, for one test. Everything is removed when the test ends. */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -104,7 +104,7 @@ export class TestGateway {
     await this.start();
   }
 
-  /** As a book whose catalog was never made. Only while the gateway is stopped. */
+  /** Removes the catalog, as in a book that never had one. Call it only while the gateway is stopped. */
   forgetCatalog(): void {
     rmSync(join(this.root, "catalog.db"));
   }
@@ -131,7 +131,7 @@ export class TestGateway {
     return opened;
   }
 
-  /** Closes the rollout and reads the artifact back, everything inline. */
+  /** Closes the rollout and reads the artifact back, with all records inline. */
   async closed(id: string, body: object = {}): Promise<Artifact> {
     const { status, body: report } = await this.post(`/v1/rollouts/${id}/close`, body);
     if (status !== 200) throw new Error(`close: ${status} ${JSON.stringify(report)}`);
@@ -151,7 +151,7 @@ export class TestGateway {
     return artifacts;
   }
 
-  /** Every call in the book: those of rollouts that are sealed. A stop waits for what is being sealed. */
+  /** Every call in the book: the calls of sealed rollouts. The restart waits for rollouts that are being sealed. */
   async calls(): Promise<Call[]> {
     await this.restart();
     const calls: Call[] = [];
@@ -160,7 +160,7 @@ export class TestGateway {
     return calls;
   }
 
-  /** In the order in which it came: the packs of two writers stand in none. */
+  /** Feedback in order of arrival, because packs of two writers have no common order. */
   async feedback(): Promise<Feedback[]> {
     const all: Feedback[] = [];
     for await (const item of this.book.scan())
@@ -168,7 +168,7 @@ export class TestGateway {
     return all.sort((a, b) => a.atMs - b.atMs);
   }
 
-  /** Recomputes the whole book. */
+  /** Verifies the whole book. */
   async verify() {
     return verifyBook(this.book, { trustedKeys: [this.signer.publicKey] } as never);
   }

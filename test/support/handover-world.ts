@@ -1,4 +1,4 @@
-/** Groups of token rollouts with conversations and tasks, in the exchange form: what is handed over to trainers. */
+/** Groups of token rollouts with conversations and tasks, in the exchange form, for the conversions to trainers. */
 import { parseId } from "../../src/base/ids.ts";
 import { decodeWire, encodeWire, PolicyRevision, seal, Task } from "../../src/contract/index.ts";
 import { draftWire, FAMILY, makeRevision, weightsOf } from "./shelf.ts";
@@ -6,7 +6,7 @@ import { draftWire, FAMILY, makeRevision, weightsOf } from "./shelf.ts";
 type Wire = Record<string, unknown>;
 
 export interface HandedOptions {
-  /** Of the question, which is the task and the group. */
+  /** Number of the question, which gives the task and the group. */
   readonly question?: number;
   readonly reward?: number | null;
   readonly over?: Wire;
@@ -26,7 +26,7 @@ export function taskWire(question: number): Wire {
   };
 }
 
-/** A system prompt, a question, a reply; ids 1 … 6, of which the last three were sampled. */
+/** A system prompt, a question and a reply. Token ids 1 … 6; the last three were sampled. */
 export function handedWire(name: string, options: HandedOptions = {}): Wire {
   const { question = 1, reward = 1, over = {}, stream = {}, reply = `${question + 1}` } = options;
   const task = seal(Task, decodeWire(Task, taskWire(question), "task"));
@@ -77,7 +77,7 @@ export function revisionWires(): Wire[] {
   ) as Wire[];
 }
 
-/** Groups of `size` rollouts with rewards from 0 on, and the records they need. */
+/** Groups of `size` rollouts with rewards from 0 upwards, and the records they need. */
 export function handedRecords({ questions = 3, size = 4, extra = [] as readonly Wire[] } = {}): Wire[] {
   const rollouts = Array.from({ length: questions * size }, (_, i) => {
     const question = Math.floor(i / size);

@@ -1,5 +1,5 @@
-/** Logs of three candidates of known price whose quality depends on one of five kinds of question. A router that knows the
- *  kinds is traded against them by its floor, and the area under every hull is known exactly. */
+/** Logs of three candidates of known price, whose quality depends on one of five kinds of question. The floor of a
+ *  router that knows the kinds trades quality for cost. The area under every hull is known exactly. */
 import { digestJson } from "../../src/base/digest.ts";
 import { rngFrom } from "../../src/base/rng.ts";
 import { hullArea } from "../../src/judge/evaluate/hull.ts";
@@ -9,17 +9,17 @@ import { type DecisionPolicy, parseStaticTable } from "../../src/policy/index.ts
 export interface HullWorld {
   readonly name: string;
   readonly rows: number;
-  /** P(right) of each candidate at each kind. */
+  /** P(right) of each candidate for each kind of question. */
   readonly quality: readonly (readonly number[])[];
-  /** What the router chooses at each kind. */
+  /** The router's choice for each kind. */
   readonly choice: readonly number[];
-  /** Whether the true gain is at least four standard errors of its estimate. */
+  /** True if the true gain is at least four standard errors of its estimate. */
   readonly shows?: true;
 }
 
 const NAMES = ["small", "medium", "large"];
 const PRICES = [0.1, 0.4, 1];
-/** The router's confidence at each kind: floors fall on these. */
+/** The router's confidence for each kind. Floors take these values. */
 const SURE = [0.95, 0.85, 0.75, 0.65, 0.55];
 
 const spread = (gain: number) => [
@@ -75,7 +75,7 @@ export function hullSetup({ choice, name }: HullWorld): RouterSetup {
   return { policy, table, floor: 0, exploration: 0 };
 }
 
-/** Exact: every floor on a confidence that occurs, "never", and the single candidates. */
+/** Exact areas over all floors at a confidence that occurs, the floor 1 ("never"), and the single candidates. */
 export function hullTruth({ quality, choice }: HullWorld): { all: number; singles: number; gain: number } {
   const at = (of: (kind: number) => number, single: boolean) => ({
     cost: SURE.reduce((sum, _, kind) => sum + PRICES[of(kind)]! / 5, 0),

@@ -1,5 +1,5 @@
-/** Reads who imports whom, and says which imports break the layers.
- *  In: source texts by path below src/. Out: faults in words. Does not resolve packages: the compiler does. */
+/** Reads the imports of each module, and finds those that break the layers. In: source texts by path below src/. Out:
+ *  faults in words. Does not resolve packages: the compiler does. */
 import { readdirSync, readFileSync } from "node:fs";
 import { posix } from "node:path";
 
@@ -9,7 +9,7 @@ export const LAYERS = [
   ...["view", "loop", "cli", "exports"],
 ];
 
-/** The same rule inside the folders that hold stages of their own, by the path of the folder. */
+/** The same rule for the folders that have inner layers, by the path of the folder. */
 export const INNER_LAYERS: Readonly<Record<string, readonly string[]>> = {
   contract: ["codec", "task", "policy", "trust", "rollout", "batch", "loop", "psionic"],
   store: ["disk", "blob", "pack", "remote", "log", "catalog", "gc"],
@@ -39,10 +39,10 @@ export const INNER_LAYERS: Readonly<Record<string, readonly string[]>> = {
   ],
 };
 
-/** Files in one folder, tests apart: past this number a reader no longer sees what belongs together. */
+/** Largest number of files in one folder, without tests. A reader cannot survey a larger folder. */
 export const MOST_FILES = 20;
 
-/** The packages each folder may import; every folder but the pure ones may also import Node's own modules. */
+/** The packages that each folder may import. Every folder except the pure ones may also import Node's own modules. */
 export const PACKAGES: Readonly<Record<string, readonly string[]>> = {
   contract: ["zod"],
   store: ["libsql", "@aws-sdk/client-s3"],
@@ -62,19 +62,19 @@ export const PACKAGES: Readonly<Record<string, readonly string[]>> = {
   cli: ["commander"],
 };
 
-/** Folders without I/O, and the only modules of Node they may import. */
+/** Folders without I/O, with the only Node modules that they may import. */
 export const PURE: Readonly<Record<string, readonly string[]>> = {
   base: ["node:buffer", "node:crypto"],
   contract: ["node:crypto"],
 };
 
-/** The package's front door: it re-exports from the doors of these folders, and nothing else. */
+/** The package's main entry: it re-exports only from the entry modules of these folders. */
 export const FRONT_DOOR = "index.ts";
 const BEHIND_THE_DOOR: readonly string[] = ["book", "view", "loop"];
 
 export type Sources = ReadonlyMap<string, string>;
 
-/** Every module of src/ that ships: tests do not. */
+/** Every module of src/ that ships, so no tests. */
 export function readSources(root: string): Sources {
   const paths = readdirSync(root, { recursive: true, encoding: "utf8" })
     .map((path) => path.replaceAll("\\", "/"))
@@ -90,8 +90,9 @@ export function importsOf(source: string, which: "all" | "static" = "all"): stri
   return [...code.matchAll(pattern)].map((match) => (match[1] ?? match[2])!);
 }
 
-/** Static imports that pass by a folder's door. A module imports its own folder's files and those of the folders
- *  around it; everything else through an `index.ts`. `import()` may name a file: it loads one heavy part on demand. */
+/** Static imports that bypass a folder's `index.ts`. A module imports directly only files of its own folder and of the
+ *  folders around it. It imports everything else through an `index.ts`. `import()` may name a file: it loads one heavy
+ *  part on demand. */
 export function doorFaults(sources: Sources): string[] {
   return [...sources].flatMap(([path, source]) =>
     importsOf(source, "static")
@@ -114,7 +115,8 @@ export function crowdedFolders(sources: Sources): string[] {
     .map(([folder, count]) => `${folder}: ${count}`);
 }
 
-/** cli/ and view/ hold one file a command and one a page, taken singly: a door would load every stage for each. */
+/** cli/ and view/ hold one file per command or page, imported one by one. An `index.ts` would load every stage for
+ *  each. */
 const TAKEN_SINGLY: readonly string[] = ["cli", "view"];
 
 function isAround(folder: string, path: string): boolean {

@@ -1,12 +1,13 @@
-/** Runs sandbox-descriptors.ts in a process that was started with descriptors open on things of the host, at the numbers
- *  given. Out: what programs in its sandbox found open beyond stdin, stdout and stderr; "" when the sandbox held. */
+/** Runs sandbox-descriptors.ts in a process that inherits descriptors open on objects of the host, at the given
+ *  numbers. Out: descriptors that programs in its sandbox found open beyond stdin, stdout and stderr; "" if there were
+ *  none. */
 import { spawn } from "node:child_process";
 import { closeSync, openSync } from "node:fs";
 import { text } from "node:stream/consumers";
 import { fileURLToPath } from "node:url";
 import type { EngineName } from "../../src/collect/sandbox/sandbox.ts";
 
-/** What a descriptor may be open on. */
+/** Targets of the inherited descriptors. */
 export const OPEN_ON = ["/", "/etc", "/etc/passwd", "/proc/self", "pipe"] as const;
 
 export interface Inherited {

@@ -1,4 +1,4 @@
-/** A book, a queue and a key in a folder of their own, for tests that run rollouts. */
+/** A book, a queue and a key in their own folder, for tests that run rollouts. */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -17,7 +17,8 @@ import { openBook } from "../../src/store/index.ts";
 
 export type WorldOptions = Partial<Omit<LaunchOptions, "agent" | "book" | "queue">>;
 
-/** `ttlMs`: when claims of a worker that died are released; long, since a busy machine may delay heartbeats. */
+/** `ttlMs` is the time before claims of a dead worker are released. It is long, because a busy machine may delay
+ *  heartbeats. */
 export async function launchWorld({ ttlMs = 20_000 }: { ttlMs?: number } = {}) {
   const folder = mkdtempSync(join(tmpdir(), "rollbook-launch-"));
   const book = await openBook(join(folder, "book"), { clock: systemClock });

@@ -1,5 +1,5 @@
-/** Whether bytes give a secret away, found by another way than the gateway looks for it: everything that can be decoded is
- *  decoded, and the secret is looked for in the result. */
+/** True if bytes reveal a secret. Uses another method than the gateway: decodes everything that can be decoded, and
+ *  searches the result for the secret. */
 
 export function leaks(bytes: Uint8Array, secret: string): boolean {
   const texts = new Set([Buffer.from(bytes).toString("latin1"), Buffer.from(bytes).toString()]);

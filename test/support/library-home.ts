@@ -1,4 +1,4 @@
-/** A folder with a home of its own, for tests that call the library as a user does: keys come from the environment. */
+/** A folder with its own home, for tests that call the library as a user does: keys come from the environment. */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";

@@ -1,5 +1,5 @@
-/** A process that takes a lock and removes its file again and again. In: the lock, how often to hold it. Out: how often another
- *  process held the lock at the same time. */
+/** A process that takes a lock and removes its file, again and again. In: the lock, and how many times to hold it. Out:
+ *  how many times another process held the lock at the same time. */
 import { mkdirSync, rmdirSync } from "node:fs";
 import { tryLock, unlinkIfThere } from "../../src/store/disk/index.ts";
 

@@ -1,4 +1,4 @@
-/** Loops of the small world by the command line, each with a book of its own. */
+/** Loops of the small world by the command line, each with its own book. */
 import { cpSync } from "node:fs";
 import { join } from "node:path";
 import { systemClock } from "../../src/base/clock.ts";
@@ -12,7 +12,7 @@ export function withLoop(config: object): { cli: Cli; config: string } {
   return { cli, config: writeLoop(cli.folder, config) };
 }
 
-/** The same after its first window, which several tests start from: `name` stands for `config` and is run once. */
+/** A loop after its first window, which several tests start from. `name` identifies `config`; each name runs once. */
 export async function afterWindow(
   name: string,
   config: object,

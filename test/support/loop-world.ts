@@ -7,14 +7,14 @@ import { handTasks } from "./sim-tasks.ts";
 const FACTS =
   "repair: 0.5, patience: 1, price: { prompt: 1, completion: 2 }, latency: { firstMs: 100, tokenMs: 1 }";
 
-/** An even choice is worth about 0.72, the best one about 0.97. */
+/** A uniform choice is worth about 0.72, the best choice about 0.97. */
 const MODELS = `schema: rollbook.sim-models.v1
 models:
   - { name: stepper, skill: [0.3], families: { hand-step: [0.98] }, ${FACTS} }
   - { name: curver, skill: [0.98], families: { hand-step: [0.3] }, ${FACTS} }
 `;
 
-/** One model is better at every task: few rollouts show it. */
+/** One model is better at every task, so few rollouts show the difference. */
 const UNEQUAL_MODELS = `schema: rollbook.sim-models.v1
 models:
   - { name: good, skill: [0.9], ${FACTS} }
@@ -32,7 +32,7 @@ export const LOOP = {
   split: { unit: "decision", shares: [0.25, 0, 0.75] },
 };
 
-/** Half of the rollouts, and policies that still pass the gate. */
+/** A loop with half of the rollouts, whose policies still pass the gate. */
 export const UNEQUAL = {
   ...LOOP,
   world: { ...LOOP.world, models: "unequal-models.yaml" },
@@ -42,7 +42,7 @@ export const UNEQUAL = {
   gate: { epsilonQuality: 0.1 },
 };
 
-/** Few rollouts: nothing can be judged, every window keeps the behaviour. */
+/** Too few rollouts for a judgement: every window keeps the behaviour policy. */
 export const SMALL = { ...LOOP, windows: 2, rollouts: 12, samples: 1, learner: { kind: "ucb" } };
 
 /** Writes tasks, models and loop.yaml. JSON is YAML. */

@@ -1,13 +1,13 @@
-/** Folders that several test files read or copy, made once in a run of the tests.
- *  In: a name, and what makes the folder where it is missing. Out: its path, which no test may change. Two processes may make one at
- *  the same time: the first to end counts. */
+/** Folders that several test files read or copy, made once in a run of the tests. In: a name, and a function that makes
+ *  the folder if it is missing. Out: its path; no test may change the folder. If two processes make the folder at the
+ *  same time, the first to finish wins. */
 import { existsSync, mkdtempSync, renameSync } from "node:fs";
 import { join } from "node:path";
 import { inject } from "vitest";
 
 declare module "vitest" {
   interface ProvidedContext {
-    /** Set by memory-folder.ts, and removed by it. */
+    /** memory-folder.ts sets and removes this folder. */
     sharedFolder: string;
   }
 }

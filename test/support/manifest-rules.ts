@@ -1,6 +1,6 @@
-/** A small rule set for the manifests of examples/cluster. In: parsed YAML. Out: what is wrong, a line each. It finds names
- *  that lead nowhere, images that move, secrets in the file, and pods without bounds. It does not know every field: where
- *  `docker compose config` and `kubeconform` are installed, the test asks them, too. */
+/** A small rule set for the manifests of examples/cluster. In: parsed YAML. Out: faults, one line each. Finds names
+ *  that refer to nothing, images without a fixed version, secrets in the file, and pods without limits. Does not know
+ *  every field: where schema validators are installed, the test also runs them. */
 import { isObject } from "../../src/base/index.ts";
 
 type Tree = Record<string, unknown>;
@@ -47,7 +47,7 @@ const API_OF: Readonly<Record<string, string>> = {
   ...{ PodDisruptionBudget: "policy/v1" },
 };
 
-/** `configMaps` and `secrets`: those that a person makes first, with their keys. */
+/** `configMaps` and `secrets` name the objects that the user makes first, with their keys. */
 export function kubernetesFaults(
   objects: readonly Tree[],
   made: { configMaps: readonly string[]; secrets: Readonly<Record<string, readonly string[]>> },

@@ -1,4 +1,4 @@
-/** A bucket in memory, whose server may ignore conditions or fail from some write on. For tests only. */
+/** A bucket in memory. Its server may ignore conditions, or fail from a given write on. For tests only. */
 import { createHash } from "node:crypto";
 import { readFileSync, writeFileSync } from "node:fs";
 import type { Bucket } from "../../src/store/remote/bucket.ts";
@@ -8,11 +8,11 @@ export type IgnoredCondition = "If-Match" | "If-None-Match";
 interface MapBucketOptions {
   /** The clock of the server. */
   readonly nowMs?: () => number;
-  /** Called before each change; it may throw, as a connection that breaks does. */
+  /** Called before each change. It may throw, to simulate a broken connection. */
   readonly onChange?: (key: string) => void;
 }
 
-/** Buckets over one map are one server, and share `times` by it. */
+/** Times of change by map: buckets over one map are one server and share them. */
 const times = new WeakMap<Map<string, Uint8Array>, Map<string, number>>();
 
 export function mapBucket(

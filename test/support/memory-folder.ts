@@ -1,6 +1,6 @@
-/** Temporary folders of the tests are in memory where the machine has enough of it: a book syncs every commit, and thousands
- *  of commits wait for no disk. One folder for all, removed at the end with what tests left there; in it the one that
- *  made-once.ts fills. */
+/** Puts the tests' temporary folders in memory if the machine has enough of it. A book syncs every commit, and
+ *  thousands of commits would wait for the disk. All tests share one folder, which is removed with its content at the
+ *  end. made-once.ts fills a folder inside it. */
 import { chmodSync, mkdtempSync, readdirSync, rmSync, statfsSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -15,7 +15,7 @@ export default function setup(project: TestProject): () => void {
   const inMemory = hasRoom();
   if (inMemory) removeAbandoned();
   const folder = mkdtempSync(join(inMemory ? MEMORY : tmpdir(), `rollbook-tests-${process.pid}-`));
-  // Some tests act as another user.
+  // Some tests run programs as another user.
   chmodSync(folder, 0o1777);
   process.env.TMPDIR = folder;
   project.provide("sharedFolder", mkdtempSync(join(folder, "shared-")));
@@ -31,7 +31,7 @@ function hasRoom(): boolean {
   }
 }
 
-/** Those of runs that were killed: memory would stay taken until the next start of the machine. */
+/** Removes the folders of killed runs, which would take memory until the machine restarts. */
 function removeAbandoned(): void {
   for (const name of readdirSync(MEMORY)) {
     const pid = NAME.exec(name)?.[1];
@@ -39,7 +39,7 @@ function removeAbandoned(): void {
   }
 }
 
-/** What another run left is no reason for this one to fail: it takes memory, and a person is told. */
+/** Leftovers of another run must not fail this run. They only take memory, so a warning is enough. */
 function removeOne(folder: string): void {
   try {
     releaseFolder(folder);

@@ -1,5 +1,5 @@
-/** The sections of docs/modules.md, one for each subpath of the package.
- *  Out: what a user imports, the example and its output, and the names that the section lists, as `exportLines` has them. */
+/** The sections of docs/modules.md, one for each subpath of the package. Out: the import specifier, the example and its
+ *  output, and the names that the section lists, in the form of `exportLines`. */
 import { readFileSync } from "node:fs";
 
 export interface ModuleSection {
@@ -19,7 +19,7 @@ export function moduleSections(): ModuleSection[] {
   }));
 }
 
-/** The first fenced block of a language; empty where there is none. */
+/** The first fenced block of a language; empty if there is none. */
 export function blockOf(page: string, language: string): string {
   return new RegExp(`^\`\`\`${language}\\n([\\s\\S]*?)^\`\`\`$`, "m").exec(page)?.[1] ?? "";
 }

@@ -1,6 +1,6 @@
-/** NATS servers of our own with JetStream, on free loopback ports, with their own folders: one, or a cluster of three.
- *  In: how many, and what they ask of clients. Out: a URL, and nodes that can be killed, stopped and started again.
- *  Ends only what it started, by process. */
+/** Our own NATS servers with JetStream, on free loopback ports, with their own folders: one, or a cluster of three. In:
+ *  the number of nodes, and their requirements for clients. Out: a URL, and nodes that can be killed, stopped and
+ *  started again. Ends only processes that it started. */
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { closeSync, mkdirSync, mkdtempSync, openSync, readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -28,7 +28,7 @@ export interface NatsServers {
 
 export interface NatsServerOptions {
   readonly nodes?: 1 | 3;
-  /** Each write is on the disk before it is answered. */
+  /** True if the server syncs each write to disk before it answers. */
   readonly syncAlways?: boolean;
   /** Lines for the configuration of every node, such as `authorization` and `tls`. */
   readonly config?: string;
@@ -127,7 +127,7 @@ function configOf(
   return `${lines.join("\n")}\n`;
 }
 
-/** A server says INFO at once. */
+/** True if a server listens at the port: it sends INFO at once. */
 function answers(port: number): Promise<boolean> {
   return new Promise((done) => {
     const socket = connect(port, "127.0.0.1");

@@ -1,19 +1,19 @@
-/** Suites that need more than npm installs: they run where the requirement holds and are skipped, by name, where
- *  it does not; where nothing may be skipped (CI=true or ROLLBOOK_REQUIRE_ALL=1) they fail instead.
- *  In: a requirement module of scripts/setup/. Does not install anything: `npm test` has done that before. */
+/** Suites that need more than npm installs. They run where the requirement holds. Elsewhere they are skipped by name,
+ *  or fail if nothing may be skipped (CI=true or ROLLBOOK_REQUIRE_ALL=1). In: a requirement module of scripts/setup/.
+ *  Installs nothing: `npm test` has done that before. */
 import { describe, it } from "vitest";
 
 export interface Requirement {
   readonly name: string;
   readonly packages: readonly string[];
-  /** What to do where no package is the answer. */
+  /** The remedy if no package satisfies the requirement. */
   readonly remedy?: string;
   check(): boolean | Promise<boolean>;
 }
 
 export const nothingMayBeSkipped = process.env.CI === "true" || process.env.ROLLBOOK_REQUIRE_ALL === "1";
 
-/** All of them at once. */
+/** One requirement that holds if all of them hold. */
 export function allOf(...requirements: readonly Requirement[]): Requirement {
   return {
     name: requirements.map(({ name }) => name).join(", "),

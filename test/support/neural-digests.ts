@@ -1,4 +1,5 @@
-/** Digests of small trainings of every neural learner: a function of nothing, so equal wherever the arithmetic is. */
+/** Digests of small trainings of every neural learner. They have no input, so they are equal on every machine with the
+ *  same arithmetic. */
 import { createHash } from "node:crypto";
 import { digestJson, rngFrom } from "../../src/base/index.ts";
 import {

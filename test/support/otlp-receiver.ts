@@ -1,5 +1,5 @@
-/** A receiver of OTLP over HTTP on loopback, for one test. It takes JSON only, and checks the form of every span:
- *  ids, times, attribute values, as the OTLP specification writes them in JSON. */
+/** A receiver of OTLP over HTTP on loopback, for one test. Accepts JSON only. Checks the ids, times and attribute
+ *  values of every span against the JSON form of the OTLP specification. */
 import { createServer, type IncomingHttpHeaders, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { expect, onTestFinished } from "vitest";
@@ -45,12 +45,12 @@ export interface Received {
 
 export class OtlpReceiver {
   readonly received: Received[] = [];
-  /** The statuses of the next replies; 200 when there is none. */
+  /** The statuses of the next replies; 200 if the list is empty. */
   readonly statuses: number[] = [];
   reply = "{}";
-  /** It takes requests and answers none. */
+  /** True if the receiver accepts requests and sends no reply. */
   hangs = false;
-  /** Its replies begin and do not end. */
+  /** True if replies begin and never end. */
   endless = false;
   readonly #server = createServer((message, response) => {
     const chunks: Buffer[] = [];
@@ -103,7 +103,7 @@ export class OtlpReceiver {
   }
 }
 
-/** As fast as the client reads, until it hangs up. */
+/** Writes as fast as the client reads, until the client disconnects. */
 function pour(response: ServerResponse): void {
   const some = Buffer.alloc(1 << 16, " ");
   const more = () => {

@@ -1,5 +1,5 @@
-/** The examples of a document: command blocks, the files and the output that it shows.
- *  In: Markdown. Out: blocks with their line, and one shell script that runs the commands in page order. */
+/** The examples of a document: command blocks, and the files and output that it shows. In: Markdown. Out: blocks with
+ *  their line, and one shell script that runs the commands in page order. */
 
 /** Commands (`sh`), a file (`LANGUAGE file=NAME`) or lines of output (`text output`); `no-run="REASON"` marks
  *  commands that a test cannot run. */
@@ -27,7 +27,7 @@ export function fileOf({ info }: Block): string | undefined {
   return /\bfile=(\S+)/.exec(info)?.[1];
 }
 
-/** Blocks that a reader takes for commands and that are neither run nor marked. */
+/** Blocks that look like commands to a reader, but are neither run nor marked. */
 export function unmarked(blocks: readonly Block[]): Block[] {
   return blocks.filter(({ info, text }) => {
     if (info === "sh" || /^sh no-run="[^"]{4,}"$/.test(info)) return false;
@@ -35,9 +35,9 @@ export function unmarked(blocks: readonly Block[]): Block[] {
   });
 }
 
-/** All commands of a page as one script, so that servers of one block serve the next. It stops at the first command
- *  that fails and names it. A line whose comment ends with `exit 1` must exit so. After a line that ends with `&` it waits for
- *  the ports that the line or the gateway opens. */
+/** All commands of a page as one script, so that the next block can use a server of an earlier block. The script stops
+ *  at the first command that fails and names it. A line whose comment ends with `exit 1` must exit with 1. After a line
+ *  that ends with `&` the script waits for the ports that the line or the gateway opens. */
 export function scriptOf(blocks: readonly Block[], ports: readonly number[]): string {
   const parts = blocks
     .filter(isRun)
@@ -51,12 +51,12 @@ export function withPorts(text: string, ports: readonly number[]): string {
 
 const PRELUDE = [
   "set -Eeuo pipefail",
-  // A command that is a function ends in `return`; `asked` names it.
+  // For a shell function, BASH_COMMAND is its `return`. Then `asked` names the command.
   `trap 'echo "line $at: exit $? from: \${BASH_COMMAND/#return*/\${asked-}}" >&2' ERR`,
   'listens() { for _ in {1..200}; do (: < "/dev/tcp/127.0.0.1/$1") 2>/dev/null && return; sleep 0.1; done; return 1; }',
 ];
 
-/** Logical lines: continued ones are joined. */
+/** Logical lines: joins continued lines. */
 function commandsOf(text: string): string[] {
   return text.replaceAll(/\\\n\s*/g, "").split("\n");
 }

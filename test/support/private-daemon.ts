@@ -1,5 +1,5 @@
-/** A Docker daemon of our own: its own data, socket and process, so that tests, benchmarks and campaigns neither
- *  need nor touch the machine's. Needs root and dockerd. In: nothing. Out: socket path and stop(). */
+/** Our own Docker daemon with its own data, socket and process. Tests, benchmarks and campaigns neither need nor touch
+ *  the machine's daemon. Needs root and dockerd. In: nothing. Out: socket path and stop(). */
 import { type ChildProcess, spawn } from "node:child_process";
 import { closeSync, mkdtempSync, openSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -61,7 +61,7 @@ async function answers(child: ChildProcess, socketPath: string): Promise<void> {
         await client.call("GET", "/_ping");
         return;
       } catch (error) {
-        if (!(error instanceof RollbookError)) throw error; // Not up yet: ask again.
+        if (!(error instanceof RollbookError)) throw error; // The daemon is not up yet: retry.
       }
       await new Promise((resolve) => setTimeout(resolve, 50));
     }
@@ -96,7 +96,7 @@ function notStarted(child: ChildProcess, socketPath: string, cause: unknown): Ro
   );
 }
 
-/** Builds `folder`/Dockerfile on `base`, without network: what the base lacks cannot be fetched. */
+/** Builds `folder`/Dockerfile on `base` without network, so the base must hold every file that the build needs. */
 export async function buildImage(
   client: DockerClient,
   { folder, base, image }: { readonly folder: string; readonly base: string; readonly image: string },

@@ -3,7 +3,7 @@
  *  internals public. */
 import { readFileSync } from "node:fs";
 
-/** A subpath of package.json's exports: what a user imports, and the source behind it. */
+/** A subpath of package.json's exports: its import specifier, and the source behind it. */
 export interface PublicModule {
   readonly specifier: string;
   readonly source: string;

@@ -1,5 +1,5 @@
-/** Random rows of trainer batches, sealed as a batch would be: what a reader must give back is known beforehand.
- *  Values reach further than assembly goes: negative zeros, any Unicode in names, probabilities that were not logged. */
+/** Random rows of trainer batches, sealed like a real batch, so that the expected output of a reader is known. Values
+ *  go beyond those of assembly: negative zeros, any Unicode in names, probabilities that were not logged. */
 import fc from "fast-check";
 import { columnFrom } from "../../src/base/arrays.ts";
 import { type Digest, digestJson } from "../../src/base/digest.ts";
@@ -31,7 +31,7 @@ const facts = {
     { nil: undefined },
   ),
   weightBps: fc.nat({ max: 10_000 }),
-  // It stands in a sealed record, whose JSON has no negative zero.
+  // The reward is in a sealed record, and its JSON has no negative zero.
   reward: anyFinite.map((value) => value + 0),
 };
 
@@ -67,7 +67,7 @@ const tokenRow: fc.Arbitrary<TokenBatchRow> = fc.integer({ min: 1, max: 9 }).cha
 });
 
 const candidate = fc.record({
-  // A NUL at the end is what fixed-width text of numpy cannot hold; the refusal has a test of its own.
+  // numpy's fixed-width text cannot hold a NUL at the end. Another test covers the refusal.
   id: fc.string({ unit: "grapheme", maxLength: 8 }).filter((text) => !text.endsWith("\0")),
   probability: fc.option(fc.double({ min: 0, max: 1, noNaN: true }), { nil: null }),
   selectable: fc.boolean(),
@@ -107,14 +107,14 @@ export const anyBatch: fc.Arbitrary<RandomBatch> = fc.oneof(
   batchOf("step", stepRow),
 );
 
-/** One batch of each level with at least this many rows, the same every time. */
+/** A batch of one level with `rows` rows, the same in every run. */
 export function sampleBatch(level: "token" | "step", rows: number): RandomBatch {
   const one = level === "token" ? tokenRow : stepRow;
   const drawn = fc.sample(one as fc.Arbitrary<ExpectedRow>, { numRuns: rows, seed: 7 });
   return { level, shardTokens: 40, rows: drawn };
 }
 
-/** The batch on a shelf, sealed. */
+/** Seals the batch on a shelf. */
 export function sealBatch({ level, shardTokens, rows }: RandomBatch): { shelf: Shelf; digest: Digest } {
   const shelf = new Shelf();
   const writer = new ShardWriter({ level, shardTokens, write: shelf.write });
@@ -148,7 +148,7 @@ export function sealBatch({ level, shardTokens, rows }: RandomBatch): { shelf: S
     shards: writer.shards,
   });
   for (const record of [lineage, batch]) shelf.write(record);
-  // Bytes as a store gives them back: at any offset of a larger buffer.
+  // A store returns bytes at any offset of a larger buffer.
   for (const [digest, { kind, bytes }] of shelf.blobs) {
     const wider = new Uint8Array(bytes.length + 3);
     wider.set(bytes, 3);

@@ -1,5 +1,6 @@
-/** Logs of two candidates, "new" and "old", chosen at random without regard to the context, whose outcomes are drawn as
- *  asked: rare failures, sparse clicks, heavy tails, copies of rows. "new" is judged against "old", and the truth is known. */
+/** Logs of two candidates, "new" and "old", chosen at random independently of the context. Outcomes have a given
+ *  distribution: rare failures, sparse clicks, heavy tails, copies of rows. "new" is judged against "old", and the
+ *  truth is known. */
 import { digestJson } from "../../src/base/digest.ts";
 import { type Rng, rngFrom } from "../../src/base/rng.ts";
 import type { JudgedRow, RouterSetup } from "../../src/judge/index.ts";
@@ -14,11 +15,11 @@ export interface RareWorld {
   readonly means: { readonly new: number; readonly old: number };
   /** P("new") in the log; 0.5 unless stated. */
   readonly share?: number;
-  /** How often every row is written, with new ids. */
+  /** Number of copies of every row, each with a new id. */
   readonly copies?: number;
 }
 
-/** Margins are chosen so that "new" is worse by exactly the margin, or by more: a pass is an error. */
+/** Worlds in which "new" is worse by exactly the margin, or by more: a pass is an error. */
 export const WORSE: readonly (RareWorld & { readonly margin: number })[] = [
   { ...rates("success 1 → .98, 200 rows", 200, 0.98, 1), margin: 0.02 },
   { ...rates("clicks .005 → 0, 500 rows", 500, 0, 0.005), margin: 0.005 },
@@ -45,7 +46,7 @@ export const WORSE: readonly (RareWorld & { readonly margin: number })[] = [
   { ...rates("success .7 → .6, every row five times", 60, 0.6, 0.7), copies: 5, margin: 0.1 },
 ];
 
-/** Logs whose intervals must cover. */
+/** Worlds whose intervals must cover the truth. */
 export const COVERED: readonly RareWorld[] = [
   rates("clicks .005, 1000 rows", 1000, 0.005, 0.005),
   rates("clicks .005, 4000 rows", 4000, 0.005, 0.005),
@@ -55,7 +56,7 @@ export const COVERED: readonly RareWorld[] = [
   rates("success .6 and .65, 300 rows", 300, 0.6, 0.65),
 ];
 
-/** Logs that show a gain of three margins. */
+/** Worlds with a gain of three margins. */
 export const BETTER: readonly (RareWorld & { readonly margin: number })[] = [
   { ...rates("success .6 → .66, 2000 rows", 2000, 0.66, 0.6), margin: 0.02 },
   { ...rates("success .85 → .91, 2000 rows", 2000, 0.91, 0.85), margin: 0.02 },
@@ -121,7 +122,7 @@ function rates(name: string, rows: number, fresh: number, old: number): RareWorl
   };
 }
 
-/** "old" always loses the mean; "new" loses it on average. */
+/** "old" always has a loss of `mean`; "new" has it on average. */
 function losses(name: string, rows: number, draw: (rng: Rng) => number, mean: number): RareWorld {
   return {
     name,

@@ -1,5 +1,5 @@
-/** Readers of exported batches, written from the descriptions of the formats and not from our writers; Parquet is read by
- *  hyparquet. Out: the provenance and the rows as plain JSON values, to be compared with `plainRow`. For tests only. */
+/** Readers of exported batches, written from the descriptions of the formats and not from our writers. hyparquet reads
+ *  Parquet. Out: the provenance and the rows as plain JSON values, for a comparison with `plainRow`. For tests only. */
 import { readFileSync } from "node:fs";
 import { crc32 } from "node:zlib";
 import { asyncBufferFromFile, parquetMetadataAsync, parquetReadObjects } from "hyparquet";

@@ -1,5 +1,5 @@
-/** The built package where every user can read it: a checkout in a private directory is closed to other users.
- *  Out: a folder that holds dist/ and the dependencies of package.json. Does not build. */
+/** A copy of the built package that every user can read, because other users cannot read a checkout in a private
+ *  directory. Out: a folder that holds dist/ and the dependencies of package.json. Does not build. */
 import { chmodSync, cpSync, existsSync, mkdtempSync, readFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -13,7 +13,7 @@ export function copyPackage(): string {
   return folder;
 }
 
-/** The installed packages that are no development tools, those that they need included. */
+/** The installed packages except development tools, including transitive dependencies. */
 function dependencies(): string[] {
   const { packages } = JSON.parse(readFileSync("package-lock.json", "utf8"));
   return Object.keys(packages).filter(

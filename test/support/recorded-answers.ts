@@ -1,4 +1,4 @@
-/** Three questions and what two models answered, written by hand in the form of a published benchmark. */
+/** Three questions and the answers of two models, written by hand in the form of a published benchmark. */
 export const RECORDED_CSV = `prompt,cheap,dear,cheap_response,dear_response
 "What is 2 + 2, in a word?",True,True,four,"It is ""four""."
 What is the capital of France?,False,True,Lyon,"Paris, of course."

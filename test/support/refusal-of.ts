@@ -1,4 +1,4 @@
-/** The refusal that `action` ends in; a test that reaches the end without one fails here. */
+/** The refusal that `action` ends in. Fails the test if `action` succeeds. */
 import type { RollbookError } from "../../src/base/errors.ts";
 import { isRollbookError } from "../../src/base/errors.ts";
 

@@ -1,4 +1,4 @@
-/** Changes a replay store the way a buggy writer would: values are wrong, yet every digest fits. For tests only. */
+/** Changes a replay store as a buggy writer would: values are wrong, but every digest matches. For tests only. */
 import { digestBytes } from "../../src/base/digest.ts";
 import type { ReplayManifest } from "../../src/contract/batch/replay-manifest.ts";
 import {
@@ -16,7 +16,7 @@ import {
   openArray,
 } from "../../src/keep/replay/zarr/index.ts";
 
-/** Rewrites an array of a segment with what `change` makes of its values, and seals the store again. */
+/** Replaces the values of a segment's array with the result of `change`, and seals the store again. */
 export async function rewriteColumn<V extends Values>(
   root: string,
   path: string,

@@ -25,12 +25,12 @@ const ENDINGS: readonly RolloutDraft["ending"][] = [
 
 export interface WorldOptions {
   readonly seed?: bigint | number;
-  /** Most candidates of a step. */
+  /** Largest number of candidates of a step. */
   readonly width?: number;
   readonly steps?: number;
   readonly contextWidth?: number;
   readonly featureWidth?: number;
-  /** Every n-th rollout also holds a token stream; 0: none. */
+  /** Every n-th rollout also holds a token stream; 0 means none. */
   readonly tokensEvery?: number;
 }
 
@@ -46,7 +46,7 @@ export class ReplayWorld {
     this.#options = { width: 5, steps: 4, contextWidth: 3, featureWidth: 2, tokensEvery: 3, ...options };
   }
 
-  /** Adds `count` rollouts and answers the digests of their contents. */
+  /** Adds `count` rollouts and returns the digests of their contents. */
   add(count: number, over: Partial<RolloutDraft> = {}): Digest[] {
     return Array.from({ length: count }, () => this.addOne(over));
   }

@@ -1,4 +1,4 @@
-/** A gateway with a `router:` section before models of this process, on a book of its own, for one test. */
+/** A gateway with a `router:` section and models in this process, on its own book, for one test. */
 import { mkdtempSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -24,11 +24,11 @@ export const echoModels: LocalUpstream = async (request) => {
 interface RoutedGateway {
   readonly names?: readonly string[];
   readonly env?: Record<string, string>;
-  /** Of an earlier gateway, to go on with. */
+  /** The book of an earlier gateway, to continue with. */
   readonly root?: string;
   readonly models?: LocalUpstream;
   readonly newId?: () => string;
-  /** More of the gateway's configuration. */
+  /** Further fields of the gateway's configuration. */
   readonly config?: object;
 }
 
@@ -61,7 +61,7 @@ export async function routedGateway(router: object, options: RoutedGateway = {})
     // biome-ignore lint/suspicious/noExplicitAny: replies of every shape
     return { status: response.status, body: (await response.json()) as any };
   };
-  /** One rollout of one call. */
+  /** Plays one rollout of one call; returns the reply's text. */
   const ask = async (id: string, content = "hello"): Promise<string> => {
     const opened = await post("/v1/rollouts", { id, task: { id } });
     expect(opened.status).toBe(201);
@@ -75,7 +75,7 @@ export async function routedGateway(router: object, options: RoutedGateway = {})
     expect((await post(`/v1/rollouts/${id}/close`, {})).status).toBe(200);
     return reply.choices[0]!.message.content!;
   };
-  /** As another process reads it. */
+  /** Opens the book as another process would. */
   const openAgain = async () => {
     const book = await openBook(root);
     onTestFinished(() => book.close());

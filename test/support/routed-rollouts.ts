@@ -1,7 +1,7 @@
-/** Rollouts through the real gateway, planned one by one: which candidate the router draws, what the upstream answers,
- *  how the rollout ends, who grades it and when. In: a book's directory, the revisions that serve, plans. Out: sealed
- *  rollouts in the book. The router draws `large` with probability 3/4; a plan says which draw came up. `large` gives
- *  exact tokens, `small` gives none. The clock stands still, so the same plans leave the same log. */
+/** Rollouts through the real gateway. A plan fixes each one: the candidate that the router draws, the upstream's
+ *  answer, the ending, and the grade with its time. In: a book's directory, the revisions that serve, plans. Out:
+ *  sealed rollouts in the book. The router draws `large` with probability 3/4; a plan gives the result of the draw.
+ *  `large` gives exact tokens, `small` gives none. The clock stands still, so the same plans leave the same log. */
 import { manualClock } from "../../src/base/clock.ts";
 import { parseId } from "../../src/base/ids.ts";
 import { rngFrom } from "../../src/base/rng.ts";
@@ -24,29 +24,29 @@ import { makeRevision, weightsOf } from "./shelf.ts";
 
 export const CANDIDATES = ["large", "small"] as const;
 export type CandidateName = (typeof CANDIDATES)[number];
-/** What the router logs for each candidate while both can be chosen. */
+/** Propensity that the router logs for each candidate while both can be chosen. */
 export const PROPENSITY: Readonly<Record<CandidateName, number>> = { large: 0.75, small: 0.25 };
 /** The name of the outcome, as score and as feedback. */
 export const OUTCOME = "solved";
 
 export interface PlannedRollout {
   readonly id: string;
-  /** Default: a task of its own, named like the rollout. */
+  /** Default: its own task, named like the rollout. */
   readonly task?: string;
   readonly draw: CandidateName;
-  /** How many calls it makes; one unless told. */
+  /** Number of calls; default 1. */
   readonly calls?: number;
-  /** The outcome, told when the rollout is closed. */
+  /** The outcome, given as a score when the rollout closes. */
   readonly score?: number;
-  /** The outcome, told to the gateway after the rollout is sealed. */
+  /** The outcome, sent to the gateway after the rollout is sealed. */
   readonly feedback?: number;
-  /** Default: as the last reply says. */
+  /** Default: the ending that follows from the last reply. */
   readonly ending?: Ending;
   /** `fails`: both models answer 500. `overclaims`: more token ids than the usage counts. */
   readonly upstream?: "fails" | "overclaims";
 }
 
-/** Which numbered revision routes, and which one answers as `large`. */
+/** Numbers of the revision that routes, and of the revision that answers as `large`. */
 export interface Serving {
   readonly router: number;
   readonly writer: number;
@@ -54,7 +54,8 @@ export interface Serving {
 
 export const revisionId = (family: "router" | "writer", number: number) => `${family}-r${number}`;
 
-/** The record of a numbered revision in the exchange form, for `artifact import`: the gateway logs names alone. */
+/** The record of a numbered revision in the exchange form, for `artifact import`, because the gateway logs only
+ *  names. */
 export function numberedRevision(family: "router" | "writer", number: number): object {
   const record = makeRevision(revisionId(family, number), {
     family: parseId(family),
@@ -105,7 +106,7 @@ function keyOf(family: "router" | "writer", number: number) {
   return { id, digest: weightsOf(id) };
 }
 
-/** The request's seed is the number of its plan. A failover has one candidate left, with probability 1. */
+/** Chooses by the plan whose index is the request's seed. A failover has one candidate left, with probability 1. */
 function chooseAsPlanned(plans: readonly PlannedRollout[], { router }: Serving): Choose {
   return ({ candidates, seed }) => {
     const open = candidates.filter(({ selectable }) => selectable);
@@ -125,7 +126,7 @@ function chooseAsPlanned(plans: readonly PlannedRollout[], { router }: Serving):
   };
 }
 
-/** Two tokens and two counted; one that overclaims counts one. */
+/** Answers with two tokens and a usage of two. An upstream that overclaims has a usage of one. */
 function answerAsPlanned(plans: readonly PlannedRollout[]): LocalUpstream {
   return async (request) => {
     const { model, seed } = (await request.json()) as { model: string; seed: number };

@@ -1,5 +1,6 @@
-/** A routing world whose every value is known: sums are safe with "cheap", proofs need "strong", and "strong" costs.
- *  In: how many rows, a seed. Out: a routing log with its propensities, cost terms and, if asked, every outcome. */
+/** A routing world in which every value is known: sums are safe with "cheap", proofs need "strong", and "strong" costs
+ *  more. In: number of rows, a seed. Out: a routing log with its propensities, cost terms and, on request, every
+ *  outcome. */
 import { type Rng, rngFrom } from "../../src/base/rng.ts";
 import { modelsOf, type RoutingRow, toLoggedRow } from "../../src/convert/routing-jsonl.ts";
 import type { LoggedRow } from "../../src/learn/index.ts";
@@ -11,10 +12,10 @@ export const COST_WEIGHT = -0.3;
 /** Mean quality of each choice. */
 export const qualityOf = (hard: boolean, name: Name): number =>
   name === "strong" ? (hard ? 0.8 : 0.9) : hard ? 0.2 : 0.85;
-/** P(strong) of the policy that made the log. */
+/** P(strong) of the behaviour policy. */
 export const logged = (hard: boolean): number => (hard ? 0.6 : 0.4);
 
-/** Values of "strong with this probability", exactly; half of the rows are hard. */
+/** Exact values of the policy that chooses "strong" with this probability; half of the rows are hard. */
 export function truth(strong: (hard: boolean) => number): { quality: number; cost: number; reward: number } {
   const mean = (of: (hard: boolean, name: Name) => number) =>
     [true, false].reduce(
@@ -34,7 +35,7 @@ export function routingWorld(
   return Array.from({ length: count }, (_, i) => drawRow(i, rng, { full, perTask }));
 }
 
-/** The same world as a gateway logs it: the cost is no term of the reward, but the bill of the call. */
+/** The same world as a gateway logs it: the cost is the bill of the call, not a term of the reward. */
 export function billed(count: number, seed: number): LoggedRow[] {
   return routingWorld(count, seed).map((line) => {
     const { cost, ...terms } = line.state.terms;

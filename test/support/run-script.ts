@@ -1,4 +1,4 @@
-/** Runs a bash script to its end. In: the script, its directory and variables. Out: the exit code and what it printed. */
+/** Runs a bash script to its end. In: the script, its directory and variables. Out: the exit code and the output. */
 import { spawn } from "node:child_process";
 import { closeSync, mkdtempSync, openSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -17,7 +17,8 @@ export async function runScript(
   const folder = mkdtempSync(join(tmpdir(), "rollbook-script-"));
   const paths = ["out", "err"].map((name) => join(folder, name));
   const files = paths.map((path) => openSync(path, "a"));
-  // A group of its own, so that servers which the script left running end with it. Every process of it holds the last stream.
+  // A separate process group, so that servers which the script left running end with it. Every process of the group
+  // holds stream 3, so `close` waits for all of them.
   const shell = spawn("bash", ["--norc", "-c", script], {
     ...{ cwd, env, detached: true },
     stdio: ["ignore", files[0], files[1], "pipe"],

@@ -1,6 +1,6 @@
-/** An S3 server of our own on a free loopback port, empty, with one bucket: versitygw where it is built and
- *  ROLLBOOK_S3_SERVER is not moto, else moto.
- *  Out: the environment for the official client. Ends only what it started, by process. */
+/** Our own S3 server on a free loopback port, empty, with one bucket. It is versitygw if that is built and
+ *  ROLLBOOK_S3_SERVER is not moto, else moto. Out: the environment for the official client. Ends only processes that it
+ *  started. */
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
@@ -18,11 +18,12 @@ export interface S3Server {
   readonly kind: "versitygw" | "moto";
   readonly env: Readonly<Record<string, string>>;
   readonly port: number;
-  /** The process itself, for faults. */
+  /** The server process, for injecting faults. */
   readonly process: ChildProcess;
-  /** kill -9; resolves when it is gone. What versitygw has answered is on its disk; moto forgets everything. */
+  /** Sends SIGKILL; resolves when the process is gone. versitygw has every acknowledged write on its disk; moto loses
+   *  everything. */
   kill(): Promise<void>;
-  /** Starts it again on the same port with the same data. */
+  /** Starts the server again on the same port with the same data. */
   restart(): Promise<void>;
   stop(): Promise<void>;
 }

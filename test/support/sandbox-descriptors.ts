@@ -1,5 +1,5 @@
-/** Opens an engine, neither probed nor pooled, and prints what programs in it find open. Run as a process of its own:
- *  `sandbox-descriptors.ts ENGINE`. */
+/** Opens an engine, neither probed nor pooled, and prints the descriptors that programs in it find open. Runs as its
+ *  own process: `sandbox-descriptors.ts ENGINE`. */
 import { openEngine } from "../../src/collect/sandbox/open.ts";
 import { against, probeAttacks } from "../../src/collect/sandbox/probe/probe-attacks.ts";
 import { openWitness } from "../../src/collect/sandbox/probe/witness.ts";

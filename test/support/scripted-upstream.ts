@@ -1,5 +1,5 @@
-/** An upstream that does as it is told: plays one act per request, in order, and remembers what it was asked.
- *  The acts cover what real providers do on bad days: slow, 429, 500, cut in the middle, malformed, huge. */
+/** A scripted upstream: it plays one act per request, in order, and records the requests. The acts cover faults of real
+ *  providers: slow, 429, 500, cut in the middle, malformed, huge. */
 import { createServer, type IncomingHttpHeaders, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -16,7 +16,7 @@ export class ScriptedUpstream {
   readonly asked: Asked[] = [];
   readonly #server: Server;
   #acts: Act[] = [];
-  /** Played when the script is at its end. */
+  /** The act after the end of the script. */
   otherwise: Act = json({ error: { message: "no act left" } }, 500);
 
   private constructor() {
@@ -60,7 +60,7 @@ export function json(value: unknown, status = 200, headers: Record<string, strin
   };
 }
 
-/** Server-sent events, each in a write of its own, `gapMs` apart. Strings go out as they are. */
+/** Server-sent events, each in its own write, `gapMs` apart. Strings are sent unchanged. */
 export function stream(
   events: readonly (string | { event?: string; data: unknown })[],
   options: { gapMs?: number; cutAfter?: number } = {},
@@ -69,7 +69,7 @@ export function stream(
     response.writeHead(200, { "content-type": "text/event-stream" });
     for (const [i, event] of events.entries()) {
       if (i === options.cutAfter) {
-        // Bytes that were handed over leave before the socket dies.
+        // Pending bytes leave before the socket is destroyed.
         await sleep(20);
         response.destroy();
         return;
@@ -94,7 +94,7 @@ export function slow(act: Act, ms: number): Act {
   };
 }
 
-/** Accepts the request and hangs up. */
+/** Accepts the request and disconnects. */
 export const hangUp: Act = (response) => void response.destroy();
 
 /** A chat completion in OpenAI's public form. */
@@ -112,7 +112,7 @@ export function chatReply(message: object, more: object = {}): object {
   };
 }
 
-/** The same as a stream: one chunk per delta, then the finish, usage and [DONE]. */
+/** A chat completion as a stream: one chunk per delta, then the finish, usage and [DONE]. */
 export function chatStream(deltas: readonly object[], finish = "stop"): { data: unknown }[] {
   const chunk = (choices: object[], more: object = {}) => ({
     data: {

@@ -1,6 +1,5 @@
-/** Small policies to serve, and verdicts that release them.
- *  In: a name and whom it prefers. Out: a checkpoint, in memory or in a folder; a sealed verdict. Written by hand: a policy
- *  sees the bias and the word "prove" alone. */
+/** Small policies to serve, and verdicts that release them. In: a name and the preferred candidate. Out: a checkpoint,
+ *  in memory or in a folder; a sealed verdict. Written by hand: a policy sees only the bias and the word "prove". */
 import { mkdtempSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -25,7 +24,8 @@ export const ARMS = ["small", "large"] as const;
 export const asked = (...ids: string[]): DecisionCandidate[] =>
   (ids.length === 0 ? [...ARMS] : ids).map((id) => ({ id, selectable: true, reasons: [], features: {} }));
 
-/** `sure`: the weight of its preference; 4 is a confidence of 0.98, 0 is 0.5. Prompts with "prove" always lean to large. */
+/** `sure` is the weight of the preference: 4 gives a confidence of 0.98, 0 gives 0.5. Prompts with "prove" always
+ *  favour large. */
 export function makePolicy(
   id: string,
   {
@@ -65,7 +65,7 @@ export function makePolicy(
   return sealCheckpoint(model, { family, id, batches: [], seed: 0n, producedAtMs: at });
 }
 
-/** A folder that holds it. */
+/** Writes the checkpoint to a new folder; returns its path. */
 export function placePolicy(checkpoint: Checkpoint, name = "policy"): string {
   const folder = join(mkdtempSync(join(tmpdir(), "rollbook-served-")), name);
   writeCheckpoint(folder, checkpoint);
@@ -76,7 +76,7 @@ export function keyOf({ revision: { record } }: Checkpoint): RevisionKey {
   return { id: record.id, digest: record.digest };
 }
 
-/** A verdict that lets this router through. */
+/** A gate verdict on this router; it passes by default. */
 export function verdictOn(
   checkpoint: Checkpoint,
   router: Pick<Router, "floor" | "exploration" | "table"> & { digest: Digest },

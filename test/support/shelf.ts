@@ -1,4 +1,4 @@
-/** A shelf of sealed records in a Map, and short ways to put things on it. For tests only. */
+/** A shelf of sealed records in a Map, and short functions to put records on it. For tests only. */
 import { digestJson } from "../../src/base/digest.ts";
 import { parseId } from "../../src/base/ids.ts";
 import type { Digest } from "../../src/base/index.ts";

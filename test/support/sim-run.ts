@@ -1,4 +1,4 @@
-/** A simulated world with a book and a queue of its own, run to the end. */
+/** A simulated world with its own book and queue, run to the end. */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";

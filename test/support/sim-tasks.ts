@@ -1,5 +1,5 @@
-/** A handful of tasks made by hand: straight lines to implement in JavaScript, with facts worked out on paper.
- *  Three families by what is asked, three difficulties by how long the program has to be. */
+/** A few tasks written by hand: lines, parabolas and steps to implement in JavaScript, with facts computed on paper.
+ *  Three families by the kind of function, three difficulties by the length of the program. */
 import { taskDigest } from "../../src/collect/sim/prove/generate.ts";
 import type { SimTask, SourceFiles } from "../../src/collect/sim/tasks/sim-task.ts";
 import type { ProvedTask } from "../../src/collect/sim/world/outcomes.ts";
@@ -14,7 +14,7 @@ function expression(family: (typeof FAMILIES)[number], a: number, b: number): st
 
 const file = (body: string): SourceFiles => ({ "solution.mjs": `export const f = (x) => ${body};\n` });
 
-/** Visible tests ask for f(0) and f(1), hidden ones for f(0) … f(3). */
+/** Visible tests check f(0) and f(1), hidden tests f(0) … f(3). */
 function handTask(n: number): ProvedTask {
   const family = FAMILIES[n % FAMILIES.length]!;
   const difficulty = 1 + (Math.floor(n / FAMILIES.length) % 3);

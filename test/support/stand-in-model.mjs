@@ -1,8 +1,9 @@
 #!/usr/bin/env node
-/** Stands for rollbook_torch in tests of the windows around it: the server answers at once, the trainer writes weights that
- *  follow from parent and batch. Called like Python: stand-in-model.mjs -m rollbook_torch serve|train … STAND_IN names a folder:
- *  the trainer appends each step to `trained.jsonl` there, the server each revision that it loads to `loaded.jsonl`; a file `serving` or `training` ends the process once, the
- *  server after as many answers as the file says, the trainer between checkpoint and report. */
+/** Stands for rollbook_torch in tests of the windows around it. The server answers at once. The trainer writes weights
+ *  that are a function of parent and batch. Called like Python: stand-in-model.mjs -m rollbook_torch serve|train …
+ *  STAND_IN names a folder. The trainer appends each step to `trained.jsonl` there, and the server each revision that
+ *  it loads to `loaded.jsonl`. A file `serving` or `training` ends the process once: the server after as many answers
+ *  as the file holds, the trainer between checkpoint and report. */
 import { createHash } from "node:crypto";
 import { appendFileSync, cpSync, existsSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { createServer } from "node:http";

@@ -1,4 +1,4 @@
-/** A small training run and the SHA-256 of the weights it ends with: the same on every engine. */
+/** A small training run and the SHA-256 of its final weights: the same on every engine. */
 import { createHash } from "node:crypto";
 import { rngFrom } from "../../src/base/index.ts";
 import { adamW, clipNorm, makeMlp, openTensors, uniformStart } from "../../src/learn/tensor/index.ts";

@@ -1,4 +1,4 @@
-/** A worker server over an in-memory queue and book, with one assignment of a few samples and a worker that does honest work. */
+/** A worker server over an in-memory queue and book, with one assignment of a few samples and an honest worker. */
 import type { Digest } from "../../src/base/digest.ts";
 import { manualClock, parseId } from "../../src/base/index.ts";
 import type { Claim } from "../../src/collect/queue/queue.ts";
@@ -49,7 +49,7 @@ export async function openWorkerServer(options: Partial<WorkerServerOptions> = {
   return { clock, queue, book, server, join };
 }
 
-/** The artifact that `claim` asks for; `over` and `stream` change it. */
+/** The artifact that `claim` requests; `over` and `stream` change it. */
 export function rolloutFor(claim: Claim, over: Wire = {}, stream: Wire = {}): SealedRollout {
   const { assignment: digest, sample } = claim.payload as { assignment: Digest; sample: number };
   const { envelope, ...content } = over as { envelope?: Wire };

@@ -1,5 +1,5 @@
-/** Arrays of every type and layout for tests of the Zarr store and its oracles.
- *  In: a seed or fast-check. Out: values, and the options to write them with. */
+/** Arrays of every type and layout for tests of the Zarr store and its oracles. In: a seed or fast-check. Out: values,
+ *  and the options to write them with. */
 import fc from "fast-check";
 import { type Rng, rngFrom } from "../../src/base/rng.ts";
 import type { ArrayOptions } from "../../src/keep/replay/zarr/array-writer.ts";
@@ -59,7 +59,7 @@ const LAYOUTS: readonly [boolean, number, number[]][] = [
   [false, 3, [2]],
 ];
 
-/** One sample of every type in every layout that differs in its bytes, by name. */
+/** One sample of every type, compressor and layout, by name. */
 export function sampleMatrix(): Map<string, Sample> {
   const rng = rngFrom(7);
   const samples = new Map<string, Sample>();
@@ -82,7 +82,7 @@ export function sampleMatrix(): Map<string, Sample> {
   return samples;
 }
 
-/** Writes the sample in appends of the given numbers of rows, and what remains in one. */
+/** Writes the sample in appends of the given numbers of rows, and the remaining rows in one append. */
 export async function writeSample(
   store: Store,
   path: string,
@@ -99,7 +99,7 @@ export async function writeSample(
   return writer.close();
 }
 
-/** Values with their exact bits, for comparisons in which NaN equals NaN only with the same payload. */
+/** The exact bits of values, so that two NaN are equal only if their payloads are. */
 export function bits(values: Values): unknown {
   return Array.isArray(values) ? values : Buffer.from(bytesOver(values)).toString("hex");
 }

@@ -1,4 +1,4 @@
-/** What plain TypeScript must know of the files that vite compiles. */
+/** Declarations for the files that vite compiles, for plain TypeScript. */
 declare module "*.svelte" {
   import type { Component } from "svelte";
 

@@ -1,4 +1,4 @@
-/** The rows of a long list that a reader sees: asked for page by page, kept, and forgotten when the filters change. */
+/** The visible rows of a long list: requested page by page, cached, and discarded when the filters change. */
 import type { RolloutQuery, RolloutRow } from "../../src/book/rollouts/rollout-row.ts";
 import type { RolloutWindow } from "../../src/book/rollouts/rollout-window.ts";
 import type { Source } from "./source.ts";
@@ -20,7 +20,7 @@ export class RowPages {
     return page === undefined || page === "asked" ? undefined : page[index % PAGE];
   }
 
-  /** Resolves with the first answer that is new, or undefined if all of these rows are there or on their way. */
+  /** Resolves with the first new answer; undefined if all of these rows are present or already requested. */
   async need(from: number, to: number): Promise<RolloutWindow | undefined> {
     let answer: RolloutWindow | undefined;
     for (let page = Math.floor(from / PAGE); page <= Math.floor(Math.max(from, to - 1) / PAGE); page++) {

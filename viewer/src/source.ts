@@ -1,4 +1,4 @@
-/** Where the page gets its data: from the server it came from, or from the block of JSON inside its own file. */
+/** The data source of the page: the server that sent the page, or the block of JSON inside its own file. */
 
 import type { RolloutQuery } from "../../src/book/rollouts/rollout-row.ts";
 import type { RolloutWindow } from "../../src/book/rollouts/rollout-window.ts";
@@ -12,16 +12,16 @@ import type {
 } from "../../src/view/viewer/page-data.ts";
 
 export interface Source {
-  /** A server can be asked again; a file holds what it holds. */
+  /** True for a server, which can be asked again. A file has fixed content. */
   readonly isLive: boolean;
-  /** The content to open first, where it is the only one. */
+  /** The content to open first, if it is the only one. */
   readonly only?: string | undefined;
   book(options?: { reload: boolean }): Promise<BookFacts>;
   rollouts(query: RolloutQuery, window: { offset: number; limit: number }): Promise<RolloutWindow>;
   transcript(content: string): Promise<PageTranscript>;
   batches(): Promise<readonly PageBatch[]>;
   verdicts(): Promise<readonly PageVerdict[]>;
-  /** The whole bytes of a message, as a file to save; undefined where there is no server. */
+  /** Saves the whole bytes of a message as a file; undefined without a server. */
   saveBlob?(digest: string): Promise<void>;
 }
 
@@ -32,7 +32,7 @@ export function openSource(): Source {
     : fileSource(JSON.parse(block.textContent ?? "") as PageData);
 }
 
-/** Out of the address, so that it is neither seen nor bookmarked; kept for this tab alone. */
+/** Removes the token from the address, so that it is neither visible nor bookmarked. Keeps it only for this tab. */
 function takeToken(): string {
   const [, given] = /[#&]token=([\w-]+)/.exec(location.hash) ?? [];
   if (given !== undefined) {

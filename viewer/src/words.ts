@@ -1,4 +1,4 @@
-/** Numbers and times as the page writes them. */
+/** Numbers and times in the format of the page. */
 import { figure, thousands } from "../../src/base/words.ts";
 
 export { figure, short, thousands } from "../../src/base/words.ts";
@@ -8,7 +8,7 @@ export function timeText(atMs: number): string {
   return atMs === 0 ? "–" : new Date(atMs).toISOString().slice(0, 19).replace("T", " ");
 }
 
-/** When a rollout began, and how long it took. */
+/** Start and duration of a rollout. */
 export function spanText({ startedAtMs, endedAtMs }: { startedAtMs: number; endedAtMs: number }): string {
   if (startedAtMs === 0) return "no time recorded";
   return `${timeText(startedAtMs)} UTC, took ${durationText(endedAtMs - startedAtMs)}`;
@@ -19,7 +19,7 @@ export function durationText(ms: number): string {
   return ms < 60_000 ? `${(ms / 1000).toFixed(2)} s` : `${(ms / 60_000).toFixed(1)} min`;
 }
 
-/** What a call or a rollout used; what is not known is left out. */
+/** Tokens and cost of a call or a rollout; unknown values are left out. */
 export function costs(of: {
   promptTokens?: number | null | undefined;
   completionTokens?: number | null | undefined;

@@ -1,4 +1,4 @@
-/** Starts what the gateway benchmark compares, each in a process of its own before one upstream. */
+/** Starts the contenders of the gateway benchmark, each in its own process in front of one upstream. */
 import { type ChildProcess, spawn, spawnSync } from "node:child_process";
 import { existsSync, mkdirSync, writeFileSync } from "node:fs";
 import { createServer } from "node:net";
@@ -11,11 +11,11 @@ export interface Contender {
   readonly name: string;
   readonly port: number;
   readonly pid: number;
-  /** Whether it seals rollouts. */
+  /** True if it seals rollouts. */
   readonly records: boolean;
-  /** False for those whose streams do not work. */
+  /** False if its streams do not work. */
   readonly streams: boolean;
-  /** The next of its requests. */
+  /** The next request to this contender. */
   request(kind: "whole" | "stream"): Buffer;
   with<T>(connections: number, kind: "whole" | "stream", run: (load: Load) => Promise<T>): Promise<T>;
 }
@@ -23,7 +23,7 @@ export interface Contender {
 const REPO = fileURLToPath(new URL("../../..", import.meta.url));
 export const DIST = join(REPO, "dist");
 const HERE = fileURLToPath(new URL(".", import.meta.url));
-/** Open all the while: together they see what the load generator has to give. */
+/** Rollouts that stay open during the run; the load generator spreads its requests over them. */
 const ROLLOUTS = 500;
 const PORTKEY = "@portkey-ai/gateway@1.15.2";
 
@@ -67,7 +67,7 @@ export async function openContenders(
     const upstream = Number(await firstLine(model));
     const proxy = start([join(HERE, "passthrough.mjs"), String(upstream)]);
     const bare = { port: Number(await firstLine(proxy)), pid: proxy.pid! };
-    // Every client sends a key; this one is as long as those of the gateways.
+    // Every client sends a key; this key is as long as those of the gateways.
     const key = { authorization: `Bearer ${"k".repeat(41)}` };
     const plain = { whole: requestOf(key), stream: requestOf(key, true) };
     const logging = start([join(HERE, "logging-proxy.mjs"), String(upstream), join(scratch, "bare.log")]);
@@ -93,26 +93,26 @@ export async function openContenders(
 
 export interface AskedGateway {
   readonly book: string;
-  /** Each model that it is asked for is a contender of its own, before one and the same process. */
+  /** One contender per requested model, all in front of the same process. */
   readonly asked: Readonly<Record<string, Contender>>;
   /** Asks for one model after the other, request by request. */
   readonly inTurn: Contender;
 }
 
-/** What calls say: all of them the same, or those of each rollout their own words. */
+/** Text of the calls: the same in all calls, or its own text in each rollout. */
 export type Prompts = "one" | "many";
 
 export interface GatewayToOpen {
   readonly label: string;
   readonly settings: string;
   readonly models: readonly string[];
-  /** The build (default: this one's). */
+  /** The build (default: this repository's). */
   readonly dist?: string;
   /** The folder of its signing key (default: the user's). */
   readonly home?: string;
 }
 
-/** Gateways before one upstream, alike but for their settings, their build and their key. */
+/** Gateways in front of one upstream. They differ only in settings, build and key. */
 export async function openGateways(
   scratch: string,
   gateways: readonly GatewayToOpen[],
@@ -157,7 +157,7 @@ interface StartedGateway {
   readonly book: string;
   readonly port: number;
   readonly pid: number;
-  /** Of its open rollouts. */
+  /** Keys of its open rollouts. */
   readonly keys: readonly string[];
 }
 
@@ -175,10 +175,10 @@ async function startGateway(
     upstream: number;
     scratch: string;
     start: (args: string[], env?: NodeJS.ProcessEnv) => ChildProcess;
-    /** The build that is measured. */
+    /** The measured build. */
     dist: string;
     label?: string;
-    /** Further lines of its configuration. */
+    /** Additional lines of its configuration. */
     settings?: string;
     home?: string;
   },
@@ -281,7 +281,7 @@ async function openPortkey(
       (response) => response.ok,
       () => false,
     );
-    // Its streams answer 500 with freshly resolved dependencies: only whole replies are compared.
+    // Its streams answer 500 with freshly resolved dependencies, so only whole replies are compared.
     if (isUp) return contender("portkey", { port, pid: pid! }, () => request, false);
     await new Promise((done) => setTimeout(done, 100));
   }

@@ -1,6 +1,6 @@
-/** Kills gateways with SIGKILL at random moments under load and checks what the book says afterwards.
- *  In: number of kills, seed. Out: how many kills left the book as promised: every reply that a client got to its
- *  last byte is recorded, exactly once, in a rollout that goes on or is sealed; the book verifies. */
+/** Kills gateways with SIGKILL at random moments under load and checks the book afterwards.
+ *  In: number of kills, seed. Out: number of kills that left the book as promised. Every reply that a client received
+ *  to its last byte is recorded exactly once, in an open or sealed rollout; the book verifies. */
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
@@ -32,7 +32,7 @@ export interface GatewayCrashOptions {
   readonly onFailure?: (what: string) => void;
 }
 
-/** Kills on one book, so that recovery meets the leavings of several crashes. */
+/** Kills per book, so that recovery meets the remains of several crashes. */
 const KILLS_PER_BOOK = 10;
 
 export async function crashGateway(
@@ -58,7 +58,7 @@ export async function crashGateway(
         for (const each of faults) onFailure(`kill ${kill}: ${each}`);
         tally[faults.length === 0 ? "passed" : "failed"]++;
       }
-      // The last start takes everything up and seals it.
+      // The last start recovers all rollouts and seals them.
       for (const each of await settle({ config, book, delivered })) {
         onFailure(each);
         tally.failed++;
@@ -77,7 +77,7 @@ interface Run {
   readonly delivered: Map<string, string>;
 }
 
-/** Starts a gateway, loads it, kills it. Notes what was delivered: word of the reply → rollout. */
+/** Starts a gateway, puts load on it, kills it. Records delivered replies: word of the reply → rollout. */
 async function killOne(
   run: Run & { rng: Rng; clients: number; nextNumber: () => number },
 ): Promise<string | undefined> {
@@ -92,16 +92,16 @@ async function killOne(
     const rollout = await openRollout(gateway.url);
     while (!stopped) {
       const word = `word-${run.nextNumber()}`;
-      // A third in no rollout, some streamed.
+      // A third without a rollout, some streamed.
       const name = client % 3 === 0 ? undefined : rollout;
       if (await ask({ url: gateway.url, rollout: name, word, stream: client % 2 === 0 }))
         run.delivered.set(word, name ?? "");
       onFirst();
     }
   });
-  // A client may fail at any moment from now on: that is what the kill does to it.
+  // From now on a client may fail at any moment, because of the kill.
   const ended = Promise.allSettled(work);
-  // One in four dies while it warms up; the others, whatever the machine, when they have answered.
+  // One in four gateways is killed during its start. The others are killed after their first answer, on any machine.
   if (run.rng.below(4) > 0) await Promise.race([first, sleep(10_000)]);
   await sleep(run.rng.below(200));
   gateway.child.kill("SIGKILL");
@@ -132,7 +132,7 @@ async function openRollout(url: string): Promise<string> {
   return ((await response.json()) as { id: string }).id;
 }
 
-/** True if the reply came to its last byte. */
+/** True if the reply arrived to its last byte. */
 async function ask(options: {
   url: string;
   rollout: string | undefined;
@@ -151,18 +151,19 @@ async function ask(options: {
     const text = await response.text();
     return response.status === 200 && (stream ? text.includes("[DONE]") : text.endsWith("}"));
   } catch {
-    return false; // The kill came first.
+    return false; // The gateway was killed before the last byte.
   }
 }
 
-/** Every delivered word stands in exactly one call, of an open rollout in the journal or of a sealed one in the book. */
+/** Every delivered word must be in exactly one call:
+ *  of an open rollout in the journal, or of a sealed one in the book. */
 async function checkBook(root: string, delivered: ReadonlyMap<string, string>): Promise<string[]> {
   const book = await openBook(root, { clock: systemClock });
   try {
     const faults: string[] = [];
     const report = await verifyBook(book);
     for (const { code, message } of report.problems) faults.push(`${code}: ${message}`);
-    // A rollout that is just being sealed stands in both: its calls are told apart by their numbers.
+    // A rollout that is being sealed is in both: the call numbers identify duplicates.
     const words = new Map<string, Set<string>>();
     const note = (text: string, rollout: string, index: number) => {
       const word = /word-\d+/.exec(text)?.[0];
@@ -216,7 +217,7 @@ async function readJournaledCalls(root: string, note: Note): Promise<void> {
   await journal.close();
 }
 
-/** Starts once more, closes every rollout, and looks for every delivered word in exactly one sealed artifact. */
+/** Starts again, closes every rollout, and checks that every delivered word is in exactly one sealed artifact. */
 async function settle(run: Run): Promise<string[]> {
   const gateway = await startGateway(run);
   if (typeof gateway === "string") return [gateway];

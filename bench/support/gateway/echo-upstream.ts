@@ -1,4 +1,4 @@
-/** An upstream for crash trials: says the word it was asked with, at once or as a stream. */
+/** An upstream for crash trials: replies with the requested word, at once or as a stream. */
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 

@@ -1,5 +1,5 @@
-/** How long a client waits for `POST /v1/feedback`: for rollouts that are sealed, at a steady rate.
- *  In: a gateway. Out: milliseconds of every answer, by slice of time, each after the record is durable. */
+/** Latency of `POST /v1/feedback` for sealed rollouts, at a steady rate.
+ *  In: a gateway. Out: milliseconds of every answer, by slice of time; each answer follows the durable write. */
 import { setTimeout as sleep } from "node:timers/promises";
 import { type Contender, post, requestOf } from "./contenders.ts";
 import { Load } from "./load.ts";

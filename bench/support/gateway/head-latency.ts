@@ -1,6 +1,7 @@
-/** What signed heads cost one client of a durable gateway: this build against one before heads, in turns. This build runs twice:
- *  how far the two differ is the noise. The client opens rollouts, makes four calls in each and closes them, so that sealing and
- *  signing go on behind its calls. Out: medians and quartiles of slices, and of the ratios of slices in the same round. Linux. */
+/** The cost of signed heads for one client of a durable gateway: this build compared with a build without heads, in
+ *  turns. This build runs twice; the difference between the two is the noise. The client opens rollouts, makes four
+ *  calls in each and closes them, so that sealing and signing run behind its calls. Out: medians and quartiles of
+ *  slices, and of the ratios of slices in the same round. Linux. */
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { systemClock } from "../../../src/base/index.ts";
@@ -13,7 +14,7 @@ import { rolloutOf } from "./rollout-cost.ts";
 import { processUs } from "./thread-time.ts";
 
 const CALLS_PER_ROLLOUT = 4;
-/** Requests of a rollout before the last one, which closes it. */
+/** Number of requests of a rollout before the last one, which closes it. */
 const BEFORE_CLOSE = 1 + CALLS_PER_ROLLOUT;
 
 const MEASURES = {
@@ -29,12 +30,12 @@ type Slice = Readonly<Record<(typeof MEASURES)[keyof typeof MEASURES], number>>;
 export interface HeadLatencyOptions {
   readonly rounds: number;
   readonly sliceMs: number;
-  /** The build of this repository, and another one to compare with. */
+  /** The build of this repository, and another one for comparison. */
   readonly dist: string;
   readonly against?: string | undefined;
 }
 
-/** The rows of two tables: the figures of each gateway, and the ratios of the first one to each of the others. */
+/** The rows of two tables: the figures of each gateway, and the ratios of the first gateway to each other one. */
 export async function headLatency(scratch: string, options: HeadLatencyOptions) {
   const kinds = kindsOf(options);
   const home = join(scratch, "home");
@@ -62,7 +63,7 @@ function kindsOf({ dist, against }: HeadLatencyOptions) {
   return against === undefined ? own : [...own, { label: "before", dist: against }];
 }
 
-/** Each has its turn in every round, in an order that shifts; the first round warms up and does not count. */
+/** Each has its turn in every round, in a shifting order; the first round is a warm-up and does not count. */
 async function measure(
   contenders: readonly Contender[],
   { rounds, sliceMs }: HeadLatencyOptions,
@@ -106,7 +107,7 @@ async function sliceOf({ port, pid }: Contender, ms: number): Promise<Slice> {
   }
 }
 
-/** Shows that heads were signed while calls were served, or that none were. */
+/** Number of heads in the book. It shows if heads were signed during the calls. */
 async function headsIn(root: string): Promise<number> {
   const book = await openBook(root, { clock: systemClock, mode: "read" });
   let heads = 0;
@@ -127,7 +128,7 @@ function figuresOf(label: string, heads: number, slices: readonly Slice[]) {
   return { gateway: label, heads, ...Object.fromEntries(shown) } as Record<string, string | number>;
 }
 
-/** Of the first gateway to another, slice by slice of the same round. */
+/** Ratios of the first gateway to another, slice by slice of the same round. */
 function ratiosOf(label: string, own: readonly Slice[], other: readonly Slice[]): Record<string, string> {
   const shown = Object.entries(MEASURES).map(([name, measure]) => [
     name.replace(/,.*/, ""),

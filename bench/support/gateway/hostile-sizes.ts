@@ -1,5 +1,5 @@
-/** Requests and replies of a gigabyte through a gateway in a process of its own: what it answers, how long that takes, how
- *  much memory it ever held. The bytes are generated as they are sent; nothing here holds them. Linux. */
+/** Requests and replies of a gigabyte through a gateway in its own process: its answers, their time, and its peak
+ *  memory. The bytes are generated while they are sent; this process does not hold them. Linux. */
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { readFileSync, writeFileSync } from "node:fs";
@@ -12,13 +12,13 @@ import { MAIN, requireBuild } from "../build.ts";
 import { HOSTILE_PATHS, type HostileDialect } from "./hostile.ts";
 
 const GIGABYTE = 1e9;
-/** Of a trial, on a machine that does other work, too. */
+/** Time limit of a trial, on a shared machine. */
 const MOST_MS = 60_000;
-/** By default a gateway takes 64 MiB of a request and 256 MiB of a reply. */
+/** By default a gateway accepts 64 MiB of a request and 256 MiB of a reply. */
 const MOST_RSS = 1e9;
 const DIALECTS = Object.keys(HOSTILE_PATHS) as HostileDialect[];
 
-/** What is sent again and again. */
+/** Texts that are sent repeatedly. */
 const UNITS = {
   newlines: "\n".repeat(65_536),
   events: `data: {"choices":[{"index":0,"delta":{"content":"x"}}]}\n\n`.repeat(1000),
@@ -38,13 +38,13 @@ export interface SizeTrial {
   readonly unit: Unit;
   readonly dialect: HostileDialect;
   readonly isStream: boolean;
-  /** Whether its length is told ahead. */
+  /** True if a content-length header announces its length. */
   readonly isTold: boolean;
 }
 
 export interface SizeReport {
   readonly faults: readonly string[];
-  /** The most memory the gateway's process ever had. */
+  /** Peak memory of the gateway's process. */
   readonly peakBytes: number;
 }
 
@@ -59,7 +59,7 @@ export function drawTrial(rng: Rng): SizeTrial {
   };
 }
 
-/** One trial after another against one gateway; after each, an ordinary call must be answered. */
+/** One trial after another on one gateway. After each trial, an ordinary call must be answered. */
 export async function runSizeTrials(root: string, trials: readonly SizeTrial[]): Promise<SizeReport> {
   requireBuild();
   let current: SizeTrial | undefined;
@@ -96,7 +96,7 @@ export async function runSizeTrials(root: string, trials: readonly SizeTrial[]):
 const ORDINARY = JSON.stringify({ choices: [{ index: 0, message: { role: "assistant", content: "ok" } }] });
 const ASKED = { model: "tiny", messages: [{ role: "user", content: "hi" }], prompt: "hi", input: "hi" };
 
-/** What went wrong, if anything. */
+/** Description of the fault; undefined if there is none. */
 async function tryOne(url: string, trial: SizeTrial, over: () => void): Promise<string | undefined> {
   const post = (path: string, body: unknown) =>
     fetch(url + path, { method: "POST", body: JSON.stringify(body) }).then(async (response) => ({
@@ -129,8 +129,8 @@ async function tryOne(url: string, trial: SizeTrial, over: () => void): Promise<
   return undefined;
 }
 
-/** The status; 0 where the connection was closed before one came. A gateway does not read what it refuses, so a client that
- *  goes on sending may see the reset of the connection first. */
+/** The status; 0 if the connection was closed before a status arrived. A gateway does not read a refused body, so a
+ *  client that continues to send may see the connection reset first. */
 function askAtLength(url: string, { unit, isStream, isTold }: SizeTrial): Promise<number> {
   const length = isTold ? { "content-length": String(GIGABYTE) } : {};
   const head = `{"model":"tiny","stream":${isStream},"messages":[{"role":"user","content":"`;
@@ -146,7 +146,7 @@ function askAtLength(url: string, { unit, isStream, isTold }: SizeTrial): Promis
   });
 }
 
-/** Reads what comes until it ends in whatever way. */
+/** Reads the reply until it ends or fails. */
 function readReply(url: string, { isStream }: SizeTrial): Promise<number> {
   return new Promise((done) => {
     const sent = request(url, { method: "POST", headers: { "content-type": "application/json" } });
@@ -170,7 +170,7 @@ async function replyAtLength(response: ServerResponse, { unit, isStream, isTold 
   response.end();
 }
 
-/** Waits where the other side does not read; ends early where it has left. */
+/** Waits while the other side does not read; ends early if it has disconnected. */
 async function writeAtLength(into: Writable, unit: string, bytes: number): Promise<void> {
   const block = Buffer.from(unit);
   for (let left = bytes; left > 0 && !into.destroyed; left -= block.length) {

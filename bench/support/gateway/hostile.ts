@@ -1,6 +1,6 @@
-/** Requests and replies as an attacker, or a model on a bad day, would write them. In: a random generator. Out: JSON text,
- *  or bytes that are nearly JSON: lone surrogates, numbers that overflow, deep nests, `__proto__` and names of methods as
- *  keys, keys that stand twice, texts cut or broken anywhere, events in chunks of any size. */
+/** Requests and replies as an attacker or a faulty model would write them. In: a random generator. Out: JSON text, or
+ *  bytes that are nearly JSON: lone surrogates, overflowing numbers, deep nesting, `__proto__` and method names as
+ *  keys, duplicate keys, texts cut or broken anywhere, events in chunks of any size. */
 import type { Rng } from "../../../src/base/rng.ts";
 
 export type HostileDialect = "chat" | "completions" | "responses" | "messages";
@@ -73,7 +73,7 @@ export class HostileText {
     return `{${this.#several(size, () => `"${this.#pick(KEYS)}":${this.value(depth + 1)}`)}}`;
   }
 
-  /** What is expected there, or something else. */
+  /** The usual value, or sometimes any other value. */
   perhaps(usual: string): string {
     return this.#rng.float() < 0.8 ? usual : this.value();
   }
@@ -192,7 +192,7 @@ export class HostileText {
     return `{"id":${this.perhaps('"a"')},"type":"function","function":{"name":${this.perhaps('"f"')},"arguments":${JSON.stringify(this.value())}}}`;
   }
 
-  /** Mostly as it is; else cut, with bytes changed, or something else altogether. */
+  /** Mostly unchanged; else cut, with changed bytes, or replaced by other text. */
   #broken(text: string): Buffer {
     const bytes = Buffer.from(text);
     const kind = this.#rng.float();

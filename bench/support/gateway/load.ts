@@ -1,10 +1,10 @@
-/** A load generator over bare sockets, so that it costs little beside what it measures.
- *  In: a port and requests. Out: how many replies per second (closed loop), or how long each took (open loop). */
+/** A load generator over bare sockets, so that its own cost is small.
+ *  In: a port and requests. Out: replies per second (closed loop), or the latency of each reply (open loop). */
 import { connect, type Socket } from "node:net";
 
 export interface Reply {
   readonly status: number;
-  /** From sending to the first byte of the body, and to the last. */
+  /** From sending to the first byte of the body, and to the last byte. */
   readonly firstMs: number;
   readonly totalMs: number;
 }
@@ -91,7 +91,7 @@ export class Load {
     for (const connection of this.#connections) connection.close();
   }
 
-  /** Sends each request once, every connection the next one as soon as it is free. */
+  /** Sends each request once. Every free connection takes the next request. */
   async sendAll(requests: readonly Buffer[]): Promise<void> {
     let next = 0;
     await Promise.all(
@@ -101,7 +101,7 @@ export class Load {
     );
   }
 
-  /** Every connection sends one list of requests after the other until time is up. How many requests per second.
+  /** Every connection sends one list of requests after another until the time is up. Returns requests per second.
    *  `seen` gets every reply; with one connection, in the order of the requests. */
   async lists(
     ms: number,
@@ -124,7 +124,7 @@ export class Load {
     return (sent / (performance.now() - startMs)) * 1000;
   }
 
-  /** Every connection asks again as soon as it is answered. Replies per second. */
+  /** Every connection sends its next request after each reply. Returns replies per second. */
   async closedLoop(ms: number, request: () => Buffer = this.#requests): Promise<number> {
     const startMs = performance.now();
     let replies = 0;
@@ -139,8 +139,8 @@ export class Load {
     return (replies / (performance.now() - startMs)) * 1000;
   }
 
-  /** Requests leave at their time whether or not earlier ones are answered; a late start counts as latency. Replies stand in
-   *  the order of their requests. */
+  /** Requests are sent at their scheduled times, even if earlier ones are unanswered; a late start counts as latency.
+   *  Replies are in the order of their requests. */
   async openLoop(perSecond: number, ms: number): Promise<Reply[]> {
     const replies: Reply[] = [];
     let asked = 0;
@@ -167,14 +167,15 @@ export class Load {
         }, failed);
       };
       let sent = 0;
-      // Timers of a millisecond are coarse: what is due is sent, and its time is the one it was due at or later.
+      // Timers have a resolution of a millisecond: all due requests are sent, and each is timed from its due time or
+      // later.
       const tick = (): void => {
         const now = performance.now();
         while (sent < count && startMs + (sent * 1000) / perSecond <= now) {
           dispatch(now);
           sent++;
         }
-        // A spinning generator would take the processor from what it measures.
+        // A spinning generator would take the processor from the measured program.
         if (sent < count) setTimeout(tick, 1);
       };
       tick();

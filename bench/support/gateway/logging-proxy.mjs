@@ -1,5 +1,5 @@
-/** What durability alone costs: the bare proxy, and each request and reply copied into a log that is on disk before the
- *  reply goes on. Parses nothing, knows no rollouts, keeps no counts.
+/** The cost of durability alone: the bare proxy, with each request and reply copied into a log that is on disk before
+ *  the reply is forwarded. Parses nothing, knows no rollouts, keeps no counts.
  *  node logging-proxy.mjs UPSTREAM_PORT LOG_FILE: prints its port. */
 import { constants, openSync, write, writeFileSync } from "node:fs";
 import { createServer } from "node:http";
@@ -11,7 +11,7 @@ const NOT_PASSED = new Set(["host", "connection", "keep-alive", "transfer-encodi
 const GATHERED = 16;
 const BLOCK_BYTES = 1024 * 1024;
 
-// Written over and over: blocks that are there already are the cheapest to write to.
+// Overwritten repeatedly: existing blocks are the cheapest to write.
 const LOG_BYTES = 64 * BLOCK_BYTES;
 writeFileSync(logFile, Buffer.alloc(LOG_BYTES), { flush: true });
 const log = openSync(logFile, constants.O_WRONLY | constants.O_DSYNC);
@@ -42,7 +42,7 @@ createServer((request, response) => {
           response.writeHead(status, back);
         },
         onResponseData(_, chunk) {
-          // Everything but the last piece goes on at once.
+          // All pieces except the last are forwarded at once.
           if (reply.length > 0) response.write(reply.at(-1));
           reply.push(chunk);
         },
@@ -67,7 +67,7 @@ function append(parts, onDisk) {
   setImmediate(gather, 0);
 }
 
-/** What the next turns of the event loop bring goes along. */
+/** Adds the requests of the next turns of the event loop to the same write. */
 function gather(seen) {
   if (waiting.length > seen && waiting.length < GATHERED) setImmediate(gather, waiting.length);
   else writeAll();

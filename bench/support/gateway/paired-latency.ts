@@ -1,17 +1,18 @@
-/** What one kind of requests takes longer than another, where the two alternate in one run. In: latencies in the order of the
- *  requests. Out: a difference of percentiles. Pure.
+/** The extra latency of one kind of requests over another, if the two alternate in one run. In: latencies in the order
+ *  of the requests. Out: a difference of percentiles. Pure.
  *
- *  A pause of the machine hits a row of requests, each a step less than the one before, and few pauses decide a p99. Which
- *  kind came first after a pause began is chance, and moves the p99 of a kind by many times what a router adds. Therefore each
- *  request is compared with the mean of its two neighbours, which are of the other kind: on a falling row the mean is what a
- *  request of the other kind would have taken at the same time. Means are smoother than requests, so both kinds are compared
- *  with the means of the other, and the two differences are averaged: kinds that are alike differ by 0, and a delay of all
- *  requests of one kind counts in full. One of single requests counts at least half: a mean has half of it. */
+ *  A pause of the machine hits a row of requests, each by a step less than the one before, and few pauses decide a p99.
+ *  The kind that comes first after a pause is random, and changes the p99 of a kind by many times the cost of a router.
+ *  So each request is compared with the mean of its two neighbours, which are of the other kind. On a falling row, that
+ *  mean is the latency of a request of the other kind at the same time. Means are smoother than requests, so both kinds
+ *  are compared with the means of the other, and the two differences are averaged. Equal kinds then differ by 0, and a
+ *  delay of all requests of one kind counts in full.
+ *  A delay of single requests counts at least half: a mean has half of it. */
 import { percentile } from "./load.ts";
 
 export interface LatencySlice {
   readonly times: readonly number[];
-  /** The index of the first routed request; every second one from there on is routed. */
+  /** The index of the first routed request; from there, every second request is routed. */
   readonly routed: 0 | 1;
 }
 

@@ -1,4 +1,4 @@
-/** The yardstick: node:http in front, undici behind, bytes passed through and nothing else.
+/** The reference: node:http in front, undici behind; it only passes bytes through.
  *  node passthrough.mjs UPSTREAM_PORT: prints its port. */
 import { createServer } from "node:http";
 import { Pool } from "undici";

@@ -1,6 +1,6 @@
-/** What a rollout costs the gateway beside its calls. In: a gateway. Out: processor time of the serving thread per
- *  call, apart for calling and for opening and closing, by calls per rollout; and, when rollouts are opened and closed
- *  all the while, the rate of calls, of sealing, and what is left to seal. */
+/** The cost of a rollout in the gateway beside its calls. In: a gateway. Out: processor time of the serving thread per
+ *  call, separately for calling and for opening and closing, by calls per rollout. While rollouts are opened and
+ *  closed: the rate of calls, the rate of sealing, and the backlog to seal. */
 import { setTimeout as sleep } from "node:timers/promises";
 import { type Contender, post, requestOf } from "./contenders.ts";
 import { Load } from "./load.ts";
@@ -39,7 +39,7 @@ export async function rolloutCost(
   };
   try {
     const openUs = await spent(all.map(({ open }) => open));
-    // Turn by turn over all rollouts, as if many agents were at work.
+    // Turn by turn over all rollouts, to simulate many agents.
     const turns = Array.from({ length: callsPerRollout }, (_, turn) => all.map((each) => each.calls[turn]!));
     const callUs = await spent(turns.flat());
     const closeUs = await spent(all.map(({ close }) => close));
@@ -49,7 +49,7 @@ export async function rolloutCost(
   }
 }
 
-/** How a gateway serves while rollouts are sealed behind it. */
+/** Figures of a gateway that serves calls while it seals rollouts. */
 export interface SealingFigures {
   /** Calls per second. */
   readonly rate: number;
@@ -57,12 +57,12 @@ export interface SealingFigures {
   readonly threadUs: number;
   /** Rollouts sealed per second, from the first call until all are sealed. */
   readonly sealedRate: number;
-  /** Rollouts that wait to be sealed after the last call, and how long it takes until none does. */
+  /** Rollouts that wait to be sealed after the last call, and the time until the backlog is empty. */
   readonly backlog: number;
   readonly emptyMs: number;
 }
 
-/** Calls without a rollout: each is a rollout of its own, sealed behind its reply. */
+/** Calls without a rollout: each becomes a separate rollout, sealed after its reply. */
 export function singleCalls(contender: Contender, ms: number): Promise<SealingFigures> {
   const request = requestOf({});
   return whileSealing(
@@ -72,7 +72,7 @@ export function singleCalls(contender: Contender, ms: number): Promise<SealingFi
   );
 }
 
-/** Every connection opens a rollout, makes its calls, closes it, and begins again. */
+/** Every connection opens a rollout, makes its calls, closes it, and starts the next. */
 export function wholeRollouts(
   contender: Contender,
   { callsPerRollout, ms }: { callsPerRollout: number; ms: number },

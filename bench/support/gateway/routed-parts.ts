@@ -1,7 +1,7 @@
-/** A program: what routing adds to one call without sockets and disk. It chooses the target, renames the model, and makes the
- *  entry of the journal, by name and routed in turns. In: a checkpoint or "table", and "one" or "many" prompts. Out: JSON on
- *  stdout. Each call is timed by itself after a pass over memory, which leaves the caches as cold as the rest of a call does.
- *  A quarter of the calls is faster than the figure: those that another process interrupts are among the slow ones. */
+/** A program: the cost of routing for one call without sockets and disk. It chooses the target, renames the model, and
+ *  makes the entry of the journal, by name and routed in turns. In: a checkpoint or "table", and "one" or "many"
+ *  prompts. Out: JSON on stdout. Each call is timed alone after a pass over memory, which makes the caches as cold as
+ *  in a real call. The figure is the first quartile: calls that another process interrupts are among the slow ones. */
 import { systemClock } from "../../../src/base/index.ts";
 import { CallTarget } from "../../../src/collect/gateway/call/call-target.ts";
 import type { CallContext, IncomingCall } from "../../../src/collect/gateway/call/index.ts";
@@ -16,7 +16,7 @@ const [policy = "table", prompts = "one", callsText = "20000"] = process.argv.sl
 const CALLS = Number(callsText);
 const ROLLOUTS = 500;
 const [NAMED, ROUTED] = ["cheap", "auto"] as const;
-/** What passes through the caches between two calls. */
+/** Memory read between two calls, to clear the caches. */
 const memory = new Float64Array((256 * 1024) / 8);
 const dialect = dialectNamed("openai-chat");
 const settings = policy === "table" ? { exploration: 0.02 } : { checkpoint: policy, allowUngated: true };
@@ -41,7 +41,7 @@ const times = { [NAMED]: [] as number[], [ROUTED]: [] as number[] };
 for (let i = 0; i < CALLS; i++)
   for (const model of i % 2 === 0 ? [NAMED, ROUTED] : [ROUTED, NAMED]) {
     const us = timeCall(model, i);
-    // The first third warms up.
+    // The first third is a warm-up.
     if (i > CALLS / 3) times[model].push(us);
   }
 process.stdout.write(JSON.stringify({ named: quarter(times[NAMED]), routed: quarter(times[ROUTED]) }));

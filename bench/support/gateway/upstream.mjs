@@ -1,5 +1,5 @@
-/** A model server that costs next to nothing: answers each POST with one prepared reply, over a bare socket.
- *  Requests with `"stream":true` get prepared events instead, the first at once and the others at a pace.
+/** A model server with minimal cost: answers each POST with one prepared reply, over a bare socket.
+ *  Requests with `"stream":true` get prepared events instead: the first at once, the others at a fixed interval.
  *  node upstream.mjs REPLY_FILE [EVENT_GAP_MS]: prints its port. */
 import { readFileSync } from "node:fs";
 import { createServer } from "node:net";

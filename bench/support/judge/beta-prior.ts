@@ -1,4 +1,5 @@
-/** The Beta prior of the Bernoulli Thompson sampling policy behind the Open Bandit logs, and the probabilities it gives. */
+/** The Beta prior of the Bernoulli Thompson sampling policy behind the Open Bandit logs,
+ *  and the probabilities it gives. */
 import { drawBeta, type Rng } from "../../../src/base/index.ts";
 import { badRow, toNumber } from "../../../src/convert/foreign-decision.ts";
 import { POSITIONS } from "../../../src/convert/open-bandit.ts";

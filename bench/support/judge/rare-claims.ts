@@ -1,5 +1,5 @@
-/** Claims of the judge on logs where outcomes are rare, sparse, heavy-tailed or written twice, beside its power on ordinary
- *  ones. In: how many logs, where seeds begin. Out: one figure per claim, over the logs. */
+/** Claims of the judge on logs with rare, sparse, heavy-tailed or duplicated outcomes, and its power on ordinary logs.
+ *  In: number of logs, first seed. Out: one figure per claim, over the logs. */
 import { rngFrom } from "../../../src/base/rng.ts";
 import { costQualityOf, EvaluationData } from "../../../src/judge/evaluate/index.ts";
 import { evaluatePolicy, gatePolicies, routerOf } from "../../../src/judge/index.ts";
@@ -24,10 +24,10 @@ export interface Share {
 
 const REPLICATES = 200;
 
-/** Whether the claims about a world of this name are asked for. */
+/** True if the claims about a world of this name are selected. */
 type Wanted = (name: string) => boolean;
 
-/** The worlds that are asked for, with the first seed of each: a selection does not change the trials. */
+/** The selected worlds, each with its first seed. The selection does not change the trials. */
 function seeded<World extends { readonly name: string }>(
   worlds: readonly World[],
   from: number,
@@ -36,7 +36,7 @@ function seeded<World extends { readonly name: string }>(
   return worlds.flatMap((world, w) => (isWanted(world.name) ? [{ world, first: from + 10_000 * w }] : []));
 }
 
-/** Worse policies at the default gate. */
+/** Pass rates of worse policies at the default gate. */
 export function falsePasses(logs: number, from: number, isWanted: Wanted): Share[] {
   return seeded(WORSE, from, (name) => isWanted(`a worse policy passes: ${name}`)).map(
     ({ world, first }) => ({
@@ -48,7 +48,7 @@ export function falsePasses(logs: number, from: number, isWanted: Wanted): Share
   );
 }
 
-/** A gain of three margins. */
+/** Pass rates of policies with a gain of three margins. */
 export function power(logs: number, from: number, isWanted: Wanted): Share[] {
   return seeded(BETTER, from, (name) => isWanted(`a policy better by three margins passes: ${name}`)).map(
     ({ world, first }) => ({
@@ -70,7 +70,8 @@ function passes(world: RareWorld & { readonly margin: number }, seed: number): b
   return judged!.outcome === "pass";
 }
 
-/** Values and differences of what is certified, how much is refused, and the width beside the percentile bootstrap's. */
+/** Coverage of certified values and differences, the share of refusals,
+ *  and the width relative to the percentile bootstrap. */
 export function coverage(logs: number, from: number, isWanted: Wanted): Share[] {
   return seeded(COVERED, from, (name) => isWanted(`intervals cover: ${name}`)).flatMap(({ world, first }) => {
     const widths: number[] = [];
@@ -122,7 +123,7 @@ export function coverage(logs: number, from: number, isWanted: Wanted): Share[] 
   });
 }
 
-/** Areas under hulls, and what the policy adds to the candidates. */
+/** Coverage of the areas under hulls, and of the policy's gain over the candidates. */
 export function hulls(logs: number, from: number, isWanted: Wanted): Share[] {
   return seeded(HULL_WORLDS, from, (name) => isWanted(`hull bands cover: ${name}`)).flatMap(
     ({ world, first }) => {

@@ -1,6 +1,6 @@
-/** Sparse ridge regression by conjugate gradients: a model of a reward, or of the difference of two.
- *  In: rows, targets. Out: weights that minimise Σ s·(y − w·x)²/Σs + l2·‖w‖², the bias unpenalised.
- *  Deterministic: fixed order, nothing drawn. Does not choose l2: whoever holds data back does. */
+/** Sparse ridge regression by conjugate gradients: a model of a reward, or of the difference of two rewards.
+ *  In: rows, targets. Out: weights that minimise Σ s·(y − w·x)²/Σs + l2·‖w‖², without a penalty on the bias.
+ *  Deterministic: fixed order, no random draws. Does not choose l2: the caller does, on held-out data. */
 import { RollbookError } from "../../../src/base/index.ts";
 import type { SparseRows } from "../../../src/learn/rows/sparse-rows.ts";
 
@@ -14,7 +14,7 @@ export interface RidgeData {
 export interface RidgeOptions {
   readonly l2: number;
   readonly maxIterations?: number;
-  /** Stop when the residual has shrunk to this share of its start. */
+  /** Stops when the residual falls to this share of its start. */
   readonly tolerance?: number;
 }
 
@@ -60,7 +60,7 @@ export function gradientOf(data: RidgeData, weights: Float64Array, l2: number): 
   return sweep(data, { point: weights, l2, offset: data.targets });
 }
 
-/** The Hessian's half times `direction`. */
+/** Half of the Hessian times `direction`. */
 function curvature(data: RidgeData, direction: Float64Array, l2: number): Float64Array {
   return sweep(data, { point: direction, l2 });
 }

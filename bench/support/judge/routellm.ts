@@ -1,6 +1,6 @@
-/** RouteLLM's benchmark answers: one CSV per subject (MMLU) or one with responses (GSM8K): a prompt, and whether the weak
- *  and the strong model answered it right. In: a folder. Out: questions. Prompts that its authors list as contaminated
- *  are left out and counted. */
+/** RouteLLM's benchmark answers: one CSV per subject (MMLU), or one with responses (GSM8K). Each row has a prompt, and
+ *  if the weak and the strong model answered it right. In: a folder. Out: questions. Prompts that the authors list as
+ *  contaminated are left out and counted. */
 import { readdirSync } from "node:fs";
 import { join } from "node:path";
 import { readTable } from "../../../src/convert/csv-records.ts";
@@ -12,7 +12,7 @@ export const STRONG_MODEL = "gpt-4-1106-preview";
 
 export interface RoutedQuestion {
   readonly prompt: string;
-  /** The file's subject, `mmlu_` left out; empty where there is one file only. */
+  /** The file's subject without `mmlu_`; empty if there is only one file. */
   readonly subject: string;
   readonly weak: boolean;
   readonly strong: boolean;

@@ -1,13 +1,13 @@
 /** Skip-grams of an ordered list of named features, hashed: each feature, and each pair at most `skips` apart.
- *  In: names and values in the order of the text. Out: a sparse vector with a bias in place 0. The vector is scratch space,
- *  valid until the next call. Two features in one place simply add up. */
+ *  In: names and values in the order of the text. Out: a sparse vector with a bias in place 0. The vector is scratch
+ *  space, valid until the next call. Features that share a place add up. */
 import { RollbookError } from "../../../src/base/index.ts";
 import { hashText, mix, type SparseVector } from "../../../src/policy/index.ts";
 
 export interface SkipGramOptions {
-  /** Places: a power of two. */
+  /** Number of places: a power of two. */
   readonly buckets: number;
-  /** How many features may stand between the two of a pair. */
+  /** The most features between the two features of a pair. */
   readonly skips: number;
 }
 

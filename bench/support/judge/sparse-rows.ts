@@ -1,4 +1,4 @@
-/** Sparse rows picked out of many, and with their words scaled anew: what nested folds need. */
+/** Selects sparse rows, and rescales their words, for nested folds. */
 import { gatherRows, type SparseRows } from "../../../src/learn/rows/index.ts";
 
 export function pickRows(rows: SparseRows, picked: readonly number[]): SparseRows {
@@ -12,7 +12,7 @@ export function pickRows(rows: SparseRows, picked: readonly number[]): SparseRow
   });
 }
 
-/** The rows as a reader with this scale would have read them: scaled, then brought back to length 1. */
+/** The rows as a reader with this scale would read them: scaled, then normalised to length 1. */
 export function rescaleWords(rows: SparseRows, scale: Float64Array, at: number): SparseRows {
   const values = Float64Array.from(rows.values);
   for (let r = 0; r + 1 < rows.start.length; r++) {

@@ -1,5 +1,5 @@
-/** Gathers streamed decisions into the columns that judge/ope reads, asking the target policy row by row.
- *  Unlabelled rows are left out and counted, never taken as 0. Memory: 8 bytes a number, nothing per row besides. */
+/** Gathers streamed decisions into the columns that judge/ope reads, and asks the target policy row by row.
+ *  Unlabelled rows are left out and counted, never read as 0. Memory: 8 bytes per number, and nothing else per row. */
 import { GrowingColumn, RollbookError } from "../../../src/base/index.ts";
 import type { ForeignDecision } from "../../../src/convert/foreign-decision.ts";
 import type { LoggedDecisions } from "../../../src/judge/ope/index.ts";
@@ -9,7 +9,7 @@ export interface ColumnsOptions<Row extends ForeignDecision> {
   readonly target: (row: Row) => Float64Array;
   /** Dense features of the row; its length is the same for all rows. */
   readonly features?: (row: Row) => ArrayLike<number>;
-  /** For chains: the discount. Rows need episode and step. */
+  /** Discount for chains. Rows need episode and step. */
   readonly discount?: number;
 }
 
@@ -71,7 +71,7 @@ class Gathering<Row extends ForeignDecision> {
     this.#step.push(row.step ?? 0);
   }
 
-  /** What only some rows carry is no column: a full behaviour distribution and episodes enter if all rows have them. */
+  /** A full behaviour distribution and episodes become columns only if all rows have them. */
   done(): LoggedDecisions {
     const { features, discount } = this.#options;
     const rows = this.#reward.length;

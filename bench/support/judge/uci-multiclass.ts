@@ -1,6 +1,6 @@
 /** UCI multiclass files (numbers, class label last, separated by commas or spaces), and the classification-to-bandit
- *  conversion of Dudík, Langford and Li (2011): the classes are the actions, the reward is 1 for the right one, and a
- *  logging policy reveals only the reward of its own choice. The value of any policy is then known exactly. */
+ *  conversion of Dudík, Langford and Li (2011). The classes are the actions, the reward is 1 for the right class, and a
+ *  logging policy reveals only the reward of its own choice. So the value of any policy is known exactly. */
 import { type Rng, RollbookError } from "../../../src/base/index.ts";
 import { badRow, toNumber } from "../../../src/convert/foreign-decision.ts";
 import { readLines } from "../../../src/convert/text-lines.ts";
@@ -65,7 +65,7 @@ export interface BanditPolicies {
   readonly target: Float64Array;
 }
 
-/** Draws one action per row of `rows` by the behaviour policy and reveals its reward alone. */
+/** Draws one action per row of `rows` by the behaviour policy and reveals only its reward. */
 export function asBandit(
   data: Multiclass,
   { behaviour, target, rows, rng }: BanditPolicies & { rows: Int32Array; rng: Rng },

@@ -1,14 +1,14 @@
-/** The two policies of a UCI set turned into a bandit, and the rows they are judged by. */
+/** The two policies of a UCI set turned into a bandit, and the rows that judge them. */
 import { softmax } from "../../../src/base/exact-math.ts";
 import { rngFrom } from "../../../src/base/rng.ts";
 import type { BanditPolicies, Multiclass } from "./uci-multiclass.ts";
 
-/** Share of uniform exploration in the logging policy, and so its propensity floor: share / classes. */
+/** Share of uniform exploration in the logging policy. Its propensity floor is share / classes. */
 export const EXPLORATION = 0.4;
 const TARGET_EXPLORATION = 0.1;
 
-/** Two nearest-centroid classifiers from two quarters of the rows, softened; the other half is held out, with the
- *  first classifier's scores as context (the reward model needs no more than those) or the features as they are. */
+/** Two nearest-centroid classifiers from two quarters of the rows, softened. The other half is held out. Its context is
+ *  the first classifier's scores (enough for the reward model) or the raw features. */
 export function twoPolicies(
   all: Multiclass,
   context: "scores" | "raw" = "scores",
@@ -56,7 +56,7 @@ function centroids(data: Multiclass, rows: readonly number[]): Float64Array {
   return sums.map((value, i) => value / sizes[Math.floor(i / data.width)]!);
 }
 
-/** Softmax of negative squared distances over the mean distance: rows × classes, sums to 1. */
+/** Softmax of negative squared distances over the mean distance: rows × classes; each row sums to 1. */
 function scoresOf(data: Multiclass, centres: Float64Array, rows: readonly number[]): Float64Array {
   const count = data.classes.length;
   const scores = new Float64Array(rows.length * count);

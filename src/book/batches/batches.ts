@@ -43,7 +43,7 @@ export async function listBatches(book: OpenBook): Promise<{ digest: Digest; bat
   );
 }
 
-/** The batch with its lineage and the ledger of what was left out. */
+/** Reads the batch with its lineage and the ledger of its exclusions. */
 export async function showBatch(book: OpenBook, name: string): Promise<BatchDetails> {
   const digest = await digestOf(book, name);
   const batch = await readRecord(book.store, TrainerBatch, digest);
@@ -56,7 +56,8 @@ export async function showBatch(book: OpenBook, name: string): Promise<BatchDeta
   };
 }
 
-/** Equal rewards have a spread of rounding errors. Of a rollout in several rows, the spread says nothing about its rows. */
+/** True if all rewards of a group are equal; the spread may differ from 0 by rounding. If a rollout has several rows,
+ *  the spread says nothing about its rows. */
 function isEqual({
   rows,
   rollouts,
@@ -66,8 +67,8 @@ function isEqual({
   return rows === rollouts && spread <= 1e-9 * Math.max(1, Math.abs(baseline));
 }
 
-/** Its rows, shard by shard. Where rows were erased reading them fails with `erased`. Where trust is required, a batch that no
- *  trusted key signed is refused: its manifest may leave out a verdict. */
+/** Reads the rows of a batch, shard by shard. Reading erased rows fails with `erased`. If trust is required, a batch
+ *  that no trusted key signed is refused, because its manifest may omit a verdict. */
 export async function readBatch(book: OpenBook, name: string): Promise<ReadableBatch> {
   const digest = await digestOf(book, name);
   if (book.required !== undefined)
@@ -75,7 +76,7 @@ export async function readBatch(book: OpenBook, name: string): Promise<ReadableB
   return readRows(readOf(book, `batch ${short(digest)}`), digest);
 }
 
-/** Writes its rows to one file for a trainer. The file is never overwritten. */
+/** Writes the rows of a batch to one file for a trainer. The file is never overwritten. */
 export async function exportBatch(
   book: OpenBook,
   name: string,
@@ -88,7 +89,7 @@ export async function exportBatch(
   return { batch: source.digest, format, out, rows, samples, bytes };
 }
 
-/** How two batches differ, and why. */
+/** Compares two batches and explains the differences. */
 export async function compareBatches(
   book: OpenBook,
   first: string,
@@ -98,7 +99,7 @@ export async function compareBatches(
   return diffBatches((digest) => book.store.get(digest), left, right);
 }
 
-/** A whole digest is not looked up: the index would first read everything that was written since. */
+/** A complete digest is not looked up: the index would first read everything that was written since. */
 async function digestOf(book: OpenBook, name: string): Promise<Digest> {
   return isDigest(name) ? name : resolveBatch(await book.index(), name).digest;
 }

@@ -1,4 +1,4 @@
-/** Cuts a trainer batch from what a book holds: collects the manifest, assembles, writes, signs.
+/** Cuts a trainer batch from a book: collects the manifest, assembles, writes, signs.
  *  In: an open book, a target, filters. Out: the sealed batch. A refused batch leaves no record behind. */
 import {
   type Digest,
@@ -42,28 +42,30 @@ import {
 } from "../rollouts/index.ts";
 
 export interface CutRequest extends RolloutFilter {
-  /** The revision the batch is meant to improve, by id or digest. */
+  /** Revision that the batch is meant to improve, by id or digest. */
   readonly target: string;
   readonly level: Level;
-  /** Default: the target's; a mix of families is refused. */
+  /** Policy family (default: the target's); a mix of families is refused. */
   readonly family?: string | undefined;
   readonly advantage?: AdvantageMethod | undefined;
   readonly feedback?: string | undefined;
   readonly requireVerdict?: boolean | undefined;
   readonly maxLength?: number | undefined;
-  /** Which log-probabilities of tokens (default: all must be of one kind). */
+  /** Kind of token log-probabilities (default: all must be of one kind). */
   readonly logprobKind?: LogprobKind | undefined;
-  /** Token streams of this tokenizer alone, by the digest of its file (default: any). */
+  /** Digest of a tokenizer file; only token streams of this tokenizer are used (default: any). */
   readonly tokenizer?: Digest | undefined;
-  /** Steps that log the probabilities of all candidates, or also those that log that of the choice alone (default: the former;
-   *  the latter if there is none). */
+  /** `distribution`: only steps that log the probabilities of all candidates. `choice`: also steps that log only that
+   *  of the choice. The default is `distribution`, or `choice` if no step has a distribution. */
   readonly propensity?: "distribution" | "choice" | undefined;
-  /** Default: a drift of 3 accepted and 5 quarantined for tokens, none for steps. */
+  /** Drift budgets (default: for tokens up to 3 accepted and up to 5 quarantined, for steps none). */
   readonly freshness?: FreshnessChoice | undefined;
-  /** Budgets to judge the artifacts by first, ages included: the verdicts are sealed, and the batch obeys them. */
+  /** Budgets, including ages, by which the artifacts are judged first. The verdicts are sealed, and the batch obeys
+   *  them. */
   readonly judge?: FreshnessBudgets | undefined;
   readonly seed?: bigint | undefined;
-  /** Reads the records of rollouts; a caller that holds opened records passes its own reader (default: from the book). */
+  /** Reads the records of rollouts (default: from the book). A caller that holds opened records passes its own
+   *  reader. */
   readonly readRecord?: ReadRecord | undefined;
   readonly onProgress?: ((done: number, total: number) => void) | undefined;
 }
@@ -97,8 +99,8 @@ export async function cutBatch(book: OpenBook, request: CutRequest): Promise<Sea
     });
   try {
     return await cut(request.propensity === "choice" ? { propensity: "choice" } : {}).catch((error) => {
-      // A trainer divides by the probability of the choice alone, and foreign logs seldom have the rest. A batch that has rows with
-      // all probabilities keeps to them: the same command gives the same batch as before.
+      // A trainer only divides by the probability of the choice, and foreign logs seldom have the others. If some rows
+      // have all probabilities, the batch holds only those: the same command gives the same batch as before.
       if (level !== "step" || request.propensity !== undefined || !isRollbookError(error, "empty-batch"))
         throw error;
       return cut({ propensity: "choice" });
@@ -108,7 +110,7 @@ export async function cutBatch(book: OpenBook, request: CutRequest): Promise<Sea
   }
 }
 
-/** Damage also names the rollouts that it struck, and how to leave them out. */
+/** Adds the damaged rollouts to the error, and the option that excludes them. */
 function withDamaged(index: BookIndex, error: unknown): unknown {
   if (!isRollbookError(error, "digest-mismatch") || !isDigest(error.fields.expected)) return error;
   const rollouts = index.rolloutsWith(error.fields.expected);
@@ -121,7 +123,7 @@ function withDamaged(index: BookIndex, error: unknown): unknown {
   );
 }
 
-/** A refusal because of another policy family also names the targets that the book has of it. */
+/** Adds the book's targets of other families to a refusal because of a policy family. */
 async function withTargets(
   book: OpenBook,
   { index, error, level }: { index: BookIndex; error: unknown; level: Level },
@@ -148,7 +150,7 @@ async function withTargets(
   );
 }
 
-/** Revisions that a message lists. */
+/** Maximum number of revisions that a message lists. */
 const MOST_TARGETS = 5;
 
 function targetsOf(index: BookIndex, family: Id): string {
@@ -161,14 +163,15 @@ function targetsOf(index: BookIndex, family: Id): string {
 interface CutFrom {
   readonly index: BookIndex;
   readonly artifacts: readonly IndexedArtifact[];
-  /** The record of the target. */
+  /** Digest of the target's record. */
   readonly target: Digest;
   readonly selection: Parameters<typeof assembleBatch>[0]["selection"];
   readonly options: Partial<BatchOptions>;
   readonly seed: bigint;
-  /** The revisions of the manifest (default: all of the book). Those known by name alone enter the book with it. */
+  /** Revisions of the manifest (default: all of the book). Revisions known only by name enter the book with the
+   *  batch. */
   readonly revisions?: readonly Sealed<PolicyRevision>[] | undefined;
-  /** Late feedback of the manifest, by name (default: all of it). */
+  /** Selects late feedback of the manifest by name (default: all of it). */
   readonly feedback?: ((name: unknown) => boolean) | undefined;
   readonly readRecord?: CutRequest["readRecord"];
   readonly onProgress?: ((done: number, total: number) => void) | undefined;
@@ -181,7 +184,7 @@ export async function cutFrom(book: OpenBook, request: CutFrom): Promise<Sealed<
     revisions: revisions?.map(({ digest }) => digest),
     feedback,
   });
-  // Revisions that are known by name alone enter with the batch, and are signed with it.
+  // Revisions known only by name enter the book with the batch, and are signed with it.
   const known = manifest.record.revisions.filter(
     (digest) => !revisions?.some((each) => each.digest === digest && each.bytes.length > 0),
   );
@@ -197,7 +200,7 @@ export async function cutFrom(book: OpenBook, request: CutFrom): Promise<Sealed<
       return own === undefined || own.bytes.length === 0 ? store.get(digest) : Promise.resolve(own);
     },
     write(blob) {
-      // The manifest stands by itself in the book, so it enters only with the batch that makes sense of it.
+      // No other record refers to the manifest, so it enters the book only together with its batch.
       if (blob.kind === TrainerBatch.kind) for (const { kind, bytes } of entering) store.put(kind, bytes);
       store.put(blob.kind, blob.bytes);
     },

@@ -1,5 +1,5 @@
-/** Finds the agent that is meant: a path or a URL, a function, or an agent that is made already.
- *  A function is known by its own text: an agent that imports others, or closes over values, is better named by path. */
+/** Resolves the agent of a launch: a path or a URL, a function, or a finished agent object. A function is identified by
+ *  its own text. Give an agent that imports modules or closes over values by path instead. */
 import { dirname } from "node:path";
 import { digestJson } from "../../base/index.ts";
 import { queueDriver } from "../../collect/queue/index.ts";
@@ -24,7 +24,7 @@ export async function agentOf(choice: AgentChoice, confinement: Confinement = {}
   return functionAgent(choice, { name: run.name || "agent", digest });
 }
 
-/** What no agent may see: the book and its queue, the user's keys, and whatever else holds answers. */
+/** Paths that agents must not see: the book and its queue, the user's keys, and other files that hold answers. */
 export function hiddenFrom(
   { book, queue }: Pick<PlaceRequest, "book"> & { queue?: string | undefined },
   ...oracles: string[]

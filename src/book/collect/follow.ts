@@ -1,9 +1,10 @@
-/** Follows a launch to its end. In: a launch, who is told of results and progress. Out: where it stands then. */
+/** Follows a launch to its end.
+ *  In: a launch, callbacks for results and progress. Out: the final progress. */
 import type { Launch, Progress, RolloutResult } from "../../collect/rollout/index.ts";
 
 export interface Followers {
   readonly onResult?: ((result: RolloutResult) => void) | undefined;
-  /** Told five times a second. */
+  /** Called five times a second. */
   readonly onProgress?: ((progress: Progress) => void) | undefined;
 }
 

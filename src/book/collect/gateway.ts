@@ -1,5 +1,6 @@
-/** Opens a gateway on a book. In: a book, a configuration. Out: a listening gateway; closing it closes the book if it was
- *  opened here. */
+/** Opens a gateway on a book.
+ *  In: a book, a configuration. Out: a listening gateway. Closing the gateway closes the book if the gateway opened
+ *  it. */
 import { randomUUID } from "node:crypto";
 import { type Rng, rngFrom } from "../../base/index.ts";
 import type { Gateway, GatewayConfig, GatewayOptions } from "../../collect/gateway/index.ts";
@@ -22,34 +23,34 @@ import { openPlace, type PlaceRequest } from "./place.ts";
 export interface GatewayRequest
   extends PlaceRequest,
     Pick<GatewayOptions, "choose" | "local" | "redact" | "onEvent" | "keptThread"> {
-  /** The path of a YAML file, or what such a file says. */
+  /** Path of a YAML file, or the content of such a file. */
   readonly config: string | object;
-  /** Instead of the configured ones. Port 0 takes a free one. */
+  /** Overrides the configured address. Port 0 selects a free port. */
   readonly host?: string | undefined;
   readonly port?: number | undefined;
   readonly record?: GatewayConfig["record"] | undefined;
   readonly worker?: string | undefined;
-  /** Where the variables are that the configuration names (default: the environment of this process). */
+  /** Environment that holds the variables named in the configuration (default: the environment of this process). */
   readonly env?: GatewayOptions["env"] | undefined;
   readonly rng?: Rng | undefined;
-  /** Ids of rollouts that were not given one. */
+  /** Makes ids for rollouts that come without one. */
   readonly newId?: (() => string) | undefined;
 }
 
 export interface OpenGateway extends Gateway {
   readonly config: GatewayConfig;
-  /** Which policy serves and why, where the configuration has a router. */
+  /** Router of the gateway, if the configuration has one: it knows the serving policy and the reason. */
   readonly router?: BookRouter["router"] | undefined;
 }
 
-/** Of the time for a stop, what the last spans may take. */
+/** Part of the time for a stop that the last spans may take. */
 const LAST_SPANS_MS = 1000;
 const GRACE_MS = 10_000;
 
 export async function openGateway(request: GatewayRequest): Promise<OpenGateway> {
   const { env = process.env, rng = freshRng(), newId = () => `r-${randomUUID()}` } = request;
   const { local, redact, log, onEvent, keptThread } = request;
-  // Loaded when asked for: a program that only reads a book needs no HTTP client.
+  // Loaded on demand: a program that only reads a book needs no HTTP client.
   const module = await import("../../collect/gateway/index.ts");
   const read = configOf(request, module);
   const routing = request.choose === undefined ? routerConfigOf(read, env) : undefined;

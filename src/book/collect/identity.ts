@@ -1,10 +1,11 @@
-/** Who records, and whose signatures count: the user's own key, made if there is none, and the keys trusted beside it. */
+/** Provides the signing identity of a recorder: the user's own key, created if there is none, and the keys trusted
+ *  beside it. */
 import type { PublicKey, Signer } from "../../contract/index.ts";
 import { ensureKey, type Keyring, ownKeyring, trustedKeys } from "../open/index.ts";
 
 export interface Identity {
   readonly signer: Signer;
-  /** Whose signatures count besides our own. */
+  /** True for keys, other than our own, whose signatures count. */
   readonly trusts: (key: PublicKey) => boolean;
 }
 
@@ -17,7 +18,7 @@ export function identityOf(
   return { signer, trusts: trustedBy(keyring) };
 }
 
-/** Of a book that has a signer already. */
+/** Identity for a book that already has a signer. */
 export function identityWith(signer: Signer): Identity {
   return { signer, trusts: trustedBy(ownKeyring()) };
 }

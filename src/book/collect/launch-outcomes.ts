@@ -1,5 +1,6 @@
-/** What became of the samples of an experiment. In: an open book and the name, or the results of a launch. Out: one outcome
- *  for each sample: the last one, where it was run again. Writes nothing. */
+/** Reads the outcomes of the samples of an experiment.
+ *  In: an open book and the experiment's name, or the results of a launch. Out: one outcome for each sample. A sample
+ *  that was run again has its last outcome. Writes nothing. */
 import { type Id, parseId } from "../../base/index.ts";
 import {
   type FailedSample,
@@ -18,23 +19,23 @@ export interface LaunchOutcome {
   readonly taskTitle: string | null;
   readonly group: string | null;
   readonly sample: number;
-  /** Null: unlabelled. */
+  /** Null if unlabelled. */
   readonly reward: number | null;
   readonly ending: Ending;
-  /** How often the sample was run. */
+  /** Number of times that the sample was run. */
   readonly results: number;
 }
 
-/** … of the book, where its rollout can be read. */
+/** Outcome from the book, with the rollout that can be read there. */
 interface RecordedOutcome extends LaunchOutcome {
   readonly rollout: RepeatedSample;
 }
 
-/** Of rollouts that `launch` made. Attempts that were given up have no receipt of an upload and are no results. */
+/** Outcomes of the rollouts that `launch` made. Abandoned attempts have no upload receipt and are not results. */
 export async function experimentOutcomes(book: OpenBook, experiment: string): Promise<RecordedOutcome[]> {
   const index = await book.index();
   const outcomes = new Map<string, RecordedOutcome>();
-  // The one that ended last comes first.
+  // The rollout that ended last comes first.
   for (const { rolloutId, content, envelopes, task, taskTitle, group } of await listRollouts(book, {
     experiment,
   })) {
@@ -50,7 +51,7 @@ export async function experimentOutcomes(book: OpenBook, experiment: string): Pr
   return [...outcomes.values()];
 }
 
-/** Finds the last result of a sample that was run again. Reads the experiment when it is first asked. */
+/** Finds the last result of a sample that was run again. Reads the experiment on the first call. */
 export function rerunsOf(book: OpenBook, experiment: string): NonNullable<LaunchOptions["rerun"]> {
   let known: Promise<Map<string, RepeatedSample>> | undefined;
   const read = async () => {
@@ -76,7 +77,7 @@ export function outcomeOf(result: RolloutResult): LaunchOutcome {
   return { ...common, reward: null, ending };
 }
 
-/** The samples whose last result is a failure, by task; of one owner if it is named. */
+/** Samples whose last result is a failure, by task; only failures of `owner` if given. */
 export function failedSamples(
   outcomes: readonly LaunchOutcome[],
   owner?: FailureOwner,

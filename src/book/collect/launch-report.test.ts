@@ -100,7 +100,7 @@ describe("the report of a launch", () => {
   it("does not take twenty passes, or twenty failures, for a proof that all pass or fail", () => {
     const twenty = (reward: number) =>
       outcomes(Object.fromEntries(Array.from({ length: 20 }, (_, i) => [`t${i}`, [reward]])));
-    // An outcome that 20 tasks have not shown has a probability of at most ln(40)/20 at this level.
+    // At this level, an outcome that 20 tasks have not shown has a probability of at most ln(40)/20.
     const unseen = Math.log(40) / 20;
     expect(reportLaunch(twenty(1)).reward!.low).toBeCloseTo(1 - unseen, 12);
     expect(reportLaunch(twenty(0)).reward!.high).toBeCloseTo(unseen, 12);

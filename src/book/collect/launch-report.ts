@@ -1,28 +1,32 @@
-/** What a launch says about its agent. In: outcomes. Out: pass@k, rewards with an interval, failures by reason; and two
- *  experiments compared task by task. A task counts once, however many samples it has. Pure.
- *  Failures of provider, sandbox and infrastructure, failed tasks and cancellations say nothing about the agent: they are
- *  counted apart. A failure of the agent, and a rollout that a limit cut, do not pass without a reward. */
+/** Summarises the results of a launch for its agent.
+ *  In: outcomes. Out: pass@k, rewards with an interval, failures by reason; and two experiments compared task by task.
+ *  A task counts once, regardless of its number of samples. Pure.
+ *  Failures of provider, sandbox and infrastructure, failed tasks and cancellations are no evidence about the agent:
+ *  they are counted separately. A failure of the agent, or a rollout stopped by a limit, does not pass without a
+ *  reward. */
 import { type Ending, type FailureOwner, outsideBaseline } from "../../contract/index.ts";
 import { correctedInterval, estimateOf } from "../../judge/ope/index.ts";
 import type { LaunchOutcome } from "./launch-outcomes.ts";
 
-/** A rollout passes with this reward or more, unless told. */
+/** Default minimum reward of a rollout that passes. */
 export const PASS_REWARD = 0.5;
 const LEVEL = 0.95;
-/** Fewer tasks have no interval: with two, one that passes and one that fails, it would be wider than the scale. */
+/** Minimum number of tasks for an interval. With two tasks, one passed and one failed, the interval would be wider than
+ *  the scale. */
 export const LEAST_TASKS = 5;
 
 interface TaskReport {
   readonly task: string;
   readonly taskTitle: string | null;
   readonly rollouts: number;
-  /** Those that say something about the agent. */
+  /** Rollouts that are evidence about the agent. */
   readonly judged: number;
   readonly passed: number;
-  /** The probability that at least one of k samples passes, for k = 1 and as many as were judged; null: none was. */
+  /** Probability that at least one of k samples passes, for k = 1 and k = all judged samples; null if none was
+   *  judged. */
   readonly passAt1: number | null;
   readonly passAtAll: number | null;
-  /** Of labelled rollouts; null: none is. */
+  /** Mean over labelled rollouts; null if none is labelled. */
   readonly meanReward: number | null;
   readonly failed: number;
 }
@@ -38,24 +42,24 @@ export interface MeanInterval {
 
 interface FailureReason {
   readonly owner: FailureOwner;
-  /** The first message of this kind; others may differ in numbers. */
+  /** First message of this kind; others may differ in numbers. */
   readonly message: string;
   readonly count: number;
 }
 
 export interface LaunchReport {
   readonly passReward: number;
-  /** Means over tasks; k is 1 and the number of samples that every task has. Empty where nothing is judged. */
+  /** Means over tasks; k is 1 and the number of samples that every task has. Empty if no rollout is judged. */
   readonly passAt: readonly { readonly k: number; readonly value: number }[];
-  /** Of the tasks' mean rewards; null: nothing is labelled. */
+  /** Mean of the tasks' mean rewards; null if no rollout is labelled. */
   readonly reward: MeanInterval | null;
-  /** Of the rewards of all rollouts. */
+  /** Quartiles of the rewards of all rollouts. */
   readonly quartiles: readonly [min: number, q1: number, median: number, q3: number, max: number] | null;
   readonly unlabelled: number;
-  /** Counted apart: they say nothing about the agent. */
+  /** Rollouts that are no evidence about the agent; counted separately. */
   readonly outside: number;
   readonly failures: readonly FailureReason[];
-  /** The lowest mean reward first. */
+  /** Sorted by mean reward, lowest first. */
   readonly tasks: readonly TaskReport[];
 }
 
@@ -96,17 +100,17 @@ interface TaskDifference {
 export interface LaunchComparison {
   readonly a: LaunchReport;
   readonly b: LaunchReport;
-  /** Mean rewards of B minus A, over the tasks that both have rewards for; null: there is none. */
+  /** Mean reward of B minus A, over the tasks that have rewards in both; null if there is no such task. */
   readonly difference: MeanInterval | null;
   readonly better: number;
   readonly worse: number;
   readonly equal: number;
-  /** Tasks of one of them alone. */
+  /** Tasks that only one of the experiments has. */
   readonly onlyA: number;
   readonly onlyB: number;
-  /** Tasks of both, without a reward in one of them or in both. */
+  /** Tasks of both experiments, without a reward in one of them or in both. */
   readonly unrewarded: number;
-  /** What changed most first. */
+  /** Sorted by the size of the change, largest first. */
   readonly tasks: readonly TaskDifference[];
 }
 
@@ -145,7 +149,7 @@ export function compareLaunches(
   };
 }
 
-/** 1 − C(n−c, k) / C(n, k): without bias, from n samples of which c pass (Chen et al. 2021, equation 1). */
+/** Unbiased estimate from n samples, c of them passing: 1 − C(n−c, k) / C(n, k) (Chen et al. 2021, equation 1). */
 export function passAtK(n: number, passed: number, k: number): number {
   let noneOfK = 1;
   for (let i = 0; i < k; i++) noneOfK *= Math.max(0, n - passed - i) / (n - i);
@@ -181,12 +185,13 @@ function isOutside({ ending }: LaunchOutcome): boolean {
   return outsideBaseline(ending) !== undefined;
 }
 
-/** An unlabelled rollout that ended well says nothing yet. A failure of the agent does, and so does a limit that cut it. */
+/** An unlabelled rollout that ended normally is no evidence yet. A failure of the agent or a stop by a limit is
+ *  evidence. */
 function isJudged(outcome: LaunchOutcome): boolean {
   return !isOutside(outcome) && (outcome.ending.kind !== "terminal" || outcome.reward !== null);
 }
 
-/** The most common reason first. Messages that differ in numbers alone are one reason. */
+/** Sorted by count, most common reason first. Messages that differ only in numbers are one reason. */
 export function failureReasons(endings: readonly Ending[]): FailureReason[] {
   const reasons = new Map<string, FailureReason>();
   for (const ending of endings) {
@@ -199,8 +204,8 @@ export function failureReasons(endings: readonly Ending[]): FailureReason[] {
   return [...reasons.values()].sort((a, b) => b.count - a.count);
 }
 
-/** As every interval of the judge: a t interval, widened where the tasks are few, skewed or all alike. Tasks that all earn the
- *  same are no proof that the next one will. Ends outside of the scale, where there is one, are moved to it. */
+/** Same interval as in the judge: a t interval, widened if the tasks are few, skewed or all equal. Equal rewards of all
+ *  tasks do not prove that the next task earns the same. Ends outside the scale, if there is one, are clipped to it. */
 function meanInterval(
   values: readonly number[],
   width: number,
@@ -221,20 +226,21 @@ function meanInterval(
   };
 }
 
-/** Rewards that are all between 0 and 1 are taken for a scale of that range. */
+/** If all rewards are between 0 and 1, the scale is assumed to be 0 to 1. */
 function isShare(rewards: readonly number[]): boolean {
   return rewards.every((each) => each >= 0 && each <= 1);
 }
 
-/** How far apart two outcomes of a task can be: what was seen, and 0 for a task that fails. Where nothing earned anything, a
- *  pass would earn 1. */
+/** Largest possible difference of two outcomes of a task: the range of the seen rewards and 0, the reward of a failed
+ *  task. If all rewards are 0, the width is 1, the assumed reward of a pass. */
 function rewardWidth(rewards: readonly number[]): number {
   const high = rewards.reduce((most, each) => Math.max(most, each), 0);
   const low = rewards.reduce((least, each) => Math.min(least, each), 0);
   return high > low ? high - low : 1;
 }
 
-/** The same for paired differences. Where all tasks differ alike, the rewards say what another could do. */
+/** Largest possible difference of two paired differences. If all tasks differ by the same amount, the width of the
+ *  rewards is used. */
 function differenceWidth(pairs: readonly TaskDifference[]): number {
   const seen = pairs.map(({ difference }) => difference);
   const rewards = rewardWidth(pairs.flatMap(({ a, b }) => [a, b]));
@@ -242,7 +248,7 @@ function differenceWidth(pairs: readonly TaskDifference[]): number {
   return width > ROUNDING * rewards ? width : rewards;
 }
 
-/** A difference below this share of the rewards is rounding. */
+/** A width below this fraction of the reward width is rounding. */
 const ROUNDING = 1e-9;
 
 function quartilesOf(sorted: readonly number[]): LaunchReport["quartiles"] {

@@ -15,7 +15,7 @@ import { startWorker } from "./worker.ts";
 const tasks = [{ i: 1 }, { i: 2 }];
 const echo: RolloutFunction = ({ i }) => i as number;
 
-/** Packs that somebody still writes to. */
+/** Packs that a process still writes to. */
 const openPacks = async (root: string) => (await collectGarbage(root, { dryRun: true })).packsLeft;
 
 describe("launch on a book", () => {

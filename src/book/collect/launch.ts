@@ -1,6 +1,7 @@
-/** Launches an agent on every task, several times, and seals what happens in a book.
- *  In: tasks, a book, an agent. Out: results in completion order. Work begins at once; the same launch again runs only
- *  what is missing. What was opened here (book, queue) is closed when the launch ends, is left or is cancelled. */
+/** Launches an agent on every task, several times, and seals the rollouts in a book.
+ *  In: tasks, a book, an agent. Out: results in completion order. Work begins at once. Repeating the same launch runs
+ *  only the missing rollouts. A book or queue that the launch opened is closed when the launch ends, is abandoned or is
+ *  cancelled. */
 import { type Digest, given, parseId } from "../../base/index.ts";
 import { type MetricsServer, serveMetrics } from "../../collect/index.ts";
 import type { WorkQueue } from "../../collect/queue/index.ts";
@@ -45,11 +46,11 @@ export interface LaunchRequest
     > {
   /** Name of the experiment; a new name gives new rollouts (default: default). */
   readonly exp?: string | undefined;
-  /** Where the tasks take place (default: local@1). */
+  /** Environment of the tasks (default: local@1). */
   readonly environment?: string | undefined;
-  /** The form of the rows (default: auto). */
+  /** Form of the rows (default: auto). */
   readonly rows?: RowForm | undefined;
-  /** Runs the failures of this experiment again, and nothing else; of one owner if it is named. */
+  /** Runs only the failures of this experiment again; only those of `owner` if given. */
   readonly retry?: { readonly owner?: FailureOwner | undefined } | undefined;
 }
 
@@ -133,7 +134,7 @@ async function openLaunch(
         ? undefined
         : failedSamples(await experimentOutcomes(book, settings.exp), request.retry.owner);
     let launch: Launch | undefined;
-    // Before the work begins: a port that is taken is an error, and nothing has to be undone.
+    // Served before the work begins: a port in use is then an error with nothing to undo.
     metrics = await serveMetrics(request.metrics, async () =>
       launch === undefined ? "" : launchPage(launch.progress(), await queue.counts()),
     );
@@ -153,7 +154,7 @@ async function openLaunch(
   }
 }
 
-/** The agents that have run in this book, by digest. */
+/** Digests of the agents that have run in this book. */
 async function agentsIn(book: OpenBook): Promise<Digest[]> {
   const revisions = revisionsIn(await book.index()).filter(({ family }) => family === AGENT_FAMILY);
   return [...new Set(revisions.map(({ fields }) => fields.digest as Digest))];
@@ -165,7 +166,7 @@ function settingsOf(request: LaunchRequest) {
   return {
     ...{ samples, seed, exp: parseId(exp, "--exp"), dataSource },
     environment: environment as LaunchOptions["environment"],
-    // Both enter the ids of the rollouts: nothing said is the same as nothing in them.
+    // Both values are part of the rollout ids, so an absent value must equal an empty one.
     ...{ extra: extra ?? {}, limits: limits ?? {} },
     ...given({ form: rows, modelId, baseUrl, deadlineMs, override, router }),
   };

@@ -1,5 +1,7 @@
-/** Where rollouts are recorded: the book, opened here or by the caller, with the defaults of everyone who writes there.
- *  In: a path or an open book. Out: the book, a clock, an identity, and what closes the book if it was opened here. */
+/** Opens the place where rollouts are recorded: the book, opened here or by the caller, with the defaults of all
+ *  writers.
+ *  In: a path or an open book. Out: the book, a clock, an identity, and a function that closes the book if it was
+ *  opened here. */
 import { type Clock, systemClock } from "../../base/index.ts";
 import {
   bookRecorder,
@@ -13,14 +15,14 @@ import { admissionFor } from "../rollouts/index.ts";
 import { type Identity, identityOf, identityWith } from "./identity.ts";
 
 export interface PlaceRequest {
-  /** A directory, opened now and closed in the end, or a book of the caller's, opened to write. */
+  /** Directory, opened now and closed at the end, or a book that the caller has opened to write. */
   readonly book: string | BookOnDisk;
   readonly clock?: Clock | undefined;
-  /** Asked once (default: the signer of an open book, else the user's own key, made if there is none). */
+  /** Called once (default: the signer of an open book, else the user's own key, created if there is none). */
   readonly identity?: (() => Identity) | undefined;
-  /** Judges the freshness of every rollout against this policy revision, by id or digest. */
+  /** Policy revision, by id or digest, against which the freshness of every rollout is judged. */
   readonly target?: string | undefined;
-  /** Default: a drift of 3 accepted and 5 quarantined. */
+  /** Drift budgets (default: up to 3 accepted, up to 5 quarantined). */
   readonly freshness?: FreshnessBudgets | undefined;
   readonly log?: ((line: string) => void) | undefined;
 }
@@ -29,7 +31,7 @@ export interface RecordingPlace extends Identity {
   readonly book: BookOnDisk;
   readonly clock: Clock;
   readonly admit?: Awaited<ReturnType<typeof admissionFor>>;
-  /** Closes what was opened here. */
+  /** Closes the book if it was opened here. */
   leave(): Promise<void>;
 }
 
@@ -47,7 +49,7 @@ export async function openPlace(
       ? await openBook(given, { create, clock, signer: () => identity.signer })
       : given;
   const leave = async () => (typeof given === "string" ? book.close() : undefined);
-  // A misspelt path makes a book of its own: the user learns where the rollouts go.
+  // A misspelt path creates a new book, so the log tells the user where the rollouts go.
   if (isNew) request.log?.(`made a new book at ${book.root}`);
   try {
     const judge = target === undefined ? {} : { admit: await admissionFor(book, { target, budgets }) };
@@ -58,7 +60,7 @@ export async function openPlace(
   }
 }
 
-/** The gateway's recorder, or the book's. */
+/** Recorder of the gateway, or of the book. */
 export function recorderAt(
   gateway: string | GatewayPlace | undefined,
   { log }: Pick<PlaceRequest, "log">,

@@ -1,4 +1,4 @@
-/** The queue of a launch: one file in the book, unless another file or a queue on NATS is named. */
+/** Opens the queue of a launch: one file in the book, unless another file or a queue on NATS is named. */
 import { hostname } from "node:os";
 import { join } from "node:path";
 import { type Clock, given, type Id, parseId, type Rng, rngFrom } from "../../base/index.ts";
@@ -7,26 +7,26 @@ import type { Confinement, GatewayPlace, WorkerOptions } from "../../collect/rol
 import type { AgentChoice } from "./agent.ts";
 import type { PlaceRequest } from "./place.ts";
 
-/** What a launch and its workers in other processes have in common. */
+/** Options that a launch shares with its workers in other processes. */
 export interface WorkRequest
   extends PlaceRequest,
     Pick<Confinement, "isolation" | "shared" | "hiddenEnv">,
     Partial<Pick<WorkerOptions, "attempts" | "retryBaseMs" | "heartbeatMs" | "rate" | "signal" | "drain">> {
-  /** A .js, .mjs, .ts or .py file, an executable, a server's URL, or a function. */
+  /** Path of a .js, .mjs, .ts or .py file or of an executable, URL of a server, or a function. */
   readonly agent: AgentChoice;
-  /** How many run at a time in this process (default: 16). */
+  /** Number of rollouts that run at the same time in this process (default: 16). */
   readonly concurrency?: number | undefined;
-  /** The file of the queue, or nats://HOST[:PORT][,HOST…][/NAME][?replicas=3] (default: queue.db in the book). */
+  /** Path of the queue, or nats://HOST[:PORT][,HOST…][/NAME][?replicas=3] (default: queue.db in the book). */
   readonly queue?: string | undefined;
-  /** After this long a silent worker loses its claims (default: 20 s). */
+  /** Time after which an unresponsive worker loses its claims (default: 20 s). */
   readonly claimTtlMs?: number | undefined;
-  /** Records model calls; it must write to the same book. */
+  /** Gateway that records model calls; it must write to the same book. */
   readonly gateway?: string | GatewayPlace | undefined;
-  /** Default: the host and the process. */
+  /** Name of the worker (default: the host and the process). */
   readonly worker?: string | undefined;
-  /** Serves Prometheus metrics at PORT or HOST:PORT (default: nowhere). */
+  /** PORT or HOST:PORT of the Prometheus metrics (default: not served). */
   readonly metrics?: string | undefined;
-  /** Only for the jitter of retries. */
+  /** Used only for the jitter of retries. */
   readonly rng?: Rng | undefined;
 }
 
@@ -34,7 +34,8 @@ const CONCURRENCY = 16;
 
 type QueueRequest = Pick<WorkRequest, "queue" | "claimTtlMs" | "log">;
 
-/** Refuses what cannot be a queue before anything is opened or made for it. A server is asked only when it is opened. */
+/** Refuses an invalid queue name before anything is opened or created. A server is contacted only when the queue is
+ *  opened. */
 export function checkQueue(
   { queue }: Pick<WorkRequest, "queue">,
   { root, create }: { root: string; create: boolean },
@@ -43,7 +44,7 @@ export function checkQueue(
   queueDriver(place).check(place, { create });
 }
 
-/** Opens the queue of a launch; `create` false: joins one that a launch has made. */
+/** Opens the queue of a launch; with `create` false it joins a queue that a launch has created. */
 export async function openQueue(
   { queue, claimTtlMs, log }: QueueRequest,
   { root, clock, create }: { root: string; clock: Clock; create: boolean },
@@ -56,12 +57,12 @@ function queuePlace(root: string, queue: string | undefined): string {
   return queue ?? join(root, "queue.db");
 }
 
-/** Options of the worker in this process that have defaults. */
+/** Options of this process's worker, with defaults filled in. */
 export function workerOptions(request: Omit<WorkRequest, "agent">) {
   const { claimTtlMs = CLAIM_TTL_MS, attempts, retryBaseMs, rate, signal, drain, log } = request;
   return {
     concurrency: request.concurrency ?? CONCURRENCY,
-    // Often enough for the claims and for the server, which takes a silent worker for dead.
+    // Frequent enough for the claims and for the server, which treats a silent worker as dead.
     heartbeatMs: request.heartbeatMs ?? Math.min(HEARTBEAT_MS, claimTtlMs / 2),
     rng: request.rng ?? rngFrom(BigInt(process.pid)),
     ...given({ attempts, retryBaseMs, rate, signal, drain, log }),

@@ -1,4 +1,5 @@
-/** What launchers and workers tell Prometheus. In: progress and receipts. Out: a page of text. */
+/** Renders the Prometheus metrics of launchers and workers.
+ *  In: progress and receipts. Out: a page of text. */
 import { MetricRegistry } from "../../collect/index.ts";
 import type { QueueCounts } from "../../collect/queue/index.ts";
 import type { Agent, Progress } from "../../collect/rollout/index.ts";
@@ -15,7 +16,7 @@ export class WorkerMetrics {
   });
   #running = 0;
 
-  /** The same agent, counted. */
+  /** Wraps an agent so that its rollouts are counted. */
   watch(run: Agent["run"]): Agent["run"] {
     return async (payload, context) => {
       const startMs = performance.now();
@@ -39,7 +40,7 @@ export class WorkerMetrics {
   }
 }
 
-/** Where a launch and its queue stand now. */
+/** Metrics page of the current state of a launch and its queue. */
 export function launchPage(progress: Progress, queue: QueueCounts): string {
   const registry = new MetricRegistry({
     gauge: {

@@ -1,6 +1,6 @@
-/** Joins a launch from another process: the same queue, the same book, the same agent.
- *  In: a book, an agent. Out: what was begun and how it was received. Ends when the queue is empty, when there was nothing
- *  for this agent for a while, or when stopped. */
+/** Joins a launch from another process, with the same queue, book and agent.
+ *  In: a book, an agent. Out: number of rollouts begun, and receipts by outcome. Ends when the queue is empty, when
+ *  this agent had no work for a while, or when stopped. */
 import { plural } from "../../base/index.ts";
 import { type MetricsServer, serveMetrics } from "../../collect/index.ts";
 import type { WorkQueue } from "../../collect/queue/index.ts";
@@ -17,21 +17,21 @@ import { checkQueue, openQueue, type WorkRequest, workerName, workerOptions } fr
 import { WorkerMetrics } from "./work-metrics.ts";
 
 interface WorkerRequest extends WorkRequest {
-  /** How long without work before it ends (default: 60 s); "never" waits for more. */
+  /** Time without work before the worker ends (default: 60 s); "never" keeps it waiting. */
   readonly idleMs?: number | "never" | undefined;
 }
 
 export interface WorkDone {
-  /** Rollouts begun here. */
+  /** Number of rollouts that this worker began. */
   readonly begun: number;
-  /** Receipts by outcome. */
+  /** Number of receipts by outcome. */
   readonly receipts: Readonly<Record<string, number>>;
 }
 
 interface RunningWorker {
-  /** Rejects if the worker could not go on. */
+  /** Rejects if the worker could not continue. */
   readonly ended: Promise<WorkDone>;
-  /** Cancels what runs and gives it back. */
+  /** Cancels running rollouts and returns them to the queue. */
   stop(): Promise<WorkDone>;
 }
 
@@ -100,7 +100,8 @@ async function workAt(
   return { begun, receipts };
 }
 
-/** A worker that found nothing to do while others' work waits: most likely its agent is another version of the file. */
+/** Warns if a worker found no work while the queue has rollouts for other agents. Most likely its agent file is another
+ *  version. */
 async function tellForeignWork(
   queue: Pick<WorkQueue, "counts">,
   { name, digest }: Agent,

@@ -1,5 +1,6 @@
-/** The calls of a rollout with their messages, and the conversations they make. In: a content. Out: calls in order;
- *  conversations, each once: one that a later call goes on with is part of that one, and forks give one each. */
+/** Reads the calls of a rollout with their messages, and the conversations they form.
+ *  In: a content record. Out: calls in order, and each conversation once. A conversation that a later call continues
+ *  is part of the later one. Each fork is a conversation. */
 import type { Digest, Json } from "../../base/index.ts";
 import { Call, openMessage, type ReadBlob, type RolloutContent } from "../../contract/index.ts";
 import { type ChatTurn, readTurn, sameTurn } from "../../convert/chat/index.ts";

@@ -1,5 +1,6 @@
-/** Brings the traces of another program into a book, or into a file of rollouts in the exchange form.
- *  In: a file of verifiers or ATIF. Out: what became of them. A bad trace stops everything: nothing enters the book. */
+/** Imports the traces of another program into a book, or writes them to a file of rollouts in the exchange form.
+ *  In: a file of verifiers or ATIF. Out: counts of the traces. A bad trace stops everything: nothing enters the
+ *  book. */
 import {
   type Digest,
   digestJson,
@@ -26,13 +27,13 @@ import type { OpenBook } from "../open/index.ts";
 interface TraceRequest {
   readonly from: TraceFormatName;
   readonly file: string;
-  /** What the traces are, where they do not say (default: real). */
+  /** Data source of traces that do not state it (default: real). */
   readonly dataSource?: "real" | "synthetic" | undefined;
 }
 
 interface TracesRead {
   readonly rollouts: number;
-  /** Of those with our extras: how many are the rollouts that were exported, by digest. */
+  /** Traces with our extras whose rollout has the digest of the exported rollout. */
   readonly identical: number;
 }
 
@@ -41,7 +42,7 @@ export async function importTraces(
   request: TraceRequest,
 ): Promise<TracesRead & { readonly imported: ImportReport | null }> {
   const count = { rollouts: 0, identical: 0 };
-  // A rollout that is in the book keeps the envelope of who ran it.
+  // A rollout that is already in the book keeps its envelope, which names the program that ran it.
   const isKnown = async (content: Digest) => (await book.store.get(content)) !== undefined;
   const records = recordsOf(request, { count, isKnown });
   const first = await records.next();
@@ -54,7 +55,7 @@ export async function importTraces(
   return { ...count, imported };
 }
 
-/** Writes them as `rollbook.rollout.v1`, which `artifact import` reads. The file must not exist. */
+/** Writes the traces as `rollbook.rollout.v1`, which `artifact import` reads. The file must not exist. */
 export async function convertTraces(request: TraceRequest & { readonly out: string }): Promise<TracesRead> {
   const { writeNewFile } = await import("../../convert/new-file.ts");
   const count = { rollouts: 0, identical: 0 };
@@ -68,7 +69,7 @@ function lineOf(record: Json): Buffer {
   return Buffer.from(`${JSON.stringify(record)}\n`);
 }
 
-/** The records that a trace may bring along: those that a rollout refers to. */
+/** Kinds of record that a trace may carry: the kinds that a rollout refers to. */
 const TRAVELLING: ReadonlySet<string> = new Set(
   [EnvironmentPackage, Task, Assignment, PolicyRevision].map(({ kind }) => kind),
 );
@@ -84,7 +85,8 @@ function sealed(rollout: Record<string, Json>, where: string): SealedRollout {
   }
 }
 
-/** Every rollout is sealed here first: a trace that breaks a rule of records is named by its place. */
+/** Seals every rollout here first, so that the error for a trace that breaks a record rule names its place in the
+ *  file. */
 async function* recordsOf(
   { from, file, dataSource = "real" }: TraceRequest,
   {
@@ -104,7 +106,8 @@ async function* recordsOf(
       count.identical++;
       if (await isKnown(content.digest)) continue;
     }
-    // One that was edited, or not carried whole, is another rollout: two contents of one id would hide one of them.
+    // A trace that was edited or not carried completely is another rollout. Two contents with one id would hide one of
+    // them.
     const isOther = exported !== undefined && exported !== content.digest;
     const isLogged = content.record.streams.some(({ family }) => family === from);
     if (isLogged && !named) yield encodeWire(PolicyRevision, policy) as Json;

@@ -1,10 +1,11 @@
-/** Everything that a book admits, of every family and level. In: an open book, filters. What batches leave out (failures of
- *  others, rejected, quarantined) is left out here, too. */
+/** Reads all rollouts that a book admits, of every family and level.
+ *  In: an open book, filters. Out: admitted rollouts. Leaves out what batches leave out: failures not caused by the
+ *  policy, and rejected and quarantined rollouts. */
 import type { DecisionRequest } from "../decisions/index.ts";
 import type { OpenBook } from "../open/index.ts";
 import { type AdmittedRollouts, admittedRollouts, familiesAt } from "../rollouts/index.ts";
 
-/** At both levels, labelled or not: to hand on, not to learn from. */
+/** Reads both levels and also unlabelled rollouts: the result is for export, not for training. */
 export async function everyAdmitted(book: OpenBook, request: DecisionRequest): Promise<AdmittedRollouts[]> {
   const index = await book.index();
   const admitted: AdmittedRollouts[] = [];

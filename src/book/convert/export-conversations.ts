@@ -1,6 +1,7 @@
-/** Writes conversations of a book in OpenAI's chat form: whole ones for supervised training, or pairs of a better and a worse
- *  reply. In: an open book, filters. Out: the file, there whole or not at all. The rollouts, and which conversations make a row,
- *  are those of `data convert --to trl-sft` and `--to trl-dpo`, whose rows are in the form of TRL. */
+/** Writes conversations of a book in OpenAI's chat form: complete ones for supervised training, or pairs of a better
+ *  and a worse reply.
+ *  In: an open book, filters. Out: the file, written completely or not at all. Selects the same rollouts and
+ *  conversations as `data convert --to trl-sft` and `--to trl-dpo`, whose rows are in the form of TRL. */
 import { given, plural, RollbookError } from "../../base/index.ts";
 import { pairRows, sftRow } from "../../convert/chat/index.ts";
 import { type HandedRollout, inGroups, toExported } from "../../convert/handover/index.ts";
@@ -12,12 +13,12 @@ import { rolloutSource, rolloutsOfAdmitted } from "./gather-rollouts.ts";
 
 interface ExportConversationsRequest {
   readonly format: "sft" | "pairs";
-  /** A free path. */
+  /** Path of the new file; it must not exist. */
   readonly out: string;
   readonly filter?: DecisionRequest | undefined;
-  /** sft: the least reward. */
+  /** sft: minimum reward. */
   readonly minScore?: number | undefined;
-  /** pairs: the least difference of the two rewards. */
+  /** pairs: minimum difference of the two rewards. */
   readonly minGap?: number | undefined;
 }
 
@@ -37,7 +38,7 @@ export async function exportConversations(
 
 interface Seen {
   rollouts: number;
-  /** Those with a conversation that ends with a reply of the model. */
+  /** Rollouts with a conversation that ends with a reply of the model. */
   replied: number;
 }
 
@@ -77,7 +78,7 @@ async function* conversations(
     }
 }
 
-/** Memory holds the rollouts of one task. */
+/** Memory holds the rollouts of one task at a time. */
 async function* pairs(
   rollouts: AsyncIterable<HandedRollout>,
   { minGap }: ExportConversationsRequest,

@@ -1,6 +1,6 @@
 /** Writes every rollout of a book, its calls or its decisions as one Parquet or Arrow file.
- *  In: an open book, a table, filters. Out: the file, there whole or not at all. These tables are for looking: they hold
- *  failed and rejected rollouts too. What learns or judges reads admitted rollouts. */
+ *  In: an open book, a table, filters. Out: the file, written completely or not at all. The tables are for
+ *  inspection: they include failed and rejected rollouts. Training and evaluation read only admitted rollouts. */
 import { RolloutContent, RolloutEnvelope } from "../../contract/index.ts";
 import {
   type BookTableName,
@@ -23,9 +23,9 @@ interface ExportTableRequest
   extends Pick<RolloutFilter, "experiment" | "session" | "dataSource" | "sinceMs" | "untilMs"> {
   readonly table: BookTableName;
   readonly format: TableFormat;
-  /** A free path. */
+  /** Path of the new file; it must not exist. */
   readonly out: string;
-  /** Rollouts with a stream of this policy family; of decisions, those of the family alone. */
+  /** Keeps rollouts with a stream of this policy family. A table of decisions holds only decisions of this family. */
   readonly family?: string | undefined;
 }
 

@@ -1,6 +1,6 @@
-/** Rollouts of a book on their way to another program: the rows of a sealed batch, or all that the book admits.
- *  In: an open book, a batch or filters, which rollouts must follow each other. Out: rollouts one at a time. Facts of a few
- *  hundred bytes a rollout are held to order them; messages and tokens are read one rollout at a time. */
+/** Reads rollouts of a book for another program: the rows of a sealed batch, or all that the book admits.
+ *  In: an open book, a batch or filters, the key of rollouts that must be adjacent. Out: rollouts one at a time. To
+ *  order them, memory holds a few hundred bytes per rollout. Messages and tokens are read one rollout at a time. */
 import { compareUtf8, type Digest, type Json } from "../../base/index.ts";
 import {
   type BatchRow,
@@ -30,18 +30,18 @@ import type { AdmittedRollouts } from "../rollouts/index.ts";
 import { conversationsOf, readCalls } from "./calls-of.ts";
 import { type RevisionsNamed, referredRecords, revisionsNamed } from "./referred-records.ts";
 
-/** What rollouts are read from. */
+/** Parts of a book that rollouts are read from. */
 interface RolloutSource {
   readonly read: ReadBlob;
   readonly revisions: RevisionsNamed;
 }
 
-/** `action` names the work in errors. */
+/** `action` is the name of the operation in errors. */
 export async function rolloutSource(book: OpenBook, action: string): Promise<RolloutSource> {
   return { read: readOf(book, action), revisions: revisionsNamed(await book.index()) };
 }
 
-/** What is known of a rollout before it is read. */
+/** Facts of a rollout before its record is read. */
 interface RolloutFacts {
   readonly content: Digest;
   readonly envelope: Digest | undefined;
@@ -50,13 +50,13 @@ interface RolloutFacts {
   readonly task: string | undefined;
   readonly reward: number | null;
   readonly excluded: ExclusionReason | null;
-  /** The token stream to hand over; undefined: none. */
+  /** Index of the token stream to export; undefined if there is none. */
   readonly stream: number | undefined;
   readonly advantage: number | null;
   readonly weightBps: number;
 }
 
-/** Failures that are no result of the policy. Everything else in a ledger is left out for reasons of the batch. */
+/** Failures that are not a result of the policy. All other ledger reasons come from the rules of the batch. */
 const FAILURES: ReadonlySet<ExclusionReason> = new Set([
   ...(["failed-task", "failed-provider", "failed-sandbox", "failed-infrastructure", "cancelled"] as const),
   "task-quarantined",
@@ -67,7 +67,7 @@ export function handoverBatch(batch: ReadableBatch): HandoverBatch {
   return { digest: batch.digest, record: batch.record, numberOf: (revision) => numbers.get(revision) };
 }
 
-/** The rows of a batch, and the failures of its groups. */
+/** Yields the rows of a batch, and the failures of its groups. */
 export async function* rolloutsOfBatch(
   source: RolloutSource,
   batch: ReadableBatch,
@@ -79,7 +79,7 @@ export async function* rolloutsOfBatch(
   yield* handOver(source, await arranged(read, [...facts, ...failures], together), true);
 }
 
-/** Rollouts that were admitted, each once, whichever of its streams was. */
+/** Yields every admitted rollout once, even if several of its streams were admitted. */
 export async function* rolloutsOfAdmitted(
   source: RolloutSource,
   admitted: readonly AdmittedRollouts[],
@@ -92,7 +92,7 @@ export async function* rolloutsOfAdmitted(
       rollouts.set(row.content, {
         ...{ content: row.content, envelope: row.envelope, rolloutId: row.rolloutId },
         ...{ group: row.group ?? row.rolloutId, task: row.task.id, excluded: null, advantage: null },
-        // A rollout has several streams: one of them that is labelled says what it was worth.
+        // A rollout can have several streams. The first labelled stream gives its reward.
         reward: known?.reward ?? row.reward,
         stream: known?.stream ?? (isToken(level) ? row.stream : undefined),
         weightBps: row.weightBps,
@@ -134,7 +134,7 @@ function factsOfRow(row: BatchRow, level: Level): Omit<RolloutFacts, "envelope" 
   };
 }
 
-/** Of all sampled tokens, or null where they differ. */
+/** Advantage that all sampled tokens share, or null if they differ. */
 function sameAdvantage(advantages: Float32Array, mask: Uint8Array): number | null {
   let found: number | null = null;
   for (let i = 0; i < mask.length; i++) {
@@ -145,7 +145,7 @@ function sameAdvantage(advantages: Float32Array, mask: Uint8Array): number | nul
   return found;
 }
 
-/** From the ledger: those of the batch's groups, and of groups that have failures of the batch's family alone. */
+/** Failures in the ledger whose group is in the batch, or which have a stream of the batch's family and level. */
 async function failuresOf(
   read: ReadBlob,
   { record, level }: ReadableBatch,
@@ -169,7 +169,7 @@ async function failuresOf(
   return [...found.values()].sort((a, b) => compareUtf8(a.rolloutId, b.rolloutId));
 }
 
-/** In the order of the first of each group (or task), those of one after the other. */
+/** Puts rollouts of one group (or task) next to each other. Groups keep the order of their first rollouts. */
 async function arranged(
   read: ReadBlob,
   facts: readonly RolloutFacts[],
@@ -200,7 +200,8 @@ async function* handOver(
       ...{ content, envelope, record, excluded, calls },
       times: envelope === undefined ? undefined : await readRecord(read, RolloutEnvelope, envelope),
       task: await taskOf(read, record),
-      // What a batch says of a row counts; a rollout outside of one is worth its scores, where it has any.
+      // A row of a batch keeps the reward of the batch. Without a batch, the weighted scores replace the reward, if any
+      // exist.
       reward: batched || scores.length === 0 ? reward : weighted(scores),
       conversations: conversationsOf(calls),
       tokens:
@@ -216,7 +217,7 @@ function weighted(scores: RolloutContent["scores"]): number {
 }
 
 async function taskOf(read: ReadBlob, { task }: RolloutContent): Promise<HandedTask> {
-  // A rollout of another book may come without the record of its task.
+  // A rollout imported from another book may come without the record of its task.
   if (task.digest === undefined || (await read(task.digest)) === undefined) return { ...task };
   const { prompt, payload, label } = await readRecord(read, Task, task.digest);
   return { id: task.id, digest: task.digest, payload, prompt, label } as HandedTask;

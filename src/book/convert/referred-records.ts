@@ -1,11 +1,13 @@
-/** The records that a rollout refers to, in the exchange form: another book takes a rollout only where it has them.
- *  In: a book. Out: task, assignment, environment and policy revisions of a rollout, each after those it refers to itself.
- *  A record that is gone is left out, and so is a revision that was trained on batches: batches do not travel with a trace. */
+/** Collects the records that a rollout refers to, in the exchange form: another book accepts a rollout only with
+ *  them.
+ *  In: a book. Out: task, assignment, environment and policy revisions of a rollout, each after the records it
+ *  refers to. Leaves out records that are no longer in the book. Also leaves out revisions that were trained on
+ *  batches, because batches do not travel with a trace. */
 import type { Digest, Json } from "../../base/index.ts";
 import { openRecord, PolicyRevision, type ReadBlob, type RolloutContent } from "../../contract/index.ts";
 import type { BookIndex } from "../open/index.ts";
 
-/** Digests of the records of a revision, by its family and id. */
+/** Digests of the records of a revision, looked up by family and id. */
 export type RevisionsNamed = (family: string, id: string) => readonly Digest[];
 
 export function revisionsNamed(index: BookIndex): RevisionsNamed {

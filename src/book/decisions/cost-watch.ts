@@ -1,6 +1,6 @@
-/** Notices costs of decisions that a book keeps otherwise than their file has them. A rollout without calls keeps a recorded cost
- *  as the reward term `cost`, so it may stand beside costs of another unit.
- *  In: rows as they enter. Out: warnings, once all are seen. Refuses nothing. */
+/** Warns about costs of decisions that a book stores differently from their file. A rollout without calls stores a
+ *  recorded cost as the reward term `cost`, which may be mixed with costs of another unit.
+ *  In: rows as they enter. Out: warnings, after all rows are seen. Refuses nothing. */
 import { plural } from "../../base/index.ts";
 import { hasOwnCost, type LoggedRow } from "../../learn/index.ts";
 import type { ImportWarning } from "../import/index.ts";

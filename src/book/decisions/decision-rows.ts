@@ -1,5 +1,5 @@
-/** Decision rows out of a book: a view of admitted rollouts, or the rows of a sealed batch.
- *  In: an open book and a request, or a batch. Out: rows one at a time; admitted rows come by rollout id. */
+/** Reads decision rows from a book: from admitted rollouts, or from the rows of a sealed batch.
+ *  In: an open book and a request, or a batch. Out: rows one at a time; admitted rows are sorted by rollout id. */
 import { compareUtf8, type Digest } from "../../base/index.ts";
 import { Manifest, RolloutContent, RolloutEnvelope, type StepStream } from "../../contract/index.ts";
 import { labelSteps } from "../../keep/admit/index.ts";
@@ -22,7 +22,7 @@ interface AdmittedDecisions {
   rows(): AsyncGenerator<LoggedRow>;
 }
 
-/** Off-policy: no age limit, and probabilities are required, unless the request says otherwise. */
+/** Off-policy by default: no age limit, and probabilities are required. The request can change both. */
 export async function decisionRows(
   book: OpenBook,
   request: DecisionRequest = {},
@@ -31,7 +31,7 @@ export async function decisionRows(
   return { admitted, rows: () => rowsOf([admitted], request.feedback) };
 }
 
-/** The same of every family, where none is named: to look at, not to learn from. */
+/** Reads the decisions of every family if none is named: for inspection, not for training. */
 export async function everyDecision(
   book: OpenBook,
   request: DecisionRequest,
@@ -58,14 +58,14 @@ async function* rowsOf(
     const labels = labelSteps(stream, row.late);
     yield* await decisionsOf(read, {
       ...{ content, stream: row.stream, startedAtMs },
-      // A chain that lacks any reward is unlabelled as a whole, as in a batch.
+      // A chain that lacks a reward is unlabelled as a whole, as in a batch.
       rewards: labels?.rewards ?? stream.steps.map(() => null),
       rewardFrom: rewardFrom(labels?.from, feedback),
     });
   }
 }
 
-/** The decisions of a step batch, with the rewards that stand in its rows. */
+/** Decisions of a step batch, with the rewards of its rows. */
 export async function* rowsOfBatch(
   read: (digest: Digest) => ReturnType<OpenBook["store"]["get"]>,
   digest: Digest,

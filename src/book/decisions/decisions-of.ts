@@ -1,5 +1,6 @@
-/** The decisions of a sealed rollout as rows: what the policy saw, what it could choose, what it chose and what came of it.
- *  In: a content, one of its step streams, its labels. Out: one row a step. What was not recorded stays missing. */
+/** Converts the decisions of a sealed rollout to rows: observed context, candidates, choice and outcome.
+ *  In: a content, one of its step streams, its labels. Out: one row per step. Facts that were not recorded stay
+ *  missing. */
 import { type ReadBlob, type RolloutContent, type StepStream, taskOf } from "../../contract/index.ts";
 import { decisionId, sessionOf } from "../../keep/admit/index.ts";
 import type { LoggedRow } from "../../learn/index.ts";
@@ -11,7 +12,7 @@ interface LabelledStream {
   /** Index of a step stream. */
   readonly stream: number;
   readonly startedAtMs: number;
-  /** One per step; null: unlabelled. */
+  /** One reward per step; null if unlabelled. */
   readonly rewards: readonly (number | null)[];
   /** `recorded`, or `feedback:NAME`. */
   readonly rewardFrom: string;
@@ -47,7 +48,7 @@ export async function decisionsOf(read: ReadBlob, from: LabelledStream): Promise
       propensity: step.candidates[step.chosen]!.probability ?? step.propensity ?? null,
       reward: rewards[i]!,
       terminal: i === last && content.ending.kind === "terminal",
-      // Scores are of the whole rollout: they belong to its last decision.
+      // Scores belong to the whole rollout, so they are attached to its last decision.
       terms: i === last ? Object.fromEntries(scores) : {},
       ...(costUsd === undefined ? {} : { costUsd }),
       rewardFrom,

@@ -1,5 +1,5 @@
-/** Filters on decisions: which rows pass, and what to say where none does.
- *  In: rows, a request. Out: yes or no, or an error that names the filters and what there is instead. */
+/** Filters decisions, and explains an empty result.
+ *  In: rows, a request. Out: true or false, or an error that names the filters and the available families. */
 import { RollbookError } from "../../base/index.ts";
 import type { LoggedRow } from "../../learn/index.ts";
 import type { DecisionRequest } from "./decision-rows.ts";
@@ -14,7 +14,7 @@ export function passes(row: LoggedRow, filters: DecisionRequest): boolean {
   );
 }
 
-/** Counts what was read, so that an empty result can be blamed on the filters where they are the reason. */
+/** Counts the rows read, to detect an empty result that the filters caused. */
 export class FilterTally {
   readonly #request: DecisionRequest;
   readonly #families = new Set<string>();
@@ -43,9 +43,9 @@ export class FilterTally {
   }
 }
 
-/** Of a book, where the filters leave no rollout to consider. */
+/** Throws if the filters leave no rollout of a book to consider. */
 export function requireSelected(considered: number, request: DecisionRequest): void {
-  const { family: _, ...filters } = request; // a family that the book lacks is refused before
+  const { family: _, ...filters } = request; // an unknown family is refused earlier
   if (considered > 0 || filterWords(filters).length === 0) return;
   throw noMatch(filters, "no rollout of the book matches", []);
 }
@@ -65,7 +65,7 @@ function noMatch(request: DecisionRequest, what: string, families: readonly stri
   );
 }
 
-/** The filters as they are typed. */
+/** Filters as typed on the command line. */
 function filterWords({
   family,
   experiment,

@@ -1,20 +1,20 @@
-/** Whether a log can teach and judge anything: warnings in words. It counts units, not rows: a task that was asked a
- *  thousand times is one piece of evidence about tasks. Pure. */
+/** Warns if a log is unfit for training or evaluation. It counts units, not rows: a task that was asked a thousand
+ *  times is one piece of evidence about tasks. Pure. */
 import { plural } from "../../base/index.ts";
 import type { SplitUnit } from "../../contract/index.ts";
 import { CERTAIN_LOG, ENOUGH_UNITS, smallLogRemedy } from "../../judge/ope/index.ts";
 
-/** Of a log of enough units, those that the default split trains from. */
+/** Share of the units that the default split uses for training. */
 const TRAIN_SHARE = 0.6;
 
 interface LogSize {
   readonly units: number;
-  /** The most that any decision could choose among. */
+  /** Largest number of candidates of a decision. */
   readonly candidates: number;
-  /** Of the choices; null where none was logged. */
+  /** Lowest propensity of a choice; null if none was logged. */
   readonly leastPropensity: number | null;
   readonly purpose: "dataset" | "train";
-  /** What a unit is (default: a task). */
+  /** Kind of unit (default: task). */
   readonly unit?: SplitUnit | undefined;
 }
 

@@ -1,5 +1,6 @@
-/** What an import would read, before it writes anything: the first rows, and what the log does not say.
- *  In: a path, how to read it. Out: counts of the whole file, three rows, what is missing and what that rules out. */
+/** Previews an import before it writes anything: the first rows, and the facts that the log lacks.
+ *  In: a path, the options to read it. Out: counts of the whole file, three rows, the missing parts and their
+ *  effects. */
 import { MetaTally, type RoutingMeta } from "../../convert/index.ts";
 import { columnsOfTable, wantedColumns } from "../../convert/mapped/index.ts";
 import { type LoggedRow, spentOf } from "../../learn/index.ts";
@@ -10,11 +11,11 @@ const SHOWN_ROWS = 3;
 
 interface MissingPart {
   readonly what: string;
-  /** In how many rows. */
+  /** Number of rows without the part. */
   readonly rows: number;
-  /** What cannot be done without it, and how to give it. */
+  /** Operations that are impossible without the part, and how to provide it. */
   readonly effect: string;
-  /** The column of this name that the map does not name. */
+  /** Column of this name in the file that the map does not use. */
   readonly column?: string;
 }
 
@@ -22,14 +23,14 @@ export interface LogPreview extends Pick<RoutingMeta, "rows" | "units" | "labell
   readonly file: string;
   readonly format: LogOptions["format"];
   readonly first: readonly LoggedRow[];
-  /** How often each candidate was chosen. */
+  /** Number of choices of each candidate. */
   readonly chosen: Readonly<Record<string, number>>;
   readonly missing: readonly MissingPart[];
-  /** Whether the log can teach and judge anything. */
+  /** Reasons that make the log unfit for training or evaluation. */
   readonly warnings: readonly string[];
-  /** How rows were read where the file leaves it open. */
+  /** Assumptions made where the file is ambiguous. */
   readonly notes: readonly string[];
-  /** Columns of the file that the map does not name. */
+  /** Columns of the file that the map does not use. */
   readonly unread: readonly string[];
 }
 
@@ -66,7 +67,7 @@ export async function previewLog(file: string, options: LogOptions): Promise<Log
   };
 }
 
-/** `map`: how to name it, if it is a key of the map. */
+/** `map` is advice on mapping the part, if it is a key of the map. */
 type PartRule = {
   readonly lacks: (row: LoggedRow) => boolean;
   readonly effect: string;
@@ -85,7 +86,7 @@ const PARTS: readonly (readonly [string, PartRule])[] = [
   [
     "propensity",
     {
-      // The outcome of every candidate is known: no choice has to be weighed.
+      // If the outcome of every candidate is known, no choice has to be weighted.
       lacks: ({ propensity, candidates }) =>
         propensity === null && candidates.some(({ outcome }) => outcome === undefined),
       effect:

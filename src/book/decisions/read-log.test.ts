@@ -10,7 +10,7 @@ import { type LogOptions, readLog } from "./read-log.ts";
 const folder = fastFolder("read-log");
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
-/** Small files of every format whose choice is a number, made from that number. */
+/** Small files of every format that stores the choice as a number, made for a given number. */
 const FORMATS: readonly (Partial<LogOptions> & { text: (action: string) => string })[] = [
   {
     format: "rllib",

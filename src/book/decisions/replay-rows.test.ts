@@ -16,7 +16,8 @@ const folder = fastFolder("replay-rows");
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 const quick = { clock: manualClock(1), durable: false } as const;
 
-/** Chains with forks, missing rewards and probabilities, features, every ending, and token streams between them. */
+/** The world has chains with forks, missing rewards and probabilities, features, every ending, and token streams
+ *  between them. */
 const world = new ReplayWorld({ seed: 11 });
 world.add(60);
 const store = join(folder, "store");
@@ -42,7 +43,7 @@ async function rowsIn(root: string, options = {}): Promise<LoggedRow[]> {
 const numbered = (letter: string, values: readonly number[] = []) =>
   Object.fromEntries(values.map((value, i) => [`${letter}${i}`, Math.fround(value)]));
 
-/** The rows as they follow from the sealed contents, without the store. */
+/** Expected rows, computed from the sealed contents without the store. */
 function expectedRows(): LoggedRow[] {
   return world.rollouts.flatMap((digest) => {
     const content = openRecord(RolloutContent, world.blobs.get(digest)!.bytes, digest);
@@ -81,7 +82,7 @@ const sorted = (rows: readonly LoggedRow[]) =>
 describe("rows of a replay store", () => {
   it("are the decisions of its rollouts, without those of chains that say nothing of the policy", async () => {
     const expected = expectedRows();
-    // The world has what makes them differ.
+    // The world contains the cases that make the results differ.
     expect(expected.some(({ reward }) => reward === null)).toBe(true);
     expect(expected.some(({ propensity }) => propensity === null)).toBe(true);
     expect(new Set(expected.map(({ chain }) => chain)).size).toBeLessThan(world.rollouts.length);
@@ -121,7 +122,7 @@ describe("decisions loaded from a replay store", () => {
       (await loadDecisions({ replay: store }, { ...every, ...request })).rows.length;
     const { session } = all[0]!;
     expect(await load({})).toBe(all.length);
-    // What learns leaves out a chain that lacks a reward or a probability, as from a book.
+    // Training leaves out a chain that lacks a reward or a probability, as from a book.
     const lacking = new Set(
       all
         .filter(({ reward, propensity }) => reward === null || propensity === null)

@@ -1,8 +1,8 @@
-/** Decision rows out of a replay store: its chains of steps, with the rewards they were written with.
- *  In: an open store. Out: chains one at a time, in the order of the store; some chains and their candidates are held.
- *  Every array that is read must hash to what the manifest says, so the manifest's digest stands for the rows. Whether the
- *  values make sense is checked by `validateReplay`. A chain whose target is not valid is left out: it ended in a way that
- *  says nothing about the policy. */
+/** Reads decision rows from a replay store: its chains of steps, with the rewards they were written with.
+ *  In: an open store. Out: chains one at a time, in the order of the store; memory holds some chains and their
+ *  candidates. Every array that is read must match its digest in the manifest, so the manifest's digest identifies the
+ *  rows. `validateReplay` checks the values. A chain whose target is not valid is left out, because its ending is no
+ *  evidence about the policy. */
 import { RollbookError } from "../../base/index.ts";
 import { taskOf } from "../../contract/index.ts";
 import { decisionId } from "../../keep/admit/index.ts";
@@ -37,14 +37,14 @@ const ARRAYS: { readonly [T in TableName]?: readonly ColumnName<T>[] } = {
   ...{ source_features: ["value"], candidate_features: ["value"], targets: ["valid"], dictionary: ["text"] },
 };
 
-/** Numbers about candidates and contexts that are held at once; a single chain may have more. */
+/** Maximum count of candidate and context numbers in memory; a single chain may exceed it. */
 const MOST_NUMBERS = 1 << 20;
 
 interface ReplayRowOptions {
   readonly mostNumbers?: number;
 }
 
-/** Chain by chain, each decision with its row of `q_h`. */
+/** Yields one chain at a time, each decision with its row of `q_h`. */
 export async function* replayChains(
   { segments, manifest }: ReplayStore,
   { mostNumbers = MOST_NUMBERS }: ReplayRowOptions = {},
@@ -69,7 +69,7 @@ interface StoreSegment {
   readonly texts: readonly string[];
   readonly reasons: readonly string[];
   readonly mostNumbers: number;
-  /** In the whole store. */
+  /** Index of the segment's first state in the whole store. */
   readonly firstState: number;
 }
 
@@ -110,7 +110,7 @@ async function* rowsOfWindow(
   }
 }
 
-/** What some steps were shown: one source each, and the candidates of all of them. */
+/** Data shown at a range of steps: one source per step, and the candidates of all of them. */
 interface Shown {
   readonly firstStep: number;
   readonly firstCandidate: number;
@@ -173,7 +173,7 @@ function rowsOfChain(
   const { texts } = segment;
   const rollout = chains.rollout[chain]!;
   const id = (index: number) => decisionId(rollout, chains.stream[chain]!, index);
-  // A chain that lacks any reward is unlabelled as a whole, as in a batch.
+  // A chain that lacks a reward is unlabelled as a whole, as in a batch.
   const labelled = steps.reward.subarray(from, to).every((reward) => !Number.isNaN(reward));
   const ended = texts[chains.ending[chain]!] === "terminal";
   return Array.from({ length: to - from }, (_, index) => {
@@ -185,7 +185,7 @@ function rowsOfChain(
       task: taskOf({ task: { id: texts[shown.sources.task[seen]!]! }, rolloutId: rollout }),
       session: texts[chains.group[chain]!] ?? rollout,
       family: texts[chains.family[chain]!]!,
-      // A store keeps no times.
+      // A replay store does not keep times.
       atMs: 0,
       source: sourceOf(texts[shown.sources.data_source[seen]!]),
       context: {
@@ -228,7 +228,7 @@ function candidatesAt(
   });
 }
 
-/** Names the numbers when they are asked for: with names they take twenty times the memory. */
+/** Adds names on first access: named numbers take twenty times the memory. */
 function namedOnce(letter: "f" | "c", values: Float32Array): () => Record<string, number> {
   let known: Record<string, number> | undefined;
   return () => {
@@ -237,7 +237,7 @@ function namedOnce(letter: "f" | "c", values: Float32Array): () => Record<string
   };
 }
 
-/** The store has no names for features: they are numbered. */
+/** The store has no names for features, so they are numbered. */
 function named(letter: "f" | "c", values: Float32Array): Record<string, number> {
   return Object.fromEntries(Array.from(values, (value, i) => [`${letter}${i}`, value]));
 }

@@ -1,6 +1,6 @@
 /** Seals the rows of a decision log into a book, one rollout each, signed and durable, in bounded memory.
- *  In: rows, one at a time. Out: how many were new and how many the book had, and warnings. A
- *  damaged copy is written again. A row that was erased is refused. What a crash leaves is whole rollouts; the same import finishes the rest. */
+ *  In: rows, one at a time. Out: counts of new and known rows, and warnings. A damaged copy is written again. An erased
+ *  row is refused. A crash leaves only complete rollouts; repeating the import adds the others. */
 import type { SealedRollout } from "../../contract/index.ts";
 import { MetaTally, type RoutingMeta, sealDecision } from "../../convert/index.ts";
 import type { LoggedRow } from "../../learn/index.ts";
@@ -17,22 +17,23 @@ import { CostWatch } from "./cost-watch.ts";
 
 /** Rollouts that share a signature and an fsync. */
 const ROWS_PER_COMMIT = 256;
-/** A writer remembers what it has put: a new one begins with an empty memory. */
+/** A writer remembers every digest it has put. A new writer starts with empty memory. */
 const COMMITS_PER_SESSION = 200;
 
 interface SealedDecisions extends Omit<RoutingMeta, "filters" | "recommended" | "schema"> {
-  /** Of the rows, those that were new to the book. */
+  /** Rows that were new to the book. */
   readonly sealed: number;
-  /** Of the rows, those that the book had. */
+  /** Rows that the book already had. */
   readonly known: number;
-  /** Of those, the rows of which the book had a damaged copy: written again. `gc` then removes the damaged copies. */
+  /** Known rows with a damaged copy in the book: written again. `gc` then removes the damaged copies. */
   readonly repaired: number;
-  /** What entered the book and may surprise later. */
+  /** Warnings about imported rows that may cause a surprise later. */
   readonly warnings: readonly ImportWarning[];
 }
 
 interface SealRowsOptions extends OpenBookOptions {
-  /** Called before the first rows are written: if the import breaks off after that, the book holds a part of it. */
+  /** Called before the first rows are written: an import that fails after this call leaves a part of its rows in the
+   *  book. */
   readonly onWrite?: (() => void) | undefined;
 }
 
@@ -82,7 +83,7 @@ async function sealAll(
         for (const each of sealed)
           if (isThere(index, each) && !(await isWhole(store, each.blobs))) damaged.push(each);
         repaired += damaged.length;
-        // What the book has without a signature gets one.
+        // Rows that the book holds without a signature are signed now.
         const unsigned = signer === undefined ? lacking : sealed.filter((each) => !isSigned(index, each));
         if (!isWritten) onWrite?.();
         isWritten = true;

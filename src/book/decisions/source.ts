@@ -1,5 +1,5 @@
-/** Where decisions come from: a dataset file, a replay store, or the admitted rollouts of a book.
- *  In: a source, filters. Out: rows, with what their lineage says of them. */
+/** Loads decisions from their source: a dataset file, a replay store, or the admitted rollouts of a book.
+ *  In: a source, filters. Out: rows, with the facts that their lineage needs. */
 import { createHash } from "node:crypto";
 import { createReadStream } from "node:fs";
 import { type Digest, RollbookError } from "../../base/index.ts";
@@ -20,7 +20,7 @@ import { FilterTally, requireSelected } from "./filters.ts";
 import { readDataset, wrongUsage } from "./read-log.ts";
 import { emptyPart } from "./split-rows.ts";
 
-/** Decisions outside a book: a routing dataset, or a replay store: its directory, or s3://bucket/prefix. */
+/** Decisions outside a book: a routing dataset, or a replay store, given by its directory or s3://bucket/prefix. */
 export type DatasetSource = { readonly data: string } | { readonly replay: string };
 export type DecisionSource = OpenBook | DatasetSource;
 
@@ -30,13 +30,13 @@ export function isDataset(source: DecisionSource): source is DatasetSource {
 
 interface LoadedDecisions {
   readonly rows: readonly LoggedRow[];
-  /** Of a book: what was admitted, and the ledger of the rest. */
+  /** Admitted rollouts, and the ledger of the others; set only if the source is a book. */
   readonly admitted?: AdmittedRollouts;
-  /** Of a replay store: the digest of the manifest by which the rows were read. */
+  /** Digest of the manifest by which the rows were read; set only if the source is a replay store. */
   readonly manifest?: Digest;
 }
 
-/** Which of the rows that a request selects are kept in memory. */
+/** Selects the rows that are kept in memory. */
 type IsKept = (row: LoggedRow) => boolean;
 
 export async function loadDecisions(
@@ -73,7 +73,7 @@ async function rowsOfFile(path: string, request: DecisionRequest, isKept: IsKept
   return rows;
 }
 
-/** What learns or judges is about one policy. */
+/** Training and evaluation work on the decisions of one policy family. */
 function requireOneFamily(where: string, families: ReadonlySet<string>, remedy = ""): void {
   if (families.size < 2) return;
   const names = [...families].sort();
@@ -84,7 +84,7 @@ function requireOneFamily(where: string, families: ReadonlySet<string>, remedy =
   );
 }
 
-/** The rows of one part of a split, which must not be empty. The others are read and let go. */
+/** Rows of one part of a split, which must not be empty. Rows of the other parts are read and discarded. */
 export async function loadPart(
   source: DecisionSource,
   request: DecisionRequest,
@@ -111,7 +111,7 @@ async function loadReplay(root: string, request: DecisionRequest, isKept: IsKept
   });
 }
 
-/** A replay store to learn from or to judge by. */
+/** Opens a replay store for training or evaluation. */
 export async function withStore<T>(
   root: string,
   request: DecisionRequest,
@@ -125,7 +125,7 @@ export async function withStore<T>(
     throw wrongUsage(
       "--since and --until need times, and a replay store keeps none. Read the book, or a dataset exported from it",
     );
-  // Loaded when asked for: most decisions come from a book or a file.
+  // Loaded on demand: most decisions come from a book or a file.
   const { openReplay } = await import("../../keep/replay/index.ts");
   const { withReplay } = await import("../replay/index.ts");
   return withReplay(root, "read", async (folder) => {
@@ -138,8 +138,8 @@ export async function withStore<T>(
   });
 }
 
-/** One chain at a time. A store may hold the decisions of several policies; what learns or judges is about one, which is known
- *  at the end. */
+/** Yields one chain at a time. A store may hold the decisions of several policies, but training and evaluation need
+ *  one. A second family is therefore only detected at the end. */
 export async function* usableChains(
   store: ReplayStore,
   request: DecisionRequest,
@@ -157,7 +157,8 @@ export async function* usableChains(
   requireOneFamily(root, families);
 }
 
-/** A store keeps unlabelled chains and unlogged probabilities: what learns or judges leaves such chains out, as from a book. */
+/** A store keeps unlabelled chains and unlogged probabilities. Training and evaluation leave such chains out, as from a
+ *  book. */
 function isUsable(chain: readonly StoredRow[], request: DecisionRequest): boolean {
   return chain.every(
     ({ row: { reward, propensity } }) =>
@@ -166,7 +167,7 @@ function isUsable(chain: readonly StoredRow[], request: DecisionRequest): boolea
   );
 }
 
-/** To look at: of a book every family, where none is named. */
+/** Reads decisions for inspection: every family of a book if none is named. */
 export async function viewDecisions(source: DecisionSource, request: DecisionRequest): Promise<LoggedRow[]> {
   const wide = { ...request, unlabelled: "keep", propensity: "any" } as const;
   if ("data" in source) return rowsOfFile(source.data, wide, () => true);
@@ -178,7 +179,7 @@ export async function viewDecisions(source: DecisionSource, request: DecisionReq
   return rows;
 }
 
-/** Of every family of a book: refuses a selection that leaves no rollout to consider. */
+/** Refuses a selection, over all families of a book, that leaves no rollout to consider. */
 export function requireSome(admitted: readonly AdmittedRollouts[], request: DecisionRequest): void {
   if (admitted.length === 0) throw nothingAt("step");
   requireSelected(
@@ -187,7 +188,8 @@ export function requireSome(admitted: readonly AdmittedRollouts[], request: Deci
   );
 }
 
-/** A dataset in a lineage: a file by the SHA-256 of its bytes, as `sha256sum` prints it; a replay store by its manifest. */
+/** Identifies a dataset in a lineage: a file by the SHA-256 of its bytes, as `sha256sum` prints it; a replay store by
+ *  its manifest. */
 export async function datasetOf(
   source: DatasetSource,
   { manifest }: Pick<LoadedDecisions, "manifest">,

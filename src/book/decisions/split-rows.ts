@@ -1,4 +1,4 @@
-/** Rows by the part they play. */
+/** Selects the rows of one part of a split. */
 import { RollbookError } from "../../base/index.ts";
 import {
   type LoggedRow,
@@ -15,7 +15,7 @@ function splitRows(rows: readonly LoggedRow[], rule: SplitRule): Readonly<Record
   return parts;
 }
 
-/** A part that must not be empty. */
+/** Throws if the part is empty. */
 export function requirePart(
   rows: readonly LoggedRow[],
   part: SplitPart,

@@ -1,14 +1,14 @@
-/** What a rollout spent from each decision on: the calls from that of the decision up to that of the next one.
- *  In: a content, one of its step streams. Out: US dollars a step. Calls before the first decision belong to none: they are no
- *  consequence of a choice. */
+/** Computes the cost of each decision: its call and the following calls before the call of the next decision.
+ *  In: a content, one of its step streams. Out: US dollars per step. Calls before the first decision are not counted:
+ *  they do not result from a choice. */
 import { Call, type ReadBlob, type RolloutContent, type StepStream, spentBy } from "../../contract/index.ts";
 import { readRecord } from "../../store/index.ts";
 
-/** The cost of a step, given that of its own call. Undefined: the cost of one of its calls is unknown. */
+/** Cost of a step, given the cost of its own call; undefined if the cost of one of its calls is unknown. */
 type CostOfStep = (step: number, ownUsd: number | undefined) => Promise<number | undefined>;
 
 export function stepCosts(read: ReadBlob, { calls }: RolloutContent, { steps }: StepStream): CostOfStep {
-  // A call that was tried elsewhere after a failure has several steps: its cost counts once, at the last of them.
+  // A call that was retried elsewhere after a failure has several steps. Its cost counts once, at the last of them.
   const lastOf = new Map(steps.map(({ call = 0 }, i) => [call, i]));
   const deciding = [...lastOf.keys()].sort((a, b) => a - b);
   const endOf = new Map(deciding.map((call, i) => [call, deciding[i + 1] ?? calls.length]));
@@ -18,7 +18,7 @@ export function stepCosts(read: ReadBlob, { calls }: RolloutContent, { steps }: 
     if (lastOf.get(call) !== step) return 0;
     let spent = ownUsd;
     for (const digest of calls.slice(call + 1, endOf.get(call))) {
-      // It named its model, or another policy decided it.
+      // The agent named the model of this call, or another policy decided it.
       const { costUsd, response } = await readRecord(read, Call, digest);
       const later = spentBy({ costUsd, status: response.status });
       if (later === undefined) return undefined;

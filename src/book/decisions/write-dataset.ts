@@ -1,4 +1,5 @@
-/** Writes a routing dataset and its sidecar: row by row, and there whole or not at all. Memory does not follow its length. */
+/** Writes a routing dataset and its sidecar row by row; the file is written completely or not at all. Memory use does
+ *  not depend on its length. */
 import type { RollbookError } from "../../base/index.ts";
 import { MetaTally, type RoutingMeta, requireFree, toRoutingRow, writeNewFile } from "../../convert/index.ts";
 import type { LoggedRow } from "../../learn/index.ts";
@@ -22,11 +23,11 @@ export async function writeDataset(
   return meta;
 }
 
-/** A value a line. Returns how many. */
+/** Writes one value per line. Returns the number of lines. */
 export async function writeJsonLines(
   out: string,
   values: AsyncIterable<object>,
-  /** The refusal of an empty file; without it an empty file is written. */
+  /** Makes the error for an empty file; if absent, an empty file is written. */
   whenEmpty?: () => RollbookError,
 ): Promise<number> {
   let count = 0;

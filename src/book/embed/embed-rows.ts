@@ -1,20 +1,20 @@
-/** Gives rows the embeddings of their prompts: from the cache of the book, and for the rest from an endpoint.
- *  In: rows, a model, where vectors come from. Out: the rows with vectors. Equal prompts are asked for once. */
+/** Adds prompt embeddings to rows: from the cache of the book, and the missing ones from an endpoint.
+ *  In: rows, a model, a source of vectors. Out: the rows with vectors. Equal prompts are requested once. */
 import { RollbookError } from "../../base/index.ts";
 import type { DecisionContext } from "../../policy/index.ts";
 import { openEmbeddingCache } from "./embedding-cache.ts";
 import { askEmbeddings } from "./embedding-endpoint.ts";
 
-/** Where vectors come from. */
+/** Source of vectors. */
 export interface EmbeddingPlace {
-  /** The endpoint; absent: the cache alone. */
+  /** URL of the endpoint; if absent, only the cache is used. */
   readonly url?: string | undefined;
   readonly key?: string | undefined;
-  /** The folder of the book whose cache is used; absent or missing: none. */
+  /** Folder of the book whose cache is used; if absent or missing, no cache is used. */
   readonly cache?: string | undefined;
 }
 
-/** Prompts that one commit of the cache holds: what a stopped run does not ask for again. */
+/** Number of prompts in one commit of the cache. A run that is stopped does not request committed prompts again. */
 const COMMITTED = 512;
 
 export async function embedRows<Row extends { readonly context: DecisionContext }>(

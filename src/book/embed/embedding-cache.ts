@@ -1,5 +1,6 @@
-/** Embeddings that were asked for once, in `embeddings.db` of a book: by the digest of model and text.
- *  In: a book's folder. Out: vectors by text. A cache: nothing in the book refers to it, and it may be removed at any time. */
+/** Caches embeddings in `embeddings.db` of a book, keyed by the digest of model and text.
+ *  In: a book's folder. Out: vectors by text. No record of the book refers to the cache, and it may be removed at any
+ *  time. */
 import { createHash } from "node:crypto";
 import { existsSync } from "node:fs";
 import { join } from "node:path";
@@ -22,7 +23,7 @@ class EmbeddingCache {
     const found = new Map<string, Float32Array>();
     for (const text of texts) {
       const row = one.get<{ vector: Uint8Array }>(keyOf(model, text));
-      // Copied: the bytes of a row need not be aligned.
+      // The bytes are copied because those of a row need not be aligned.
       if (row !== undefined) found.set(text, new Float32Array(Uint8Array.from(row.vector).buffer));
     }
     return found;
@@ -41,14 +42,14 @@ class EmbeddingCache {
   }
 }
 
-/** Undefined where there is no book to keep it in. */
+/** Undefined if there is no book folder for the cache. */
 export function openEmbeddingCache(folder: string | undefined): EmbeddingCache | undefined {
   return folder === undefined || folder === "" || !existsSync(folder)
     ? undefined
     : new EmbeddingCache(folder);
 }
 
-/** A vector tells much of its text: what is erased must not stay in a cache. */
+/** A vector reveals much of its text, so erased text must not stay in a cache. */
 export function removeEmbeddingCache(folder: string): void {
   for (const end of ["", "-wal", "-shm"]) unlinkIfThere(join(folder, FILE + end));
 }

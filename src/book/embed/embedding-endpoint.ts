@@ -1,30 +1,31 @@
-/** Asks an endpoint of the OpenAI `/v1/embeddings` shape for vectors.
- *  In: texts. Out: one vector each, all of one length. Tries again where the endpoint is busy or away. Caches nothing. */
+/** Requests vectors from an endpoint with the OpenAI `/v1/embeddings` interface.
+ *  In: texts. Out: one vector per text, all of one length. Retries if the endpoint is busy or unreachable. Caches
+ *  nothing. */
 import { setTimeout as sleep } from "node:timers/promises";
 import { isRollbookError, RollbookError, reasonOf } from "../../base/index.ts";
 import { isProviderFault } from "../../collect/index.ts";
 
 interface EmbeddingEndpoint {
-  /** With or without the `/embeddings` at its end. */
+  /** URL with or without the final `/embeddings`. */
   readonly url: string;
   readonly model: string;
   /** Sent as a bearer token. */
   readonly key?: string | undefined;
 }
 
-/** How long an endpoint is waited for. */
+/** Number of tries, and the time limits. */
 interface EmbeddingPatience {
   readonly tries: number;
-  /** Of one try. */
+  /** Timeout of one try. */
   readonly timeoutMs: number;
-  /** Ends the wait early. */
+  /** Aborts the wait early. */
   readonly signal?: AbortSignal | undefined;
 }
 
 const BATCH = 64;
 const FIRST_WAIT_MS = 250;
 const MOST_WAIT_MS = 30_000;
-/** For commands: no request waits for one answer, and a run that stops has to begin again. */
+/** Defaults for commands: no live request is waiting, and a run that stops must start again. */
 const OFFLINE: EmbeddingPatience = { tries: 4, timeoutMs: 60_000 };
 
 export async function askEmbeddings(
@@ -43,7 +44,7 @@ export async function askEmbeddings(
   return vectors;
 }
 
-/** Whether the endpoint itself is in trouble, and not this one text. */
+/** True if the endpoint itself fails, not only this text. */
 export function isEndpointAway(error: unknown): boolean {
   if (isRollbookError(error, "embeddings-away")) return true;
   return isRollbookError(error, "embeddings-refused") && isProviderFault(Number(error.fields.status));
@@ -54,7 +55,7 @@ function embeddingsUrl(url: string): string {
   return trimmed.endsWith("/embeddings") ? trimmed : `${trimmed}/embeddings`;
 }
 
-/** A reply that was read to its end: an endpoint may fall silent in the middle of one. */
+/** Reply that was read completely: an endpoint may stop sending in the middle of one. */
 interface EmbeddingReply {
   readonly status: number;
   readonly text: string;
@@ -103,7 +104,7 @@ function parsed(text: string): unknown {
   try {
     return JSON.parse(text);
   } catch {
-    return undefined; // told as a reply without vectors
+    return undefined; // reported as a reply without vectors
   }
 }
 
@@ -123,7 +124,7 @@ function refusalOf({ url, model }: EmbeddingEndpoint, answer: EmbeddingReply | E
   );
 }
 
-/** `data` may come in any order; `index` says which text each belongs to. */
+/** `data` may come in any order; `index` is the position of its text. */
 function vectorsOf(endpoint: EmbeddingEndpoint, reply: unknown, count: number): Float32Array[] {
   const data = (reply as { data?: unknown } | undefined)?.data;
   if (!Array.isArray(data) || data.length !== count)

@@ -1,7 +1,8 @@
-/** Embeddings of prompts as requests come in, for a router that serves.
- *  In: a prompt. Out: its vectors by model, without those that the endpoint failed to make: the policy then says so, and the
- *  table decides. Undefined where no policy reads any. Keeps the last vectors in memory, because a conversation asks for one prompt repeatedly.
- *  A call waits for this, so the endpoint has one try of bounded length, and after a failure it is left alone for a while. */
+/** Embeds prompts of live requests for a serving router.
+ *  In: a prompt. Out: its vectors by model, without those that the endpoint failed to make; the policy then reports it,
+ *  and the table decides. Undefined if no policy reads vectors. Keeps the last vectors in memory, because a
+ *  conversation asks for one prompt repeatedly. A call waits for the vectors, so the endpoint gets one try with a
+ *  timeout. After a failure it is not asked for a while. */
 import { type Clock, reasonOf } from "../../base/index.ts";
 import type { PromptVectors } from "../../policy/index.ts";
 import { askEmbeddings, isEndpointAway } from "./embedding-endpoint.ts";
@@ -10,13 +11,13 @@ export type EmbedPrompt = (prompt: string, signal?: AbortSignal) => Promise<Prom
 
 const KEPT = 1024;
 const TIMEOUT_MS = 1_500;
-/** An endpoint that did not answer is not asked again for so long: every routed call would wait for it. */
+/** Pause after a failure of the endpoint: without it, every routed call would wait. */
 const REST_MS = 5_000;
 
 export function promptEmbedder(options: {
   readonly url: string;
   readonly key?: string | undefined;
-  /** The embedding models that policies in service read. */
+  /** Embedding models that the serving policies read. */
   readonly models: () => readonly string[];
   readonly clock: Clock;
   readonly log?: ((line: string) => void) | undefined;

@@ -1,7 +1,7 @@
-/** Notices rollouts that enter a book under an id that another content of the same policy family has already, and rollouts
- *  that were erased from it. Contents of different families do not compete: each use of a book selects one family.
- *  In: contents, a group at a time: one look into the index for each. Out: one warning with their number, or a refusal.
- *  The index is that of the start of the import: ids that come twice in one file are the reader's to refuse. */
+/** Detects rollouts whose id another content of the same policy family in the book already has, and rollouts that were
+ *  erased. Contents of different families do not conflict: each use of a book selects one family.
+ *  In: groups of contents, with one index lookup per group. Out: one warning with their number, or a refusal. The index
+ *  dates from the start of the import: the reader itself refuses ids that occur twice in one file. */
 import { type Digest, plural, RollbookError, short } from "../../base/index.ts";
 import { RolloutContent, Tombstone } from "../../contract/index.ts";
 import type { BookIndex } from "../open/index.ts";
@@ -9,7 +9,7 @@ import { type ImportWarning, sharesFamily } from "./import-watch.ts";
 
 type Content = { readonly digest: Digest; readonly record: Pick<RolloutContent, "rolloutId" | "streams"> };
 
-/** Ids that the warning lists. */
+/** Maximum number of ids that the warning lists. */
 const LISTED = 20;
 
 export class IdConflicts {
@@ -17,7 +17,7 @@ export class IdConflicts {
   readonly #hasErased: boolean;
   readonly #listed: string[] = [];
   #count = 0;
-  /** Of those, the rollouts whose new content is the one that is used. */
+  /** Conflicting rollouts for which the new content is used. */
   #used = 0;
 
   constructor(index: BookIndex) {
@@ -25,7 +25,7 @@ export class IdConflicts {
     this.#hasErased = index.ofKind(Tombstone.kind).length > 0;
   }
 
-  /** Before they are written. Refuses what was erased. */
+  /** Checks contents before they are written. Refuses erased ones. */
   see(contents: readonly Content[]): void {
     if (this.#hasErased) for (const content of contents) this.#requireNotErased(content);
     const ids = contents.map(({ record }) => record.rolloutId);
@@ -38,7 +38,7 @@ export class IdConflicts {
       );
       if (others.length === 0) continue;
       this.#add(content.record.rolloutId);
-      // As admission chooses between them.
+      // Admission uses the content with the smallest digest.
       if (others.every((other) => content.digest < other)) this.#used++;
     }
   }

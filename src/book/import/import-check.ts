@@ -1,4 +1,4 @@
-/** Decides whether a sealed record may enter the book: what it refers to is there, and nothing contradicts it.
+/** Decides if a sealed record may enter the book: its references exist, and no record contradicts it.
  *  In: prepared records. Out: nothing, or a refusal. Writes nothing. */
 import { type Digest, RollbookError } from "../../base/index.ts";
 import {
@@ -17,9 +17,10 @@ import type { Prepared } from "./prepare.ts";
 
 export class ImportCheck {
   readonly #store: Pick<BlobStore, "get">;
-  /** `family/id` (no id holds a slash) → digest of the weights. */
+  /** `family/id` (ids contain no slash) → digest of the weights. */
   readonly #revisions = new Map<string, Digest>();
-  /** Admitted in this run but not (yet) in the book: a strict import looks at everything before it writes. */
+  /** Digests admitted in this run that may not be in the book yet: a strict import checks everything before it
+   *  writes. */
   readonly #staged = new Map<Digest, string>();
   readonly #assignments = new Map<Digest, Assignment>();
   readonly #kinds = new Map<Digest, string>();

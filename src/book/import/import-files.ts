@@ -1,5 +1,6 @@
-/** Imports records into a book: sealed, checked, signed, durable. A line enters whole or not at all.
- *  In: sources. Out: a summary. Without `strict` a bad line costs itself only; with it, one bad line costs everything. */
+/** Imports records into a book: sealed, checked, signed, durable. A line enters completely or not at all.
+ *  In: sources. Out: a summary. Without `strict`, only the bad line is refused; with it, one bad line refuses
+ *  everything. */
 import { type Digest, isRollbookError, RollbookError } from "../../base/index.ts";
 import { Attestation, type Signer } from "../../contract/index.ts";
 import { type BlobStore, makeSealer, type Sealer } from "../../store/index.ts";
@@ -17,7 +18,7 @@ interface ImportOptions {
   readonly answers: PsionicAnswers;
   readonly strict: boolean;
   readonly onRefusal: (error: RollbookError) => void;
-  /** What enters the book and may surprise later. */
+  /** Called with warnings about imported records that may cause a surprise later. */
   readonly onWarning: (warning: ImportWarning) => void;
   readonly onProgress: (items: number) => void;
 }
@@ -25,16 +26,16 @@ interface ImportOptions {
 export interface ImportSummary {
   /** Records new to the book; a rollout with all its parts counts once. */
   imported: number;
-  /** In the book already, byte for byte. */
+  /** Records that were already in the book, byte for byte. */
   already: number;
   refused: number;
-  /** In the book, but with parts lost or damaged: written again. `gc` then removes the damaged copies. */
+  /** Records in the book with lost or damaged parts: written again. `gc` then removes the damaged copies. */
   repaired: number;
-  /** Of those already there: not signed by this key before, and signed now. */
+  /** Known records that this key had not signed before and has signed now. */
   signed: number;
 }
 
-/** Enough waiting rollouts to share a signature and an fsync, few enough to bound memory. */
+/** Enough pending rollouts to share a signature and an fsync, few enough to bound memory. */
 const IN_FLIGHT = 256;
 
 export async function importFiles(
@@ -64,7 +65,7 @@ export async function importFiles(
 
 interface Destination {
   write(prepared: Prepared): Promise<void>;
-  /** For what is there already. False if there is nothing to add. */
+  /** Signs a record that is already in the book. Returns false if there is nothing to add. */
   sign(prepared: Prepared): Promise<boolean>;
 }
 
@@ -100,7 +101,7 @@ async function readAll(
   return summary;
 }
 
-/** Reads every part back: an envelope that stands does not prove that its content does. */
+/** Reads every part back, because an existing envelope does not prove that its content exists. */
 export async function isWhole(
   book: Pick<BlobStore, "get">,
   blobs: readonly { readonly digest: Digest }[],
@@ -116,7 +117,7 @@ export async function isWhole(
   return true;
 }
 
-/** All that an item consists of, or the reason why none of it enters. */
+/** Prepares all parts of an item, or returns the reason why none of them enters. */
 async function admitItem(
   item: Item,
   admission: ImportCheck,
@@ -140,7 +141,7 @@ class Writer {
   readonly #signing: Sealer;
   readonly #plain: Sealer;
   readonly #isSigned: (root: Digest) => Promise<boolean>;
-  /** Signed in this run, which the index knows nothing of. */
+  /** Digests signed in this run; the index does not list them yet. */
   readonly #handled = new Set<Digest>();
   #pending: Promise<void>[] = [];
 
@@ -150,7 +151,7 @@ class Writer {
     this.#isSigned = signer === undefined ? async () => true : signedBy(signer.publicKey, { book, index });
   }
 
-  /** Adds the signature that a record of the book lacks. */
+  /** Adds a missing signature to a record of the book. */
   async sign(prepared: Prepared): Promise<boolean> {
     const { root } = prepared;
     if (isSignature(prepared) || this.#handled.has(root) || (await this.#isSigned(root))) return false;

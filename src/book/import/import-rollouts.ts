@@ -1,6 +1,6 @@
 /** Imports records into a book from files, streams and objects: sealed, checked, signed, durable.
- *  In: an open book, inputs. Out: what became of them. A bad record costs itself only, unless `strict`; it is told to
- *  `onRefusal`, and without one the import fails once everything else is in the book. */
+ *  In: an open book, inputs. Out: a report. Without `strict`, only bad records are refused. They are passed to
+ *  `onRefusal`; without this callback, the import fails after all other records are in the book. */
 import { plural, RollbookError } from "../../base/index.ts";
 import type { PublicKey } from "../../contract/index.ts";
 import type { OpenBook } from "../open/index.ts";
@@ -9,13 +9,13 @@ import type { ImportWarning } from "./import-watch.ts";
 import type { PsionicAnswers } from "./prepare.ts";
 import { type ImportSource, openSource, spool } from "./read-items.ts";
 
-/** Bytes with the name that messages give them. */
+/** Bytes with a name for messages. */
 export interface NamedStream {
   readonly name: string;
   readonly stream: AsyncIterable<Uint8Array>;
 }
 
-/** The path of a JSON or JSON Lines file, a stream of such bytes, or one record in its exchange form. */
+/** Path of a JSON or JSON Lines file, a stream of such bytes, or one record in its exchange form. */
 export type ImportInput = string | AsyncIterable<Uint8Array> | NamedStream | ImportRecord;
 
 export interface ImportRecord {
@@ -31,9 +31,9 @@ interface ImportRequest extends PsionicAnswers {
 }
 
 export interface ImportReport extends ImportSummary {
-  /** The key that signed them; null if there is none. */
+  /** Key that signed the records; null if there is none. */
   readonly signedBy: PublicKey | null;
-  /** What entered the book and may surprise later. */
+  /** Warnings about imported records that may cause a surprise later. */
   readonly warnings: readonly ImportWarning[];
 }
 
@@ -83,7 +83,7 @@ export function refusedError(
   );
 }
 
-/** Whether there is something to read is checked before anything is written. */
+/** Checks that every input can be read before anything is written. */
 async function openAll(
   inputs: readonly ImportInput[],
   strict: boolean,
@@ -105,7 +105,7 @@ async function openAll(
     else {
       const { name, stream } = "stream" in each ? each : { name: "<stream>", stream: each };
       const source = { name, read: () => stream };
-      // Strict reads everything twice, which a stream does not allow.
+      // A strict import reads everything twice, which a stream does not allow.
       if (strict) spooled.push(await spool(source));
       sources.push(strict ? spooled.at(-1)! : source);
     }

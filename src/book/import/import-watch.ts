@@ -1,5 +1,6 @@
-/** Notices what may enter the book and yet surprise later: rollouts of a revision without a record, and one rollout id
- *  with two contents. In: records as they enter. Out: warnings, once all are seen. Refuses nothing. */
+/** Warns about imports that may cause a surprise later: rollouts of a revision without a record, and one rollout id
+ *  with two contents.
+ *  In: records as they enter. Out: warnings, after all records are seen. Refuses nothing. */
 import { type Digest, plural } from "../../base/index.ts";
 import { PolicyRevision, RolloutContent, type Sealed } from "../../contract/index.ts";
 import type { BookIndex, IndexedRecord } from "../open/index.ts";
@@ -14,9 +15,9 @@ export interface ImportWarning {
 export class ImportWatch {
   readonly #index: BookIndex;
   readonly #recorded = new Set<string>();
-  /** Revisions that samples name, and the rollouts that do. */
+  /** Revisions that samples name, and the rollouts of these samples. */
   readonly #named = new Map<string, { family: string; id: string; rollouts: Set<string> }>();
-  /** The content of each rollout id in each family. */
+  /** Content of each rollout id in each family. */
   readonly #contents = new Map<string, Digest>();
   readonly #twins: ImportWarning[] = [];
 
@@ -36,7 +37,7 @@ export class ImportWatch {
     this.#seeTwin(content);
   }
 
-  /** A revision may come after its rollouts, so this is known at the end only. */
+  /** A revision may come after its rollouts, so missing records are only known at the end. */
   warnings(): ImportWarning[] {
     const unrecorded = [...this.#named].filter(([key]) => !this.#recorded.has(key));
     return [...this.#twins, ...unrecorded.map(([, named]) => unrecordedRevision(named))];
@@ -81,7 +82,7 @@ export class ImportWatch {
   }
 }
 
-/** Whether a selection by family could take both. */
+/** True if a selection by family could include both contents. */
 export function sharesFamily(
   { streams }: Pick<RolloutContent, "streams">,
   other: IndexedRecord | undefined,

@@ -1,10 +1,10 @@
 /** Splits a stream of bytes into lines, in bounded memory.
- *  In: chunks. Out: each line's bytes and number. Splits at \n only: JSON text may hold every other separator. */
+ *  In: chunks. Out: each line's bytes and number. Splits only at \n: JSON text may contain every other separator. */
 
 export interface ByteLine {
-  /** Counted from 1. */
+  /** Line number, counted from 1. */
   readonly number: number;
-  /** Undefined if the line was longer than the limit; its bytes are gone. */
+  /** Undefined if the line was longer than the limit; its bytes are discarded. */
   readonly bytes: Uint8Array | undefined;
 }
 

@@ -1,5 +1,5 @@
-/** Turns one JSON value into sealed records: rollout drafts, other records by their schema, psionic-v1 artifacts.
- *  In: a value. Out: blobs in writing order. Pure; knows nothing of the book. */
+/** Converts one JSON value to sealed records: rollout drafts, other records by their schema, psionic-v1 artifacts.
+ *  In: a value. Out: blobs in writing order. Pure; does not read the book. */
 import { type Digest, isObject, type Json, RollbookError, type WideJson } from "../../base/index.ts";
 import {
   Assignment,
@@ -39,7 +39,7 @@ import {
 
 import { CHAT_LOG_FAMILY, chatLogDraft, isChatLog } from "../../convert/chat/index.ts";
 
-/** What can stand in a file of its own. The rest (batches, ledgers, manifests) is made here, from these. */
+/** Record types that a file may contain. The others (batches, ledgers, manifests) are derived from these. */
 const IMPORTABLE = [
   PolicyRevision,
   EnvironmentPackage,
@@ -55,7 +55,7 @@ const IMPORTABLE = [
 const IMPORTABLE_KINDS: readonly string[] = [RolloutDraft.kind, ...IMPORTABLE.map((type) => type.kind)];
 
 export interface Prepared {
-  /** The record that stands for the whole: an envelope, or the record itself. */
+  /** Digest of the record that stands for the whole: an envelope, or the record itself. */
   readonly root: Digest;
   /** Sealed records whose references the book must hold. */
   readonly records: readonly Sealed<unknown>[];
@@ -63,13 +63,13 @@ export interface Prepared {
   readonly blobs: readonly SealedBlob[];
 }
 
-/** What psionic-v1 does not state, so the import must. */
+/** Facts that psionic-v1 lacks and the import must provide. */
 export interface PsionicAnswers {
   readonly logprobKind?: LogprobKind | undefined;
   readonly dataSource?: "real" | "synthetic" | undefined;
 }
 
-/** Usually one; a psionic artifact carries its revision along. */
+/** Usually returns one item; a psionic artifact also carries its revision. */
 export function prepare(
   item: { where: string; value: Json; wide(): WideJson },
   answers: PsionicAnswers,
@@ -125,7 +125,7 @@ function fromRecord(record: Sealed<unknown>): Prepared {
   return { root: record.digest, records: [record], blobs: [record] };
 }
 
-/** Refusals of sealing name the field; here the place in the file joins them. */
+/** Errors of sealing name the field; this function adds the place in the file. */
 function named<T>(where: string, make: () => T): T {
   try {
     return make();

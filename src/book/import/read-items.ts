@@ -1,6 +1,6 @@
 /** Reads JSON values from a file or a pipe: one document, an array of records, or JSON Lines.
- *  In: a source. Out: values with the place they stand at; a bad one is an item too, so that the good ones follow.
- *  JSON Lines are streamed; a document is read whole. */
+ *  In: a source. Out: values with their places. A bad value is an item too, so that the good ones after it are still
+ *  read. JSON Lines are streamed; a document is read completely. */
 import { createReadStream, createWriteStream } from "node:fs";
 import { mkdtemp, rm, stat } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -18,7 +18,7 @@ import {
 import { type ByteLine, splitLines } from "./lines.ts";
 
 export interface ImportSource {
-  /** As messages name it. */
+  /** Name of the source in messages. */
   readonly name: string;
   read(): AsyncIterable<Uint8Array>;
 }
@@ -26,17 +26,17 @@ export interface ImportSource {
 export type Item =
   | {
       readonly where: string;
-      /** The line of a record in JSON Lines, for those who read errors by program. */
+      /** Line of a record in JSON Lines, for programs that read errors. */
       readonly line?: number;
       readonly value: Json;
-      /** The same value with integers beyond 2^53 kept exact, for formats that write those as numbers. */
+      /** Same value with integers beyond 2^53 kept exact, for formats that write them as numbers. */
       wide(): WideJson;
     }
   | { readonly where: string; readonly error: RollbookError };
 
 const MAX_LINE_BYTES = 256 * 1024 ** 2;
 
-/** Checks before anything is written that there is something to read. */
+/** Checks that the source can be read, before anything is written. */
 export async function openSource(path: string): Promise<ImportSource> {
   let isFile: boolean;
   try {
@@ -56,7 +56,7 @@ export async function openSource(path: string): Promise<ImportSource> {
   return { name: path, read: () => createReadStream(path, { highWaterMark: 1 << 20 }) };
 }
 
-/** Keeps what a pipe says in a file, so that it can be read twice; `dispose` removes it. */
+/** Copies a pipe to a file, so that it can be read twice; `dispose` removes the file. */
 export async function spool(source: ImportSource): Promise<ImportSource & { dispose(): Promise<void> }> {
   const folder = await mkdtemp(join(tmpdir(), "rollbook-import-"));
   const file = join(folder, "input");
@@ -90,7 +90,7 @@ async function firstFilled(lines: AsyncGenerator<ByteLine>): Promise<ByteLine | 
   }
 }
 
-/** A whole object on the first line, or a name that says so. */
+/** True if the first line is a complete object, or if the file name says JSON Lines. */
 function isJsonLines(name: string, { bytes }: ByteLine): boolean {
   if (/\.(jsonl|ndjson)$/i.test(name) || bytes === undefined) return true;
   const text = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length);
@@ -111,7 +111,7 @@ function lineItem(name: string, line: ByteLine, maxBytes: number): Item {
   return "error" in item ? { where, error: placeInFile(item.error, where, line.number) } : item;
 }
 
-/** The reader counts lines within its text; here that is one line of a file. */
+/** The parser counts lines within its text, which is one line of the file here. */
 function placeInFile(error: RollbookError, where: string, line: number): RollbookError {
   const message = error.message.replace(`${where}:1:`, `${where}:`);
   return new RollbookError(error.code, { ...error.fields, line }, message, { cause: error });
@@ -122,7 +122,7 @@ async function readDocument(
   rest: AsyncIterable<ByteLine>,
   maxBytes: number,
 ): Promise<Buffer | undefined> {
-  // Blank lines above the first keep their place in error messages.
+  // Blank lines above the first value are kept, so that error messages give the right line.
   const parts: Uint8Array[] = [Buffer.from("\n".repeat(first.number - 1)), first.bytes!];
   let length = first.bytes!.length;
   for await (const line of rest) {

@@ -1,5 +1,5 @@
-/** `train --floor-risk`: sets the floor of a fresh checkpoint on the calibration split and seals what it promises.
- *  Who has the calibration rows can follow the promise from them again. */
+/** Sets the floor of a new checkpoint on the calibration split and seals the promise (`train --floor-risk`). Anyone
+ *  with the calibration rows can compute the promise again. */
 import { parseId, RollbookError } from "../../base/index.ts";
 import { FloorPromise, type Sealed, seal } from "../../contract/index.ts";
 import { calibrateFloor, type JudgedRow, toJudgedRows } from "../../judge/index.ts";
@@ -48,7 +48,8 @@ export function promiseFloor(
   });
 }
 
-/** Whether the promise follows from its calibration rows; undefined where they are not among these. Throws if it does not. */
+/** True if the promise follows from its calibration rows; undefined if they are not among `rows`. Throws if it does not
+ *  follow. */
 export function followPromise(
   rows: readonly LoggedRow[],
   { seen, rule, folder, policy, checkpoint }: LoadedPolicy,
@@ -68,7 +69,8 @@ export function followPromise(
   );
 }
 
-/** The risk of a decision is that of the return it learned from. Decisions before a missing outcome have none: they are left out. */
+/** The risk of a decision is computed from the return it learned from. Decisions before a missing outcome have no
+ *  return and are left out. */
 export function riskRows(
   rows: readonly LoggedRow[],
   model: PolicyModel,
@@ -77,7 +79,7 @@ export function riskRows(
   return toJudgedRows(returnsToGo(rows, floorDiscount(model)), unit).rows;
 }
 
-/** The rows that were judged, as they were logged. What has no outcome promises nothing, and may or may not be at hand. */
+/** Logged form of the judged rows. Rows without an outcome do not affect the promise, and need not be available. */
 function loggedOf(rows: readonly LoggedRow[], judged: readonly JudgedRow[]): LoggedRow[] {
   const ids = new Set(judged.map(({ id }) => id));
   return rows.filter(({ id }) => ids.has(id));

@@ -1,5 +1,6 @@
-/** Whether policies are judged by whole chains, and at which discount: that of the returns they learned from.
- *  In: rows, policies, the stated discount. Out: the discount; undefined where each decision is judged by its own outcome. */
+/** Decides if policies are judged by complete chains, and at which discount: that of the returns they learned from.
+ *  In: rows, policies, the given discount. Out: the discount; undefined if each decision is judged by its own
+ *  outcome. */
 import { RollbookError } from "../../base/index.ts";
 import { DEFAULT_DISCOUNT, hasChains, type LoggedRow, returnDiscount } from "../../learn/index.ts";
 import type { LoadedPolicy } from "./load-policy.ts";
@@ -9,7 +10,7 @@ export function chainDiscount(
   candidates: readonly LoadedPolicy[],
   stated: number | undefined,
 ): number | undefined {
-  // Without chains a return is a reward: more bounds are offered for single decisions.
+  // Without chains a return is a reward, and more bounds are available for single decisions.
   if (!hasChains(rows)) return undefined;
   const discount = stated ?? learnedDiscount(candidates) ?? DEFAULT_DISCOUNT;
   return discount === 0 ? undefined : discount;

@@ -1,6 +1,6 @@
-/** Whether a decision log can judge a policy: its size, its propensities, and faults that no interval knows of, such as repeated
- *  rows, constant rewards, outliers and drift.
- *  In: a source of decisions. Out: the findings, by logging order of the rows. Unlabelled decisions are counted. */
+/** Checks if a decision log can judge a policy: its size, its propensities, and faults that no interval covers, such as
+ *  repeated rows, constant rewards, outliers and drift.
+ *  In: a source of decisions. Out: the findings, with rows in logging order. Counts unlabelled decisions. */
 import { nearestName, plural } from "../../base/index.ts";
 import { checkData, type DataFinding, type JudgedRow, toJudgedRows } from "../../judge/index.ts";
 import { ENOUGH_UNITS, SUPPORT_LIMITS, smallLogRemedy } from "../../judge/ope/index.ts";
@@ -25,7 +25,7 @@ export async function checkLog(
   const rows = [...new Map(labelled.map((row) => [row.id, row])).values()];
   const units = new Set(rows.map((row) => row.unit)).size;
   const discount = hasChains(ordered) ? DEFAULT_DISCOUNT : undefined;
-  // Where every outcome is known, nothing is weighed by propensities.
+  // If every outcome is known, no row is weighted by propensities.
   const isFull = discount === undefined && rows.every(({ known }) => known !== undefined);
   const findings = [
     ...(isFull ? [] : [...missingPropensities(rows), ...tooFew(units, unit)]),
@@ -36,7 +36,7 @@ export async function checkLog(
   return { rows: labelled.length, units, unlabelled, findings };
 }
 
-/** A log that was imported under two families: its copies are left out of the other checks. */
+/** Reports a log that was imported under two families: its copies are left out of the other checks. */
 function sameIds(labelled: readonly JudgedRow[], different: number): DataFinding[] {
   const copies = labelled.length - different;
   if (copies === 0) return [];
@@ -44,7 +44,7 @@ function sameIds(labelled: readonly JudgedRow[], different: number): DataFinding
   return [{ kind: "duplicates", severity: "warn", message }];
 }
 
-/** Of the rows: a candidate with fewer choices is a misspelt name, or too rare to judge. */
+/** Share of the rows: a candidate with fewer choices is a misspelt name, or too rare to judge. */
 const RARE = 0.01;
 const FEW_CHOICES = 10;
 

@@ -1,15 +1,18 @@
-/** Counts the gates that have already looked at the rows of a verdict. In: a book, the verdict. Out: a number. Writes nothing. */
+/** Counts the gates that have already used the rows of a verdict.
+ *  In: a book, the verdict. Out: a number. Writes nothing. */
 import type { Digest } from "../../base/index.ts";
 import { GateVerdict, LoopEnvelope, Manifest, type Sealed } from "../../contract/index.ts";
 import { readRecord } from "../../store/index.ts";
 import type { OpenBook } from "../open/index.ts";
 
-/** Verdicts of the book by the same rows, or by a log that shares a rollout with this one: a log grows between two looks.
- *  The windows of a run judge rows of their own: their verdicts count only by the same rows. */
+/** Counts verdicts of the book on the same rows, or on a log that shares a rollout with this one, because a log
+ *  grows between two looks. The windows of a run have separate rows, so their verdicts count only if the rows are
+ *  the same. */
 export async function earlierGates(
   book: OpenBook,
   { digest: own, record: { data } }: Sealed<GateVerdict>,
-  /** Of the rows of the verdict, where they come from this book: a verdict that is not sealed has left none there. */
+  /** Manifest of the verdict's rows, if they come from this book. A verdict that is not sealed has stored none
+   *  there. */
   rows: Sealed<Manifest> | undefined,
 ): Promise<number> {
   const manifests = new Map<Digest, boolean>();

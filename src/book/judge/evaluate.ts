@@ -1,6 +1,6 @@
 /** Compares a learned policy with its baselines on rows it has not seen.
- *  In: a source of decisions, a checkpoint. Out: the evaluation, what of the log could not be used, and the refusal where the
- *  log cannot carry an estimate. Writes nothing. */
+ *  In: a source of decisions, a checkpoint. Out: the evaluation, the unusable part of the log, and a refusal if the log
+ *  cannot support an estimate. Writes nothing. */
 import { type Digest, given, RollbookError, rngFrom } from "../../base/index.ts";
 import type { PolicyRevision } from "../../contract/index.ts";
 import { qualityOf } from "../../judge/evaluate/index.ts";
@@ -26,42 +26,42 @@ import { PROMISE_TERMS } from "./promise-terms.ts";
 import { requireJudgeable } from "./replay-limits.ts";
 
 export interface JudgeRequest extends DecisionRequest {
-  /** The confidence below which the table decides (default: the checkpoint's, else 0). */
+  /** Confidence below which the table decides (default: the checkpoint's, else 0). */
   readonly floor?: number | undefined;
-  /** The share of choices spread evenly, as the router will. */
+  /** Share of choices that the router will spread evenly. */
   readonly exploration?: number | undefined;
-  /** A static table to fall back to (default: the one fitted in training). */
+  /** Static table to fall back to (default: the one fitted in training). */
   readonly table?: string | StaticTable | undefined;
-  /** Masks, as the router will. */
+  /** Constraints that the router will apply as masks. */
   readonly constraints?: Constraints | undefined;
   /** Refuses a checkpoint that was trained on other features. */
   readonly spec?: AnyFeatureSpec | undefined;
   readonly qualityRange?: Range | undefined;
   readonly seed?: bigint | undefined;
-  /** Where policies that read embeddings get them (default: the cache of the book). */
+  /** Source of embeddings for policies that read them (default: the cache of the book). */
   readonly embeddings?: EmbeddingPlace | undefined;
-  /** The order of the rows (default: logged). Estimates are sums, so it enters their last bits. */
+  /** Order of the rows (default: logged). Estimates are sums, so the order changes their last bits. */
   readonly order?: RowOrder | undefined;
-  /** Judges rollouts with several decisions as wholes: by their returns, with a reward one decision later worth this much
-   *  (default: as the policy learned, else 1). 0: each decision by its own reward. */
+  /** Judges rollouts with several decisions by their returns at this discount per decision (default: as the policy
+   *  learned, else 1). With 0, each decision is judged by its own reward. */
   readonly discount?: number | undefined;
 }
 
 interface EvaluateRequest extends JudgeRequest {
   readonly checkpoint: string;
-  /** For logs without propensities: estimates them, and certifies nothing. */
+  /** Estimates missing propensities of a log. Such an evaluation certifies nothing. */
   readonly estimatePropensities?: boolean | undefined;
 }
 
-/** What became of the promised risk on rows that neither trained nor calibrated. */
+/** Result of the promised risk on rows that were used neither for training nor for calibration. */
 export interface KeptPromise {
   readonly promise: Digest;
   readonly alpha: number;
   readonly floor: number | null;
-  /** Absent where the log cannot carry the policy. */
+  /** Absent if the log cannot support an estimate for the policy. */
   readonly realised?: number;
   readonly interval?: Interval;
-  /** Whether the floor was computed again from its calibration rows. */
+  /** True if the floor was computed again from its calibration rows. */
   readonly followed: boolean;
 }
 
@@ -71,11 +71,12 @@ export interface PolicyEvaluation {
   readonly setup: LoadedSetup;
   readonly revision: PolicyRevision;
   readonly kept: KeptPromise | undefined;
-  /** The stated range of quality, unless a row lies outside: estimates are cut there for people, and whole in JSON. */
+  /** Given range of quality; undefined if a row lies outside. Printed estimates are clipped to it, JSON keeps the full
+   *  values. */
   readonly range: Range | undefined;
-  /** Of a book: what was admitted, and the ledger of the rest. */
+  /** Admitted rollouts, and the ledger of the others; set only if the source is a book. */
   readonly admitted?: AdmittedRollouts | undefined;
-  /** Where the log cannot say how good the policy is. */
+  /** Set if the log cannot show how good the policy is. */
   readonly refusal?: RollbookError | undefined;
 }
 

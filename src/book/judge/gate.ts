@@ -1,6 +1,6 @@
-/** Lets a policy pass only if rows it has not seen show that it is not worse, and seals why.
- *  In: a source of decisions, candidates, a baseline, a rule. Out: the verdict; from a book it is sealed there, with the
- *  manifest its rows were admitted from and the ledger of what was not. */
+/** Passes a policy only if rows it has not seen show that it is not worse, and seals the reasons.
+ *  In: a source of decisions, candidates, a baseline, a rule. Out: the verdict. If the source is a book, the verdict is
+ *  sealed there, with the manifest of its rows and the ledger of the excluded ones. */
 import { existsSync } from "node:fs";
 import { type Clock, given, nearestName, RollbookError, rngFrom, systemClock } from "../../base/index.ts";
 import type { GateVerdict, Sealed, SealedBlob } from "../../contract/index.ts";
@@ -32,26 +32,26 @@ import { requireMargin } from "./require-margin.ts";
 import { type Baseline, sealVerdict } from "./seal-verdict.ts";
 
 export interface GateRequest extends JudgeRequest {
-  /** Folders of checkpoints. */
+  /** Folders of the candidates' checkpoints. */
   readonly candidates: readonly string[];
-  /** `static` (the table), `behaviour` (the policy behind the log), or a checkpoint's folder. */
+  /** `static` (the table), `behaviour` (the policy behind the log), or the folder of a checkpoint. */
   readonly baseline?: string | undefined;
   /** Non-inferiority margins. */
   readonly epsilonQuality?: number | undefined;
-  /** Null: nothing is asked of cost. */
+  /** Null if cost is not judged. */
   readonly epsilonCost?: number | null | undefined;
-  /** Judges the total reward instead of quality and cost apart: as logged, or quality minus a weight times cost. The margin is
-   *  `epsilonQuality`. */
+  /** Judges the total reward instead of quality and cost separately: as logged, or quality minus a weight times cost.
+   *  The margin is `epsilonQuality`. */
   readonly total?: { readonly costWeight?: number } | undefined;
   readonly alpha?: number | undefined;
-  /** All that were tried, also elsewhere (default: those given). */
+  /** Number of all policies that were tried, also elsewhere (default: number of candidates). */
   readonly tried?: number | undefined;
   readonly method?: GateMethod | undefined;
   readonly propensityFloor?: number | undefined;
   readonly costRange?: Range | undefined;
-  /** Where the verdict is sealed (default: the book the rows come from). */
+  /** Book that the verdict is sealed in (default: the book the rows come from). */
   readonly keepIn?: OpenBook | undefined;
-  /** Judges only: no verdict is sealed, so nothing is released. */
+  /** Only judges: no verdict is sealed, so no policy is released. */
   readonly dryRun?: boolean | undefined;
   readonly clock?: Clock;
 }
@@ -59,17 +59,18 @@ export interface GateRequest extends JudgeRequest {
 export interface GateResult {
   readonly verdict: Sealed<GateVerdict>;
   readonly sealed: boolean;
-  /** Whether routers of the book that keeps the verdict may serve what passed: it is sealed, and the book holds the checkpoint. */
+  /** True if routers of the book that keeps the verdict may serve the passed policy. The verdict must be sealed, and
+   *  the book must hold the checkpoint. */
   readonly released: boolean;
   readonly judged: JudgeRows;
-  /** Faults of the log; those of severity refuse are among the reasons too. */
+  /** Faults of the log; faults of severity `refuse` are also among the reasons. */
   readonly findings: readonly DataFinding[];
   readonly admitted?: AdmittedRollouts | undefined;
-  /** Candidates of which the book that keeps the verdict has no record. */
+  /** Candidates without a record in the book that keeps the verdict. */
   readonly unrecorded: readonly { readonly id: string; readonly folder: string }[];
-  /** Of each candidate, the share of decisions that differ from the baseline's. */
+  /** Share of decisions that differ from the baseline's, for each candidate. */
   readonly changed: readonly number[];
-  /** Of candidates that read fields which no call through a gateway carries. */
+  /** Fields that a candidate reads and no call through a gateway carries. */
   readonly neverSent: readonly string[];
 }
 
@@ -84,7 +85,7 @@ export async function gateCheckpoints(source: DecisionSource, request: GateReque
   const discount = chainDiscount(rows, candidates, request.discount);
   const { judged } = judgeWholeRows(rows, policies, { discount, order: request.order });
   const setups = candidates.map((each) => setupOf(each, flags));
-  // A floor that does not follow from its calibration rows makes the gate refuse, as it makes an evaluation refuse.
+  // If a floor does not follow from its calibration rows, the gate refuses, as an evaluation does.
   for (const [i, each] of candidates.entries()) followPromise(rows, each, setups[i]!);
   if (loaded !== undefined && setup !== undefined) followPromise(rows, loaded, setup);
   const rule = ruleOf({ ...request, discount });
@@ -138,7 +139,7 @@ async function unrecordedIn(
     .map(({ checkpoint, folder }) => ({ id: checkpoint.revision.record.id, folder }));
 }
 
-/** What the rows follow from, so that the verdict can be walked back to the rollouts. */
+/** Stores the manifest and the ledger of the rows, so that the verdict can be traced back to the rollouts. */
 function keepOrigin(beside: SealedBlob[], { manifest, ledger }: AdmittedRollouts) {
   beside.push(manifest);
   const sealed = ledger.seal(manifest.digest, (blob) => beside.push(blob));

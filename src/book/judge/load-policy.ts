@@ -1,4 +1,4 @@
-/** A checkpoint as it is judged: its policy, the rows it has seen, the table it falls back to and the floor it has. */
+/** Loads a checkpoint for judging: its policy, the rows it has seen, its fallback table and its floor. */
 import { readFileSync } from "node:fs";
 import { RollbookError } from "../../base/index.ts";
 import type { FloorPromise, Sealed } from "../../contract/index.ts";
@@ -36,12 +36,12 @@ export function loadPolicy(folder: string, spec?: AnyFeatureSpec): LoadedPolicy 
   return { folder, checkpoint, policy: policyOf(checkpoint), ...split };
 }
 
-/** The router around a policy, with where its floor comes from. */
+/** Router around a policy, with the source of its floor. */
 export interface LoadedSetup extends RouterSetup {
-  /** The best single candidate in training: a table that always names it. */
+  /** Table that always names the best single candidate in training. */
   readonly single?: StaticTable;
   readonly floorFrom: "flag" | "promise" | "default";
-  /** The checkpoint's promise, where this table and this floor are the ones it speaks of. */
+  /** Promise of the checkpoint, if it was made for this table and this floor. */
   readonly promise?: Sealed<FloorPromise>;
 }
 

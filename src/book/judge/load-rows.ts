@@ -1,4 +1,5 @@
-/** The rows that policies are judged by, as these policies read them: with embeddings, where one needs them. */
+/** Loads the rows that judge policies, in the form that these policies read: with embeddings if one of them needs
+ *  embeddings. */
 import { RollbookError } from "../../base/index.ts";
 import { TrainerBatch } from "../../contract/index.ts";
 import type { ValueSpec } from "../../policy/index.ts";
@@ -23,7 +24,7 @@ export async function loadJudgeRows(
   return { ...loaded, rows: await embedRows(loaded.rows, model, { ...request.embeddings, cache }) };
 }
 
-/** The family whose decisions taught the policies, where this book has their batches and they agree. */
+/** Family of the decisions that the policies learned from, if this book has their batches and they agree. */
 async function trainedOn(book: OpenBook, policies: readonly LoadedPolicy[]): Promise<string | undefined> {
   const index = await book.index();
   const families = new Set<string>();

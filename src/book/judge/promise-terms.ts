@@ -1,10 +1,10 @@
-/** What is promised before the data is seen, for the bounds that need it. */
+/** Terms that must be fixed before the data is seen, for the bounds that need them. */
 import type { Range } from "../../judge/ope/index.ts";
 
 export interface PromiseTerms {
-  /** A static table to fall back to (default: the one fitted in training). */
+  /** Static table to fall back to (default: the one fitted in training). */
   readonly table?: string | undefined;
-  /** The least probability a logged choice could have. */
+  /** Lowest probability that a logged choice could have. */
   readonly propensityFloor: number;
   readonly qualityRange: Range;
 }

@@ -1,12 +1,12 @@
-/** What a replay store cannot judge: it keeps neither prompts nor named fields nor times.
- *  In: the source, the policies and the method. Throws where a number would be about other questions than were asked. */
+/** Refuses evaluations that a replay store cannot support: it keeps neither prompts nor named fields nor times.
+ *  In: the source, the policies and the method. Throws if a result would answer another question than the one asked. */
 import { RollbookError } from "../../base/index.ts";
 import { baselineOf } from "../../learn/index.ts";
 import type { PolicyKind } from "../../policy/index.ts";
 import type { DecisionSource } from "../decisions/index.ts";
 import type { LoadedPolicy } from "./load-policy.ts";
 
-/** Policies that answer every question alike. */
+/** Policies that answer every request in the same way. */
 const CONTEXT_FREE: readonly PolicyKind[] = ["ucb1", "thompson-beta"];
 
 export function requireJudgeable(

@@ -1,4 +1,5 @@
-/** Refuses a non-inferiority margin that no policy could miss. In: the rows that judge, the rule. Writes nothing. */
+/** Refuses a non-inferiority margin that every policy would meet.
+ *  In: the rows that judge, the rule. Writes nothing. */
 import { figure, RollbookError } from "../../base/index.ts";
 import type { JudgedRow } from "../../judge/index.ts";
 import type { Range } from "../../judge/ope/index.ts";
@@ -11,7 +12,7 @@ export function requireMargin(
     isChained,
   }: { epsilonQuality?: number | undefined; range?: Range | undefined; isChained: boolean },
 ): void {
-  // A stated range is that of what is compared: of a chain, the return.
+  // A given range applies to the compared value: for a chain, to the return.
   const { low, high } = range ?? observed(rows, isChained ? longestChain(rows) : 1);
   if (epsilonQuality < high - low) return;
   throw new RollbookError(
@@ -21,7 +22,7 @@ export function requireMargin(
   );
 }
 
-/** Rewards of one value say nothing about their range: 0 … 1 always belongs to it. */
+/** Rewards of one value do not show their range, so the range always includes 0 … 1. */
 function observed(rows: readonly JudgedRow[], decisions: number): Range {
   let [low, high] = [0, 1];
   for (const { measures } of rows) {

@@ -1,5 +1,6 @@
-/** What the rewards of logged decisions are made of, and whom they favour.
- *  In: a source of decisions. Out: distributions, outliers, and what each weight decides. Unlabelled decisions are counted. */
+/** Analyses the rewards of logged decisions: their terms, and the candidates they favour.
+ *  In: a source of decisions. Out: distributions, outliers, and the effect of each weight. Counts unlabelled
+ *  decisions. */
 import { analyzeRewards, type RewardReport, rewardedOf } from "../../judge/index.ts";
 import { type DecisionSource, viewDecisions } from "../decisions/index.ts";
 

@@ -1,4 +1,4 @@
-/** A gate's answer as the record that is kept: who was judged, by which rows and rule, with which bounds, and why. */
+/** Builds the gate's verdict record: the judged policies, the rows and rule, the bounds, and the reasons. */
 import { parseId } from "../../base/index.ts";
 import { GateVerdict, type Sealed, seal } from "../../contract/index.ts";
 import { bestPassing, type GatedCandidate, type GateRule, routerOf } from "../../judge/index.ts";
@@ -8,7 +8,7 @@ import type { LoadedPolicy, LoadedSetup } from "./load-policy.ts";
 
 export interface Baseline {
   readonly kind: GateVerdict["baseline"]["kind"];
-  /** Absent: the policy behind the log. */
+  /** Absent if the baseline is the policy behind the log. */
   readonly setup?: LoadedSetup;
   readonly loaded?: LoadedPolicy;
 }
@@ -22,7 +22,7 @@ export function sealVerdict(options: {
   baseline: Baseline;
   seed: bigint;
   atMs: number;
-  /** Of rows from a book. */
+  /** Set only if the rows come from a book. */
   origin?: Pick<GateVerdict["data"], "manifest" | "ledger"> | undefined;
 }): Sealed<GateVerdict> {
   const { candidates, setups, gated, rule, judged, baseline, seed, atMs } = options;

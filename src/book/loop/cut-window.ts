@@ -1,6 +1,7 @@
-/** Cuts the batch a window trains from: the train split of exactly the rollouts named, admitted as everywhere.
- *  In: an open book, contents, a split, the router that collected. Out: the sealed batch, and what was left out.
- *  The same rollouts give the same batch content, whenever they were recorded. */
+/** Cuts the batch that a window trains from: the train split of exactly the named rollouts, admitted by the usual
+ *  rules.
+ *  In: an open book, contents, a split, the router that collected. Out: the sealed batch, and the exclusions. The same
+ *  rollouts give the same batch content, regardless of their recording time. */
 import type { Digest } from "../../base/index.ts";
 import { type LossLedger, PolicyRevision, type Sealed, type TrainerBatch } from "../../contract/index.ts";
 import { readSealed } from "../../keep/admit/index.ts";
@@ -13,7 +14,7 @@ import { requireTraining, splitAdmitted } from "../train/index.ts";
 interface CutWindowRequest {
   readonly contents: ReadonlySet<Digest>;
   readonly family: string;
-  /** The record of the router that collected last. */
+  /** Record of the router that collected last. */
   readonly target: Digest;
   readonly freshness: FreshnessChoice;
   readonly rule: SplitRule;

@@ -1,5 +1,5 @@
-/** Brings the folder of a checkpoint back from the book. In: an open book, the record of a revision, a folder.
- *  Out: the folder, written if it is not there. */
+/** Restores the folder of a checkpoint from the book.
+ *  In: an open book, the record of a revision, a folder. Out: the folder, written if it does not exist. */
 import { existsSync } from "node:fs";
 import { type Digest, given, RollbookError } from "../../base/index.ts";
 import { FloorPromise, PolicyRevision, type Sealed, seal } from "../../contract/index.ts";
@@ -16,7 +16,7 @@ export async function restoreCheckpoint(book: OpenBook, record: Digest, folder: 
   writeCheckpoint(folder, { model, revision, bytes, ...given({ promise }) }, { mode: OWNER_ONLY });
 }
 
-/** The bytes of the weights of a revision. */
+/** Reads the bytes of the weights of a revision. */
 export async function storedWeights(
   { store }: Pick<OpenBook, "store">,
   { id, digest }: Pick<PolicyRevision, "id" | "digest">,
@@ -30,7 +30,7 @@ export async function storedWeights(
   );
 }
 
-/** The floor that was promised for a policy, if one was. */
+/** Floor promise for a policy, or undefined. */
 async function promiseOf(book: OpenBook, policy: Digest): Promise<Sealed<FloorPromise> | undefined> {
   for (const { digest } of (await book.index()).ofKind(FloorPromise.kind)) {
     const promise = await readRecord(book.store, FloorPromise, digest);

@@ -1,6 +1,6 @@
-/** Transitions of a training loop in a book: written durably and signed, and read back.
- *  In: an open book. Out: transitions with their envelopes. A transition counts once its envelope is there: of a write that
- *  was cut short nothing counts. */
+/** Stores transitions of a training loop in a book, durable and signed, and reads them back.
+ *  In: an open book. Out: transitions with their envelopes. A transition counts once its envelope exists: an
+ *  interrupted write does not count. */
 import type { Digest, Id } from "../../base/index.ts";
 import { LoopEnvelope, LoopTransition, type SealedBlob, seal } from "../../contract/index.ts";
 import { makeSealer, readRecord } from "../../store/index.ts";
@@ -12,10 +12,10 @@ export interface SealedTransition {
   readonly envelope: LoopEnvelope;
 }
 
-/** The sealed records that a transition made, by digest. */
+/** Digests of the sealed records that a transition made. */
 export type TransitionRecords = Omit<LoopEnvelope, "schema" | "transition" | "atMs">;
 
-/** `beside`: records that enter the book with it, or not at all. */
+/** `beside`: records that enter the book with the transition, or not at all. */
 export async function sealTransition(
   { store, signer, clock }: OpenBook,
   transition: Omit<LoopTransition, "schema">,
@@ -34,7 +34,8 @@ export async function sealTransition(
   return { digest: content.digest, record: content.record, envelope: envelope.record };
 }
 
-/** The transitions of one run, in no particular order. Where trust is required, one that no trusted key signed is refused. */
+/** Transitions of one run, in no particular order. If trust is required, a transition that no trusted key signed is
+ *  refused. */
 export async function readTransitions(book: OpenBook, run: Id): Promise<SealedTransition[]> {
   const index = await book.index();
   const own = new Set<unknown>(
@@ -45,7 +46,7 @@ export async function readTransitions(book: OpenBook, run: Id): Promise<SealedTr
   const found = new Map<Digest, SealedTransition>();
   for (const { digest, fields } of envelopes) {
     const transition = fields.transition as Digest;
-    // Sealed twice, it is one transition: the smaller envelope stands for both, whatever came first.
+    // A transition sealed twice is one transition. The smaller envelope stands for both, regardless of their order.
     if (found.has(transition)) continue;
     found.set(transition, {
       digest: transition,

@@ -1,5 +1,5 @@
-/** Checks that everything is there that a book needs: Node, SQLite, the book itself, what it takes, disk space, a key, tools.
- *  In: where the book is, the keyring, the search path. Out: one finding a check. Changes nothing. */
+/** Checks the requirements of a book: Node, SQLite, the book itself, its disk use, disk space, a key, tools.
+ *  In: the path of the book, the keyring, the search path. Out: one finding per check. Changes nothing. */
 import { accessSync, constants, existsSync, readdirSync, statfsSync, statSync } from "node:fs";
 import { delimiter, dirname, join, relative, resolve, sep } from "node:path";
 import { plural, reasonOf, thousands } from "../../base/index.ts";
@@ -16,14 +16,14 @@ interface SetupFinding {
 interface SetupRequest {
   readonly root: string;
   readonly keyring: Keyring;
-  /** As in the environment variable PATH. */
+  /** Search path in the form of the environment variable PATH. */
   readonly path: string;
 }
 
 const LEAST_FREE_MIB = 512;
-/** Parts of a book that are named with their size. */
+/** Number of book parts that are listed with their size. */
 const MOST_PARTS = 6;
-/** What later stages can make use of; nothing here needs them. */
+/** Optional tools that later stages can use. Nothing in this file needs them. */
 const TOOLS = ["bwrap", "docker", "python3"];
 
 export async function checkSetup({ root, keyring, path }: SetupRequest): Promise<SetupFinding[]> {
@@ -66,7 +66,7 @@ async function checkBook(root: string): Promise<SetupFinding> {
     const { damaged, undescribed } = await catalog.sync();
     const bytes = catalog.totals().reduce((sum, each) => sum + each.bytes, 0);
     const size = `${root}: ${plural(catalog.distinctBlobs(), "blob")}, ${plural(bytes, "byte")}`;
-    // gc folds heads: `verify` checks them.
+    // gc folds heads, so a missing head counts as no loss here; `verify` checks heads.
     const lost = catalog.lost().filter(({ kind }) => kind !== BookHead.kind).length;
     if (damaged + undescribed + lost === 0) return { check: "book", state: "ok", message: size };
     const fault =
@@ -77,7 +77,7 @@ async function checkBook(root: string): Promise<SetupFinding> {
   }
 }
 
-/** What the parts of a book take: bytes of the files below each of its folders, and of the files in its root. */
+/** Disk use of a book: bytes of the files below each of its folders, and of the files in its root. */
 function checkUse(root: string): SetupFinding {
   if (!isBook(root)) return { check: "use", state: "ok", message: "no disk use: no book yet" };
   const parts = new Map<string, number>();
@@ -85,11 +85,11 @@ function checkUse(root: string): SetupFinding {
     if (!each.isFile()) continue;
     const path = join(each.parentPath, each.name);
     const [part = ""] = relative(root, path).split(sep);
-    const { size } = statSync(path, { throwIfNoEntry: false }) ?? { size: 0 }; // others may be at work
+    const { size } = statSync(path, { throwIfNoEntry: false }) ?? { size: 0 }; // other processes may remove files
     parts.set(part, (parts.get(part) ?? 0) + size);
   }
   const total = [...parts.values()].reduce((sum, size) => sum + size, 0);
-  // Rounded down, so that the parts never add up to more than the total; parts below 0.1 MiB are not named.
+  // Sizes are rounded down, so that the parts never add up to more than the total. Parts below 0.1 MiB are not listed.
   const largest = [...parts].filter(([, size]) => size >= MEBIBYTE / 10).sort(([, a], [, b]) => b - a);
   const text = largest
     .slice(0, MOST_PARTS)
@@ -157,7 +157,7 @@ function isExecutable(file: string): boolean {
   }
 }
 
-/** A check that cannot be made has failed, and says why. */
+/** A check that throws counts as failed; the error is its message. */
 async function attempt(
   check: string,
   make: () => SetupFinding | Promise<SetupFinding>,

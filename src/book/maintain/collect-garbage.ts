@@ -1,5 +1,6 @@
-/** Removes what nothing in a book refers to, and what dead writers left in its replay stores.
- *  In: an open book, or the directory of one. Out: a report. Safe while others write; a damaged book is left alone. */
+/** Removes unreferenced blobs of a book, and files that crashed writers left in its replay stores.
+ *  In: an open book, or the directory of one. Out: a report. Safe while other processes write. Does not touch a
+ *  damaged book. */
 import { existsSync, readdirSync } from "node:fs";
 import { join } from "node:path";
 import { type Clock, systemClock } from "../../base/index.ts";
@@ -16,7 +17,7 @@ import {
 } from "../open/index.ts";
 
 interface GarbageReport extends GcReport {
-  /** Segments of replay stores that no manifest lists, by path. */
+  /** Paths of replay store segments that no manifest lists. */
   readonly orphans: readonly string[];
 }
 
@@ -26,7 +27,8 @@ export async function collectGarbage(
     dryRun?: boolean;
     clock?: Clock;
     signer?: () => Signer | undefined;
-    /** Whose word counts that a pack was replaced (default: the user's own key and those listed beside it). */
+    /** Keys whose signed statement that a pack was replaced counts (default: the user's own key and the keys listed
+     *  beside it). */
     trustedKeys?: Iterable<string>;
   } = {},
 ): Promise<GarbageReport> {

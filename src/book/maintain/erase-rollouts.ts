@@ -1,23 +1,24 @@
-/** Erases rollouts of a book for good and leaves a sealed tombstone, so that `verify` says erased, not broken.
- *  In: the directory of a book that this process does not hold open to write, names, a reason. Out: what went, and what
- *  else may hold text of it. Only says what would go unless `confirmed`. */
+/** Erases rollouts of a book permanently and leaves a sealed tombstone, so that `verify` reports them as erased, not
+ *  broken.
+ *  In: the directory of a book that this process does not hold open to write, names, a reason. Out: the erased data,
+ *  and other places that may hold its text. Without `confirmed`, only reports what would be erased. */
 import { parseId, systemClock } from "../../base/index.ts";
 import type { EraseReport } from "../../keep/erase/index.ts";
 import { requireWritable, resolveErasable, useBook } from "../open/index.ts";
 import { type Eraser, eraseSubjects } from "./erase-subjects.ts";
 
 interface EraseRequest extends Eraser {
-  /** The reason. It stays in the book: do not write a name into it. */
+  /** Reason of the erasure. It stays in the book: do not write a name into it. */
   readonly reason: string;
-  /** Who erases (default: owner). */
+  /** Person or program that erases (default: owner). */
   readonly by?: string | undefined;
   /** Also erases the shards of batches that hold rows of the rollouts. */
   readonly withBatches?: boolean | undefined;
-  /** Without it nothing is removed: erasing cannot be undone. */
+  /** Without `confirmed` nothing is removed, because erasing cannot be undone. */
   readonly confirmed?: boolean | undefined;
 }
 
-/** By rollout ids, digests, or the first digits of them. */
+/** Erases the rollouts given by ids, digests, or the first digits of either. */
 export async function eraseRollouts(
   root: string,
   names: readonly string[],

@@ -1,5 +1,6 @@
-/** The one way by which rollouts leave a book, by name or by age. In: contents. Out: what went.
- *  Also removes the cache of embeddings: a vector tells much of its text, and nothing says which texts it holds. */
+/** Erases rollouts of a book: the only code path for erasure, by name or by age.
+ *  In: contents. Out: the erased data. Also removes the embedding cache: a vector reveals much of its text, and the
+ *  cache does not record its texts. */
 import { type Clock, systemClock } from "../../base/index.ts";
 import type { Signer } from "../../contract/index.ts";
 import type { EraseOptions, EraseReport } from "../../keep/erase/index.ts";
@@ -10,7 +11,7 @@ export async function eraseSubjects(
   root: string,
   { clock = systemClock, signer = () => loadSigner(ownKeyring()), trustedKeys, ...what }: Erasing,
 ): Promise<EraseReport> {
-  // Loaded when asked for, as most commands erase nothing.
+  // Loaded on demand, because most commands erase nothing.
   const { eraseRollouts } = await import("../../keep/erase/index.ts");
   return eraseRollouts(root, {
     ...what,
@@ -19,11 +20,12 @@ export async function eraseSubjects(
   });
 }
 
-/** Who erases, and when. */
+/** Identity and clock of the erasure. */
 export interface Eraser {
   readonly clock?: Clock | undefined;
   readonly signer?: (() => Signer | undefined) | undefined;
-  /** Whose word counts that a pack was replaced (default: the user's own key and those listed beside it). */
+  /** Keys whose signed statement that a pack was replaced counts (default: the user's own key and the keys listed
+   *  beside it). */
   readonly trustedKeys?: Iterable<string> | undefined;
 }
 

@@ -1,6 +1,7 @@
 /** Retention: erases rollouts that ended before a time, with tombstones, as `artifact erase` does for single ones.
- *  In: the directory of a book that this process does not hold open to write, a time. Out: what went, and what stays and why.
- *  Rollouts that batches were cut from stay: revisions rest on them. So do rollouts without a time. */
+ *  In: the directory of a book that this process does not hold open to write, a time. Out: the erased rollouts, and
+ *  the kept ones with the reasons. Keeps rollouts of batches, because revisions depend on them. Also keeps rollouts
+ *  without a time. */
 import { type Digest, type Id, parseId, systemClock } from "../../base/index.ts";
 import { BatchShard, Task } from "../../contract/index.ts";
 import type { Remains } from "../../keep/erase/index.ts";
@@ -10,11 +11,11 @@ import { listRollouts } from "../rollouts/index.ts";
 import { type Eraser, eraseSubjects } from "./erase-subjects.ts";
 
 interface ExpireRequest extends Eraser {
-  /** Rollouts go whose last run ended before this time. */
+  /** Erases rollouts whose last run ended before this time. */
   readonly beforeMs: number;
-  /** Also erases those that batches hold, with the shards that hold their rows. */
+  /** Also erases rollouts that batches hold, with the shards that hold their rows. */
   readonly withBatches?: boolean | undefined;
-  /** Only says what would go. */
+  /** Only reports what would be erased. */
   readonly dryRun?: boolean | undefined;
 }
 
@@ -24,15 +25,15 @@ export interface ExpireReport extends Remains {
   readonly erased: number;
   readonly bytes: number;
   readonly tombstones: readonly Digest[];
-  /** Old rollouts that stay, because a batch holds their rows. */
+  /** Old rollouts that are kept because a batch holds their rows. */
   readonly inBatches: number;
-  /** Rollouts of which no time is known. */
+  /** Rollouts without a known time. */
   readonly undated: number;
-  /** Tasks of the rollouts that stay, because another record of the book names them. */
+  /** Tasks of erased rollouts that are kept because another record of the book names them. */
   readonly tasksKept: readonly Digest[];
 }
 
-/** Rollouts that one tombstone names: a record of any length would not fit into memory. */
+/** Number of rollouts in one tombstone: a record of unlimited length would not fit into memory. */
 const ROLLOUTS_PER_TOMBSTONE = 5_000;
 
 export async function expireRollouts(root: string, request: ExpireRequest): Promise<ExpireReport> {
@@ -56,7 +57,7 @@ export async function expireRollouts(root: string, request: ExpireRequest): Prom
     bytes += erased.bytes;
     for (const path of erased.journal) journal.add(path);
     for (const task of erased.tasksKept) tasksKept.add(task);
-    // Kept for rollouts that a later tombstone names, and gone with them.
+    // A task kept for rollouts of a later tombstone is erased together with them.
     for (const { digest, kind } of erased.blobs) if (kind === Task.kind) tasksKept.delete(digest);
     remains = { torn: erased.torn, replay: erased.replay };
     if (erased.tombstone !== undefined) tombstones.push(erased.tombstone);
@@ -76,7 +77,7 @@ async function oldRollouts(book: OpenBook, beforeMs: number) {
   const old: { rollout: Id; content: Digest }[] = [];
   let undated = 0;
   for (const { rolloutId, content, startedAtMs, endedAtMs } of await listRollouts(book)) {
-    // Its end is not 0 where a log without times says how long the call took.
+    // In a log without times, the end is not 0 if the log states the duration of the call. The start is 0.
     if (startedAtMs === 0) undated++;
     else if (endedAtMs < beforeMs) old.push({ rollout: rolloutId as Id, content });
   }

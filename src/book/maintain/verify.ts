@@ -1,5 +1,6 @@
-/** Recomputes everything that a book claims: the whole of it, or records with all they rest on.
- *  In: an open book, names. Out: reports. A revision leads to its batches, a batch to its rollouts, a rollout to its calls. */
+/** Recomputes everything that a book claims: for the whole book, or for records with all they depend on.
+ *  In: an open book, names. Out: reports. A revision leads to its batches, a batch to its rollouts, a rollout to its
+ *  calls. */
 import type { Digest } from "../../base/index.ts";
 import { Call, PolicyRevision, RolloutContent, TrainerBatch } from "../../contract/index.ts";
 import type { VerifyOptions, VerifyReport } from "../../keep/verify/index.ts";
@@ -19,20 +20,22 @@ import {
   trustedKeys,
 } from "../open/index.ts";
 
-/** Without `trustedKeys` the signatures of the user's own key count, and of those listed beside it. */
+/** Without `trustedKeys`, signatures count if made by the user's own key or by the keys listed beside it. */
 export type VerifyRequest = Readonly<VerifyOptions>;
 
 export interface Verified {
   readonly what: string;
   readonly digest?: Digest;
   readonly report: VerifyReport;
-  /** Of one record: what it was followed to. */
+  /** Records reached from one record; set only if one record was verified. */
   readonly reached?: Reached;
-  /** Of the whole book: ids of the rollouts that have a problem, as far as the catalog remembers them. */
+  /** Ids of the rollouts that have a problem, if the catalog remembers them; set only if the whole book was
+   *  verified. */
   readonly damagedRollouts?: readonly string[];
-  /** Where the catalog differs from the bytes; undefined if it was not looked at. */
+  /** Differences between the catalog and the bytes; undefined if the catalog was not checked. */
   readonly catalog?: readonly CatalogDifference[];
-  /** When the catalog was last made from the bytes, and why: it remembers no loss from before. */
+  /** Time and reason of the last rebuild of the catalog from the bytes. The catalog remembers no loss from before
+   *  it. */
   readonly catalogMade?: ReturnType<Catalog["origin"]>;
 }
 
@@ -47,7 +50,7 @@ export async function verifyBook(book: OpenBook, options: VerifyRequest = {}): P
   const request = { ...options, trustedKeys: options.trustedKeys ?? ownTrusted() };
   const what = `book ${root}`;
   const { verifyBook: verifyStore } = await import("../../keep/verify/index.ts");
-  // The catalog lies in the book; where that may not be written to, there is none to trust or to mend.
+  // The catalog lies in the book. If the directory is read-only, there is no catalog to trust or to repair.
   if (root === "" || !mayWrite(root)) return { what, report: await verifyStore(store, request) };
   const catalog = openCatalog(root);
   try {
@@ -64,7 +67,7 @@ export async function verifyBook(book: OpenBook, options: VerifyRequest = {}): P
   }
 }
 
-/** Any record by id, digest or the first digits of one, with everything it rests on. */
+/** Verifies any record, given by id, digest or the first digits of one, with everything it depends on. */
 export async function verifyNamed(
   book: OpenBook,
   name: string,
@@ -81,7 +84,7 @@ export async function verifyNamed(
   );
 }
 
-/** Rollouts (default: all of the book). */
+/** Verifies rollouts (default: all rollouts of the book). */
 export async function verifyArtifacts(
   book: OpenBook,
   names: readonly string[] = [],
@@ -112,7 +115,7 @@ async function verifyRoots(
   roots: readonly { what: string; digest: Digest }[],
   request: VerifyRequest,
 ): Promise<Verified[]> {
-  // Loaded when asked for: commands on rollouts and batches offer verification beside lighter work.
+  // Loaded on demand: commands on rollouts and batches offer verification beside lighter work.
   const { verifyRecord } = await import("../../keep/verify/index.ts");
   const index = await book.index();
   const keys = [...(request.trustedKeys ?? ownTrusted())];
@@ -129,7 +132,7 @@ async function verifyRoots(
       },
     });
     const { [RolloutContent.kind]: rollouts = 0, [Call.kind]: calls = 0 } = report.counts;
-    // A rollout does not lead to the record of its revision, so only the book knows whether there is one.
+    // A rollout does not lead to the record of its revision, so only the index of the book knows if the record exists.
     const unrecordedRevisions = report.unrecordedRevisions.filter((name) => !recorded.has(name));
     const reached = { batches, rollouts, calls };
     verified.push({ what, digest, reached, report: { ...report, unrecordedRevisions } });

@@ -1,5 +1,6 @@
-/** Writes a signed head over everything in a book. In: a book that is open to write, with a key. Out: the head, which whoever
- *  keeps it outside the book can hold against the book later. */
+/** Writes a signed head over everything in a book.
+ *  In: a book that is open to write, with a key. Out: the head. A user who keeps it outside the book can check the
+ *  book against it later. */
 import { type Digest, RollbookError } from "../../base/index.ts";
 import { BookHead, openRecord } from "../../contract/index.ts";
 import type { BookOnDisk } from "../open/index.ts";

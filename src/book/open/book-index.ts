@@ -1,5 +1,5 @@
 /** Finds records of a book by kind, name and digest prefix: through its catalog, or by reading everything.
- *  In: a book. Out: what its records say of themselves. Does not check the records: `verify` does. */
+ *  In: a book. Out: the facts that the records state. Does not check the records: `verify` does. */
 import { compareUtf8, type Digest, isDigest } from "../../base/index.ts";
 import {
   Attestation,
@@ -18,7 +18,7 @@ import {
   referencesOf,
 } from "../../store/index.ts";
 
-/** What a record says of itself, whether a catalog has it or a scan. */
+/** Facts that a record states, read from a catalog or from a scan. */
 export type IndexedRecord = CatalogRecord;
 export type IndexedRun = CatalogRun;
 
@@ -34,23 +34,23 @@ export interface BookIndex {
   recordsWith(digests: readonly Digest[]): IndexedRecord[];
   /** Records of this kind with one of these ids. */
   digestsOf(kind: string, ids: readonly string[]): { id: string; digest: Digest }[];
-  /** Envelopes with their contents, the run that ended last first. */
+  /** Envelopes with their contents, sorted by end time, latest first. */
   runs(): Iterable<IndexedRun>;
-  /** Records of these kinds whose subject or content is one of these, sorted by id, then digest. */
+  /** Records of these kinds whose subject or content is one of `subjects`, sorted by id, then digest. */
   about(subjects: readonly Digest[], kinds: readonly string[]): IndexedRecord[];
   attestationsOf(subject: Digest): Digest[];
-  /** The tombstones that name this digest as erased. */
+  /** Tombstones that name this digest as erased. */
   tombstonesOf(erased: Digest): Digest[];
-  /** What a signature vouches for and the book does not hold, unless it was erased. */
+  /** Digests that a signature covers and the book does not hold, except erased ones. */
   lostSubjects(): Digest[];
-  /** Ids of the rollouts that a content, an envelope, a call or a blob of them belongs to, as far as the catalog remembers. */
+  /** Ids of the rollouts that use a content, an envelope, a call or a blob, if the catalog remembers them. */
   rolloutsWith(digest: Digest): string[];
 }
 
-/** Shorter prefixes would be guesses. */
+/** Minimum length of a digest prefix; shorter ones would be guesses. */
 export const SHORTEST_PREFIX = 4;
 
-/** Through a catalog that is up to date. */
+/** Index through a catalog that is up to date. */
 export function catalogIndex(catalog: Catalog): BookIndex {
   return {
     ofKind: (kind) => [...catalog.records({ kind })].sort(byIdAndDigest),
@@ -92,13 +92,13 @@ function rolloutsWith(catalog: Catalog, digest: Digest): string[] {
   ].sort();
 }
 
-/** `verify` asks this of a catalog that may be damaged itself. */
+/** `verify` calls this function with a catalog that may be damaged itself. */
 function contentOf(record: IndexedRecord | undefined): Digest[] {
   const content = record?.kind === RolloutEnvelope.kind ? record.fields.content : undefined;
   return isDigest(content) ? [content] : [];
 }
 
-/** For stores without a catalog. Takes as long as reading everything does. */
+/** Index of a store without a catalog. It takes as long as reading the whole store. */
 export async function scanIndex(store: Pick<BlobStore, "scan" | "get">): Promise<BookIndex> {
   const records = new Map<Digest, IndexedRecord>();
   const blobs = new Set<Digest>();
@@ -142,11 +142,11 @@ export async function scanIndex(store: Pick<BlobStore, "scan" | "get">): Promise
     tombstonesOf: (erased) => tombstones.get(erased) ?? [],
     lostSubjects: () =>
       [...attestations.keys()].filter((digest) => !records.has(digest) && !tombstones.has(digest)),
-    rolloutsWith: () => [], // a scan does not see what is damaged
+    rolloutsWith: () => [], // a scan does not see damaged records
   };
 }
 
-/** A record mentions more than what it is about. */
+/** A record can mention digests that are not its subject. */
 function isAbout(subjects: readonly Digest[]): (record: IndexedRecord) => boolean {
   const wanted = new Set<unknown>(subjects);
   return ({ fields }) => wanted.has(fields.subject) || wanted.has(fields.content);

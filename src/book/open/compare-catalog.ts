@@ -1,6 +1,6 @@
-/** Compares a catalog with the bytes it claims to describe, while something else reads them.
- *  In: the items of a scan. Out: differences in words. What others write meanwhile is no difference: before the catalog
- *  is said to miss a record it is brought up to date, and before it is said to invent one the book is asked. */
+/** Compares a catalog with the bytes that it describes, during a scan by another reader.
+ *  In: the items of a scan. Out: differences in words. Concurrent writes are no difference. Before a record is reported
+ *  as missing, the catalog is updated. Before a record is reported as extra, the book is asked. */
 import { canonicalize, type Digest, DigestTable } from "../../base/index.ts";
 import { recordType } from "../../contract/index.ts";
 import {
@@ -21,23 +21,23 @@ export class CatalogComparison {
   readonly differences: CatalogDifference[] = [];
   readonly #catalog: Catalog;
   readonly #seen = new Set<Digest>();
-  /** Not listed when the scan came by, with their kinds. */
+  /** Digests that the catalog did not list when the scan reached them, with their kinds. */
   readonly #missed = new Map<Digest, string>();
   /** Every blob of the book. */
   readonly #blobs = new DigestTable();
-  /** Blobs that were not listed where the scan found them. */
+  /** Blobs that the catalog did not list at the place where the scan found them. */
   readonly #misplaced = new Map<Digest, { kind: string; location: Location }>();
 
   constructor(catalog: Catalog) {
     this.#catalog = catalog;
   }
 
-  /** The same store, with everything that a scan yields compared in passing. */
+  /** Wraps a store so that every item of a scan is compared as it passes. */
   watch(store: Pick<BlobStore, "scanRuns" | "get">): Pick<BlobStore, "scanRuns" | "get"> {
     return { get: (digest) => store.get(digest), scanRuns: () => this.#watched(store) };
   }
 
-  /** After the scan: what the catalog misses, and what it lists and the bytes do not hold. */
+  /** Reports, after the scan, records missing in the catalog and records that only the catalog lists. */
   async finish(
     store: Pick<BlobStore, "has">,
     { isFolded }: { isFolded: (head: Digest) => boolean },
@@ -102,7 +102,7 @@ export class CatalogComparison {
   }
 }
 
-/** A record that cannot be read is not listed; `verify` says why it cannot. */
+/** Facts of a record; undefined if it cannot be read. `verify` reports the reason. */
 function describe(kind: string, bytes: Uint8Array): object | undefined {
   try {
     return describeRecord(kind, bytes);

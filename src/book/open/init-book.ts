@@ -1,4 +1,5 @@
-/** Makes a book where there is none. In: a directory. Out: whether it is new. An existing book stays as it is. */
+/** Creates a book if there is none.
+ *  In: a directory. Out: true if the book is new. Does not change an existing book. */
 import { type Clock, systemClock } from "../../base/index.ts";
 import { makeDirectory, openBook } from "../../store/index.ts";
 import { DEFAULT_BOOK, isBook, requireWritable } from "./open-book.ts";

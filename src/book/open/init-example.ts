@@ -1,17 +1,17 @@
 /** Writes a first project: a gateway's configuration, an agent, tasks, a training loop and two simulated models.
- *  In: a folder. Out: the files. It overwrites none: if one is there already, nothing is written. */
+ *  In: a folder. Out: the files. Overwrites nothing: if one of the files exists, no file is written. */
 import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { basename, join, resolve } from "node:path";
 import { RollbookError } from "../../base/index.ts";
 import { makeDirectory } from "../../store/index.ts";
 
-/** The same from the sources and from the build: both lie three folders below the package. */
+/** The path is the same from the sources and from the build: both lie three folders below the package. */
 const FILES = new URL("../../../examples/first-project/", import.meta.url);
-/** The simulated models, as gateway.yaml names them. */
+/** URL of the simulated models in gateway.yaml. */
 const SIMULATED = "http://127.0.0.1:8791/v1";
 
 interface ExampleOptions {
-  /** Base URL of the models that the gateway asks (default: the simulated ones). */
+  /** Base URL of the models that the gateway calls (default: the simulated models). */
   readonly upstream?: string | undefined;
 }
 
@@ -36,21 +36,21 @@ export function initExample(folder: string, { upstream = SIMULATED }: ExampleOpt
 
 function filledIn(file: string, text: string, { upstream, run }: { upstream: string; run: string }): string {
   if (file === "gateway.yaml") return text.replace(SIMULATED, () => upstream);
-  // Between quotes: YAML reads a bare 2026 or no as something else.
+  // Quotes are needed: YAML reads a bare 2026 or no as another type.
   return file === "loop.yaml" ? text.replace(/^run: .*$/m, `run: "${run}"`) : text;
 }
 
-/** Ids of rollouts and revisions begin with it: letters and digits without accents, anything else is a hyphen. */
+/** Maximum length of a run name. Ids of rollouts and revisions begin with it. */
 const MOST_CHARS = 40;
 
-/** The name of the run: that of the folder, as far as its letters can be written in an id. */
+/** Name of the run: the folder's name without accents. Each sequence of other characters becomes a hyphen. */
 function runName(folder: string): string {
   const plain = basename(resolve(folder)).normalize("NFKD").replaceAll(/\p{M}/gu, "");
   const name = plain.replaceAll(/[^A-Za-z0-9_]+/g, "-").slice(0, MOST_CHARS);
   return name.replaceAll(/^[-_]+|-+$/g, "") || "first";
 }
 
-/** It is written into YAML between quotes: a URL as the parser writes it holds none. */
+/** The URL is written into YAML between quotes, so it must not contain a quote. */
 function requireUrl(upstream: string): void {
   if (URL.canParse(upstream) && /^https?:\/\/[^"\\\s]+$/.test(upstream)) return;
   throw new RollbookError(

@@ -1,4 +1,5 @@
-/** The signing key and the keys trusted beside it. They live outside every book, so that a book can be given away.
+/** Manages the signing key and the keys trusted beside it. They live outside every book, so that a book can be given
+ *  away.
  *  In: a directory. Out: signer and trusted keys. Does not decide what trust means: `verify` reports it. */
 import {
   chmodSync,
@@ -33,7 +34,7 @@ export function keyringOf(io: {
   return keyringAt(io.env.ROLLBOOK_HOME || join(io.home, ".config", "rollbook"));
 }
 
-/** The user's: in $ROLLBOOK_HOME, else in ~/.config/rollbook. */
+/** Keyring of the user: in $ROLLBOOK_HOME, else in ~/.config/rollbook. */
 export function ownKeyring(): Keyring {
   return keyringOf({ env: process.env, home: homedir() });
 }
@@ -59,7 +60,7 @@ export function loadSigner(keyring: Keyring): Signer | undefined {
   }
 }
 
-/** A key that others can read may be theirs by now, so it signs nothing. Windows has no such modes. */
+/** Another user who can read a key may have copied it, so it must not sign. Windows has no such file modes. */
 function requirePrivate(path: string): void {
   if (process.platform === "win32" || (statSync(path).mode & 0o077) === 0) return;
   throw new RollbookError(
@@ -69,7 +70,8 @@ function requirePrivate(path: string): void {
   );
 }
 
-/** Makes the key. `replace` puts a new one in place of an old one, whose signatures stay trusted if it can be read. */
+/** Creates the key. With `replace`, the new key replaces the old one, whose signatures stay trusted if it can be
+ *  read. */
 export function createKey(keyring: Keyring, options: { replace?: boolean } = {}): Signer {
   if (existsSync(keyring.keyPath) && options.replace !== true) {
     throw new RollbookError(
@@ -89,7 +91,7 @@ export function createKey(keyring: Keyring, options: { replace?: boolean } = {})
   return signerFromPem(pem);
 }
 
-/** The key, made now if there is none. Of several processes that make one at once, the first one's stands. */
+/** Loads the key, or creates it. If several processes create one at the same time, the first one wins. */
 export function ensureKey(keyring: Keyring): { signer: Signer; created: boolean } {
   const known = loadSigner(keyring);
   if (known !== undefined) return { signer: known, created: false };
@@ -111,7 +113,7 @@ function loadReadable(keyring: Keyring): Signer | undefined {
   try {
     return loadSigner(keyring);
   } catch (error) {
-    // Neither a broken key nor an exposed one is worth keeping trust in.
+    // A broken or an exposed key does not stay trusted.
     if (isRollbookError(error, "bad-signature") || isRollbookError(error, "key-exposed")) return undefined;
     throw error;
   }
@@ -126,7 +128,7 @@ export function parsePublicKey(text: string): PublicKey {
   );
 }
 
-/** The keys listed in `trusted-keys`: one `ed25519:… name` a line, # begins a comment. */
+/** Keys listed in `trusted-keys`: one `ed25519:… name` per line, # begins a comment. */
 export function listTrusted(keyring: Keyring): TrustedKey[] {
   if (!existsSync(keyring.trustPath)) return [];
   const lines = readFileSync(keyring.trustPath, "utf8").split("\n");
@@ -142,7 +144,7 @@ export function listTrusted(keyring: Keyring): TrustedKey[] {
   });
 }
 
-/** False if the key was trusted already. */
+/** Returns false if the key was already trusted. */
 export function trustKey(keyring: Keyring, { key, name }: TrustedKey): boolean {
   parseId(name, "name");
   const known = listTrusted(keyring);
@@ -154,7 +156,7 @@ export function trustKey(keyring: Keyring, { key, name }: TrustedKey): boolean {
   return true;
 }
 
-/** False if the key was not listed. Comments and the other lines stay as they are. */
+/** Returns false if the key was not listed. Comments and the other lines stay unchanged. */
 export function untrustKey(keyring: Keyring, key: PublicKey): boolean {
   if (!listTrusted(keyring).some((each) => each.key === key)) return false;
   const lines = readFileSync(keyring.trustPath, "utf8").split("\n");
@@ -169,8 +171,8 @@ function writeTrust(keyring: Keyring, text: string): void {
   renameSync(temporary, keyring.trustPath);
 }
 
-/** Everyone whose signature counts: the listed keys and one's own. Verifying needs no private key, so an own key that
- *  cannot be used is told to `onUnusable` and does not count. */
+/** Keys whose signatures count: the listed keys and the user's own key. Verifying needs no private key, so an own key
+ *  that cannot be used is reported to `onUnusable` and does not count. */
 export function trustedKeys(
   keyring: Keyring,
   onUnusable: (error: RollbookError) => void,
@@ -186,7 +188,7 @@ export function trustedKeys(
   return names;
 }
 
-/** As attestations spell it: another spelling of the same key would be trusted in vain. */
+/** Accepts only the spelling of attestations: trust in another spelling of the same key would have no effect. */
 function isPublicKey(text: string): text is PublicKey {
   return publicKey.safeParse(text).success;
 }

@@ -1,5 +1,6 @@
-/** Opens a book for work: its bytes, its index, the clock and the key that sign for what is written.
- *  In: a directory. Out: an OpenBook, which every function of this folder takes. Never creates a book unless asked to. */
+/** Opens a book for work: its bytes, its index, the clock, and the key that signs what is written.
+ *  In: a directory. Out: an OpenBook, which every function of this folder takes. Never creates a book unless asked
+ *  to. */
 import { accessSync, constants, existsSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { type Clock, RollbookError, systemClock } from "../../base/index.ts";
@@ -23,11 +24,11 @@ export interface OpenBook {
   readonly root: string;
   readonly store: BlobStore;
   readonly clock: Clock;
-  /** Signs what is sealed; without one records are kept unsigned. */
+  /** Signs sealed records; without a signer, records are stored unsigned. */
   readonly signer: Signer | undefined;
-  /** Where given, judgements count only if one of these keys has signed them: all others are refused. */
+  /** If set, judgements count only with a signature of one of these keys; all others are refused. */
   readonly required?: ReadonlySet<string> | undefined;
-  /** What the book holds now. */
+  /** Index of the current content of the book. */
   index(): Promise<BookIndex>;
   close(): Promise<void>;
 }
@@ -39,12 +40,12 @@ export interface BookOnDisk extends OpenBook {
 export interface OpenBookOptions {
   /** "read" never changes the book. */
   readonly mode?: "write" | "read";
-  /** Makes the book if there is none. */
+  /** Creates the book if there is none. */
   readonly create?: boolean;
   readonly clock?: Clock;
-  /** Asked when something is first signed (default: the user's own key, if there is one). */
+  /** Called at the first signature (default: the user's own key, if there is one). */
   readonly signer?: () => Signer | undefined;
-  /** Refuses judgements that none of these keys has signed (default: none are refused, unless the environment variable
+  /** Refuses judgements that none of these keys has signed (default: no check, unless the environment variable
    *  ROLLBOOK_REQUIRE_TRUSTED is set). */
   readonly required?: ReadonlySet<string> | undefined;
 }
@@ -61,7 +62,7 @@ export async function openBook(book = DEFAULT_BOOK, options: OpenBookOptions = {
   return new DiskBook(store, { clock, signer: known, required });
 }
 
-/** Any store as a book; its index is read from the records, which takes as long as reading all of them. */
+/** Presents any store as a book. Its index is built from the records, which takes as long as reading all of them. */
 export function bookOver(
   store: BlobStore,
   { clock = systemClock, signer }: { clock?: Clock; signer?: Signer | undefined } = {},
@@ -69,7 +70,7 @@ export function bookOver(
   return { root: "", store, clock, signer, index: () => scanIndex(store), close: () => store.close() };
 }
 
-/** Opens, works and closes, whatever happens. */
+/** Opens a book, runs the work and closes the book, also after an error. */
 export async function useBook<T>(
   root: string,
   options: OpenBookOptions,
@@ -102,7 +103,8 @@ export function requireBook(root: string): void {
   throw new RollbookError("no-book", { root }, `${root} ${what}. ${next}.`);
 }
 
-/** Where work is written, files and locks alike: told before SQLite or a lock speaks of it in its own words. */
+/** Checks all places where files and locks are written, so that the user sees this error instead of one from SQLite or
+ *  a lock. */
 export function requireWritable(root: string): void {
   for (const path of [root, ...["packs", "large", "tmp", "locks"].map((name) => join(root, name))]) {
     try {
@@ -122,7 +124,7 @@ export function requireWritable(root: string): void {
   }
 }
 
-/** Signs heads, where there is a key. */
+/** Function that signs heads; undefined without a key. */
 export function headSigner(signer: Signer | undefined): SignHead | undefined {
   return signer === undefined ? undefined : (head) => signer.signHead(head);
 }
@@ -139,7 +141,7 @@ function ownSigner(): Signer | undefined {
   return loadSigner(ownKeyring());
 }
 
-/** The catalog is opened when first asked for; a book that may not be written to is read instead. */
+/** The catalog is opened on first use. In a read-only directory the index is built by a scan instead. */
 class DiskBook implements BookOnDisk {
   readonly store: Book;
   readonly clock: Clock;
@@ -190,7 +192,7 @@ class DiskBook implements BookOnDisk {
   }
 }
 
-/** A catalog lies in the book: where that may not be written to, there is none to trust or to mend. */
+/** A catalog lies in the book. In a read-only directory there is no catalog to trust or to repair. */
 export function mayWrite(root: string): boolean {
   try {
     accessSync(root, constants.W_OK);

@@ -1,11 +1,11 @@
-/** Reads blobs of a book. What is missing because it was erased is told as erased, with the
- *  tombstone, and not as a loss to be restored. */
+/** Reads blobs of a book. A missing blob that was erased is reported as erased, with the tombstone, not as a loss to be
+ *  restored. */
 import { type Digest, RollbookError, short } from "../../base/index.ts";
 import type { Blob } from "../../store/index.ts";
 import type { OpenBook } from "./open-book.ts";
 import { resolveBlob } from "./resolve.ts";
 
-/** `what` is read for: it begins the message. */
+/** `what` is the purpose of the read; the error message begins with it. */
 export function readOf(book: OpenBook, what: string): (digest: Digest) => Promise<Blob | undefined> {
   return async (digest) => {
     const blob = await book.store.get(digest);
@@ -20,7 +20,7 @@ export function readOf(book: OpenBook, what: string): (digest: Digest) => Promis
   };
 }
 
-/** Any blob, by digest, the first digits of one, or the id of a record. */
+/** Reads any blob, given by digest, the first digits of one, or the id of a record. */
 export async function readBlob(book: OpenBook, name: string): Promise<Blob & { digest: Digest }> {
   const digest = resolveBlob(await book.index(), name);
   const blob = await book.store.get(digest);

@@ -1,4 +1,5 @@
-/** Throws the catalog of a book away and makes it anew from the bytes. Out: what is listed, and what could not be read. */
+/** Deletes the catalog of a book and rebuilds it from the bytes. Out: the number of listed records, and the unreadable
+ *  ones. */
 import { type Catalog, openCatalog } from "../../store/index.ts";
 import type { BookOnDisk } from "./open-book.ts";
 

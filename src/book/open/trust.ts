@@ -1,16 +1,16 @@
-/** Refuses judgements that no trusted key has signed, where the reader requires trust.
- *  In: an open book, records. Out: an error that names the first of them, or those that are trusted. Checks signatures, not
- *  the records. */
+/** Refuses judgements that no trusted key has signed, if the reader requires trust.
+ *  In: an open book, records. Out: an error that names the first untrusted record, or the trusted records. Checks
+ *  signatures, not the records. */
 import { type Digest, isRollbookError, RollbookError } from "../../base/index.ts";
 import { Attestation, checkAttestation } from "../../contract/index.ts";
 import { type BlobStore, readRecord } from "../../store/index.ts";
 import type { BookIndex, IndexedRecord } from "./book-index.ts";
 import { type Keyring, trustedKeys } from "./keyring.ts";
 
-/** Set to anything but 0: every command refuses judgements without a signature of a trusted key. */
+/** If this variable is set to anything but 0, every command refuses judgements without a signature of a trusted key. */
 const REQUIRE_TRUSTED = "ROLLBOOK_REQUIRE_TRUSTED";
 
-/** The keys that must have signed, if the environment says that they must. */
+/** Keys that must have signed; undefined if the environment does not require trust. */
 export function requiredKeys(
   env: Readonly<Record<string, string | undefined>>,
   keyring: Keyring,
@@ -32,7 +32,7 @@ export interface TrustingBook {
   readonly required?: TrustedKeys | undefined;
 }
 
-/** Throws unless all of them are signed by a trusted key. Does nothing where trust is not required. */
+/** Throws unless a trusted key has signed all records. Does nothing if trust is not required. */
 export async function requireTrusted(
   book: TrustingBook,
   index: BookIndex,
@@ -48,7 +48,7 @@ export async function requireTrusted(
   );
 }
 
-/** Which of them a trusted key has signed; all, where trust is not required. */
+/** Separates the records that a trusted key has signed; all of them if trust is not required. */
 export async function splitByTrust<R extends Judgement>(
   { store, required }: TrustingBook,
   index: BookIndex,
@@ -81,7 +81,7 @@ async function isTrustedSignature(
     checkAttestation(attestation);
     return true;
   } catch (error) {
-    // One that is damaged or not good counts for nothing, and must not keep good ones from counting; `verify` names it.
+    // A damaged or invalid signature does not count, and must not invalidate good ones; `verify` names it.
     if (isRollbookError(error)) return false;
     throw error;
   }

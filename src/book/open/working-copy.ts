@@ -1,5 +1,5 @@
-/** Where a book is worked on: its directory, or for a book in a bucket its working copy on this machine.
- *  In: a directory or s3://bucket/prefix. Out: a directory that is a book, up to date, if the bucket holds one. */
+/** Finds the directory to work in: the directory of a book, or the local working copy of a book in a bucket.
+ *  In: a directory or s3://bucket/prefix. Out: a directory that is an up-to-date book, if the bucket holds one. */
 import { createHash } from "node:crypto";
 import { homedir } from "node:os";
 import { join } from "node:path";
@@ -15,7 +15,7 @@ export async function workingCopy(
   return root;
 }
 
-/** Its directory, without a look into the bucket. */
+/** Directory of the working copy, without access to the bucket. */
 export function copyOf(book: string): string {
   return isBucketUrl(book) ? workingCopyPath(book, process.env) : book;
 }

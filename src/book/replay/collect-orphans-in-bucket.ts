@@ -1,7 +1,8 @@
-/** Removes what writers that died have left of replay stores in a bucket: segments that no manifest lists.
- *  In: s3://bucket/prefix with stores below it. Out: the segments removed. A writer whose last object is younger than an hour
- *  is left alone. One that is older is shut out first: the manifest is committed again, with nothing new, so the writer's own
- *  commit is refused if it lives after all. Only then its objects go. Readers see the same segments throughout. */
+/** Removes segments of replay stores in a bucket that no manifest lists: crashed writers left them.
+ *  In: s3://bucket/prefix with stores below it. Out: the removed segments. A writer whose last object is younger than
+ *  an hour is not touched. An older writer is fenced first: the manifest is committed again without a change. If that
+ *  writer is still alive, its own commit is then refused. Its objects are deleted only after this commit. Readers see
+ *  the same segments throughout. */
 import { canonicalize } from "../../base/index.ts";
 import type { ReplayManifest } from "../../contract/index.ts";
 import {
@@ -16,16 +17,16 @@ import { putRoot } from "./replay-in-bucket.ts";
 
 const IDLE_MS = 3_600_000;
 
-/** The objects of a segment, and the time of the last one. */
+/** Objects of a segment, and the time of the last one. */
 interface BucketSegment {
   readonly keys: string[];
   modifiedMs: number;
 }
 
 interface CollectOrphansOptions {
-  /** Only say what would go. */
+  /** Only reports what would be removed. */
   readonly dryRun: boolean;
-  /** A writer that put nothing for so long is dead (default: an hour). */
+  /** A writer without a new object for this time is considered dead (default: one hour). */
   readonly idleMs?: number;
 }
 
@@ -38,7 +39,7 @@ export async function collectOrphansInBucket(
   for (const [store, segments] of await segmentsIn(all)) {
     const bucket = await openS3Bucket(`${url}/${store}`);
     const found = await bucket.getVersion(MANIFEST_FILE);
-    if (found === undefined) continue; // the next write passes over what a first one left
+    if (found === undefined) continue; // the next write skips the names that a failed first write left
     const manifest = parseManifest(found.bytes, `${bucket.url}/${MANIFEST_FILE}`);
     if (manifest.layout !== "segmented") continue;
     const listed = new Set(manifest.segments.map(({ path }) => path));
@@ -46,7 +47,7 @@ export async function collectOrphansInBucket(
     const orphans = [...segments].filter(
       ([path, { modifiedMs }]) => !listed.has(path) && modifiedMs <= beforeMs,
     );
-    // If another writer commits meanwhile, what is left is for the next gc.
+    // If another writer commits meanwhile, the next gc handles the orphans.
     if (orphans.length === 0 || !(dryRun || (await commitAgain(bucket, manifest, found.version)))) continue;
     if (!dryRun) await all.delete(orphans.flatMap(([, { keys }]) => keys));
     removed.push(...orphans.map(([path]) => `${bucket.url}/${path}`));
@@ -54,7 +55,7 @@ export async function collectOrphansInBucket(
   return removed;
 }
 
-/** False: it is not the manifest any more. */
+/** Returns false if the manifest has changed. */
 async function commitAgain(bucket: Bucket, manifest: ReplayManifest, version: string): Promise<boolean> {
   const next = renewManifest(manifest);
   const bytes = Buffer.from(canonicalize(next));
@@ -63,7 +64,7 @@ async function commitAgain(bucket: Bucket, manifest: ReplayManifest, version: st
   return true;
 }
 
-/** By store, then by the path of the segment in it. */
+/** Segments by store, then by the path of the segment in the store. */
 async function segmentsIn(bucket: Bucket): Promise<Map<string, Map<string, BucketSegment>>> {
   const stores = new Map<string, Map<string, BucketSegment>>();
   for await (const { key, modifiedMs } of bucket.list("")) {

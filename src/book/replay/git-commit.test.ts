@@ -10,7 +10,7 @@ afterEach(() => rmSync(root, { recursive: true, force: true }));
 const ONE = "1".repeat(40);
 const TWO = "2".repeat(40);
 
-/** Laid out by hand as gitrepository-layout(5) has it, so that the test needs no git. */
+/** Files are laid out by hand as in gitrepository-layout(5), so that the test needs no git. */
 function write(path: string, text: string): void {
   mkdirSync(dirname(join(root, path)), { recursive: true });
   writeFileSync(join(root, path), `${text}\n`);

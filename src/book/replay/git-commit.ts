@@ -1,5 +1,5 @@
-/** The commit a command runs at, for manifests: named by the environment, or read from the work tree around it.
- *  Reads .git itself, so that git need not be installed. Does not say whether the tree has changes. */
+/** Finds the commit that a command runs at, for manifests: from the environment, or from the surrounding work tree.
+ *  Reads .git itself, so git need not be installed. Does not tell if the tree has uncommitted changes. */
 import { existsSync, readFileSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
 
@@ -18,12 +18,12 @@ function commitOfWorkTree(from: string): string | undefined {
   const head = read(join(folder, "HEAD"));
   const ref = head?.match(/^ref: (.+)$/)?.[1];
   if (ref === undefined) return commit(head);
-  // A linked work tree has its own HEAD; branches stand in the folder that all of them share.
+  // A linked work tree has its own HEAD; its branches are stored in the shared folder.
   const shared = resolve(folder, read(join(folder, "commondir")) ?? ".");
   return commit(read(join(shared, ref))) ?? packedRef(shared, ref);
 }
 
-/** `.git` is a folder, or in a linked work tree a file that names one. */
+/** `.git` is a folder or, in a linked work tree, a file that names one. */
 function gitFolder(from: string): string | undefined {
   for (let at = resolve(from); ; at = dirname(at)) {
     const place = join(at, ".git");
@@ -43,7 +43,7 @@ function packedRef(folder: string, ref: string): string | undefined {
 
 const commit = (text: string | undefined) => (text !== undefined && COMMIT.test(text) ? text : undefined);
 
-/** Undefined where there is nothing to read: a manifest without a commit is correct, and an error here would not help. */
+/** Undefined if the file cannot be read: a manifest without a commit is correct, and an error here would not help. */
 function read(path: string): string | undefined {
   try {
     return readFileSync(path, "utf8").trim();

@@ -1,7 +1,8 @@
-/** A replay store in a bucket. Every piece of work has a view of it on this machine: a directory that is a store itself.
- *  Down: the manifest, and the segments that it lists, each checked against its digests. Up: the objects of new segments, each
- *  put once; then the manifest, put only if it is still the one that was brought down; then the root. A reader of the bucket
- *  sees the store before or after. Of two writers at once one is refused, and what it wrote is in no manifest. */
+/** Opens a replay store in a bucket. Every operation has a view of the store on this machine: a directory that is a
+ *  store itself. Down: the manifest, and the segments that it lists, each checked against its digests. Up: the objects
+ *  of new segments, each put once; then the manifest, put only if the bucket still has the downloaded version; then the
+ *  root. A reader of the bucket sees the store either before or after a write. Of two concurrent writers one is
+ *  refused, and no manifest lists its objects. */
 import { randomUUID } from "node:crypto";
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -28,16 +29,16 @@ import {
 import { copyOf } from "../open/index.ts";
 import { linkFiles, makeParents, SegmentCache, type SegmentFile } from "./segment-cache.ts";
 
-/** `read`: nothing goes up. `write`: what `work` added to the store goes up when it is done. `create`: the same, and the prefix
- *  must be empty. */
+/** `read`: nothing is uploaded. `write`: additions of `work` to the store are uploaded when it is done. `create`: like
+ *  `write`, and the prefix must be empty. */
 type ReplayUse = "read" | "write" | "create";
 
-/** Objects that are under way at a time. */
+/** Number of objects in transfer at the same time. */
 const AT_ONCE = 8;
-/** Objects that a writer puts and removes to learn whether the server honours conditions. */
+/** Prefix of objects that a writer puts and removes to test if the server honours conditional requests. */
 const PROBE = "probe-";
 
-/** Works on a store: on its directory, or on a view of the store at s3://bucket/prefix. */
+/** Runs `work` on a store: on its directory, or on a view of the store at s3://bucket/prefix. */
 export async function withReplay<T>(
   store: string,
   use: ReplayUse,
@@ -65,7 +66,7 @@ class ReplayView {
   readonly #bucket: Bucket;
   readonly #cache: SegmentCache;
   readonly #root: string;
-  /** Paths of segments that the bucket has. */
+  /** Paths of the segments that the bucket holds. */
   readonly #there = new Set<string>();
 
   constructor({ bucket, cache, root }: { bucket: Bucket; cache: SegmentCache; root: string }) {
@@ -74,9 +75,9 @@ class ReplayView {
     this.#root = root;
   }
 
-  /** Returns the version of the manifest; undefined where there is none. */
+  /** Returns the version of the manifest; undefined if there is none. */
   async pull(use: ReplayUse): Promise<string | undefined> {
-    // The root first: a commit puts the manifest before it, so a root that is newer than the manifest is a fault.
+    // The root is read first. A commit puts the manifest before the root, so a root newer than the manifest is a fault.
     const root = await this.#bucket.get(ROOT_FILE);
     const manifest = await this.#bucket.getVersion(MANIFEST_FILE);
     if (manifest === undefined) {
@@ -88,8 +89,8 @@ class ReplayView {
     const path = join(this.#root, MANIFEST_FILE);
     writeAtomically(path, manifest.bytes, `${path}.tmp`);
     const { segments, layout, generation } = readManifest(this.#root);
-    // Writers that died leave the root of the bucket any number of commits behind. Only a newer one says something: an old
-    // manifest was put back, and a reader that opens the view refuses it.
+    // Crashed writers can leave the root of the bucket many commits behind the manifest. A root newer than the manifest
+    // means that an old manifest was restored. A reader that opens the view then refuses it.
     const newest = Math.max(generation, (root && rootGeneration(root)) ?? 0);
     if (layout === "segmented") commitRoot(this.#root, newest);
     await this.#bringDown(segments);
@@ -122,13 +123,14 @@ class ReplayView {
     }
   }
 
-  /** The next command on this machine need not bring it down. */
+  /** Adds a new segment to the cache, so that the next command on this machine need not download it. */
   #keep(segment: ReplaySegment): Promise<void> {
     const from = join(this.#root, segment.path);
     return this.#cache.add(segment, async (to) => linkFiles(this.#ownFiles(segment.path), { from, to }));
   }
 
-  /** Every object of a segment, each new. The first one decides which of two writers has the name of the segment. */
+  /** Uploads every object of a segment; none may exist. The first object decides which of two writers owns the
+   *  segment's name. */
   async #upload(path: string): Promise<void> {
     const put = async (file: string) => {
       const key = keyOf(path, file);
@@ -145,7 +147,7 @@ class ReplayView {
       .sort();
   }
 
-  /** A retry of a request that had succeeded finds its own bytes. */
+  /** Throws unless the object has our bytes. A retried request that had already succeeded finds its own bytes. */
   async #requireOwn(key: string): Promise<void> {
     const there = await this.#bucket.get(key);
     if (there === undefined || Buffer.compare(there, readFileSync(join(this.#root, key))) !== 0)
@@ -175,8 +177,8 @@ class ReplayView {
     });
   }
 
-  /** The files of each segment. Names that writers began and no manifest lists become empty folders of the view: the next
-   *  writer takes another. */
+  /** Lists the files of each segment. Segment names that writers began and no manifest lists become empty folders of
+   *  the view, so the next writer takes another name. */
   async #filesOf(segments: readonly ReplaySegment[]): Promise<Map<string, SegmentFile[]>> {
     const files = new Map<string, SegmentFile[]>(segments.map(({ path }) => [path, []]));
     const plain = files.get("");
@@ -191,8 +193,8 @@ class ReplayView {
     return files;
   }
 
-  /** A first write that died leaves segments, whose names the next one passes over. The names in a plain tree are fixed: there
-   *  nothing may be left. */
+  /** Segments of a crashed first write are no obstacle, because the next write skips their names. A plain tree has
+   *  fixed names, so no object may be left there. */
   async #requireRoom(use: "write" | "create"): Promise<void> {
     const { url } = this.#bucket;
     for await (const { key } of this.#bucket.list("")) {
@@ -226,7 +228,7 @@ class ReplayView {
   }
 }
 
-/** Until it is ours, or another writer has committed: the root is then for that writer to put. */
+/** Retries until the root is ours, or another writer has committed; that writer then puts the root. */
 export async function putRoot(
   bucket: Bucket,
   { manifest, root }: { manifest: Uint8Array; root: Uint8Array },
@@ -240,7 +242,7 @@ export async function putRoot(
   }
 }
 
-/** Names the store as the caller does: the view is gone when the error is read. */
+/** Replaces the view's path by the caller's name of the store: the view no longer exists when the error is read. */
 function renamed(error: RollbookError, { from, to }: { from: string; to: string }): RollbookError {
   if (!error.message.includes(from)) return error;
   const fields = Object.entries(error.fields).map(([name, value]) => [
@@ -259,7 +261,7 @@ function segmentOf(key: string): string {
   return key.split("/").slice(0, 2).join("/");
 }
 
-/** Beside the tree of a plain store: the commit mark, probes, and what only this machine has. */
+/** True for files outside the tree of a plain store: the commit mark, probes, and local files of this machine. */
 function isOutside(key: string): boolean {
   return (
     key === MANIFEST_FILE || key.startsWith(PROBE) || key.startsWith("writer.lock") || key.endsWith(".tmp")

@@ -1,5 +1,5 @@
-/** What can be done with a replay store that is there: describe, validate and compact it. `write-replay.ts` fills it. A store is
- *  named by its directory, or by s3://bucket/prefix. */
+/** Describes, validates and compacts an existing replay store. `write-replay.ts` fills it. A store is named by its
+ *  directory, or by s3://bucket/prefix. */
 import {
   type CompactOptions,
   compactReplay as compactStore,
@@ -16,7 +16,7 @@ import { withReplay } from "./replay-in-bucket.ts";
 
 interface ReplayDescription {
   readonly manifest: ReplayManifest;
-  /** Segments that a dead writer left. */
+  /** Segments that a crashed writer left. */
   readonly orphans: readonly string[];
 }
 
@@ -30,7 +30,7 @@ export function describeReplay(root: string): Promise<ReplayDescription> {
 
 export function validateReplay(root: string, options: ReplayCheckOptions = {}): Promise<ValidationReport> {
   return withReplay(root, "read", (folder) => {
-    // A wrong path is refused: it is not a damaged store.
+    // A path that is no store is refused; it must not count as a damaged store.
     if (!isReplayStore(folder)) readManifest(folder);
     return validateStore(folder, options);
   });

@@ -1,7 +1,7 @@
-/** What this machine keeps of a replay store in a bucket: whole segments, and a view for each piece of work under way.
- *  A segment is a folder named by the digest of its manifest entry; it never changes. A view is a directory of hard links to the
- *  files of segments, or of copies where there are no links, so what leaves the cache stays readable in the views that have it.
- *  Knows nothing of buckets. */
+/** Caches a replay store of a bucket on this machine: complete segments, and one view for each running operation. A
+ *  segment is a folder named by the digest of its manifest entry; it never changes. A view is a directory of hard links
+ *  to the files of segments, or of copies if the file system has no links. Views can therefore still read a segment
+ *  that was removed from the cache. Does not access buckets. */
 import { randomUUID } from "node:crypto";
 import { existsSync, mkdirSync, readdirSync, renameSync, rmSync, statSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
@@ -9,10 +9,10 @@ import { digestJson, type Json } from "../../base/index.ts";
 import type { ReplaySegment } from "../../contract/index.ts";
 import { linkOrCopy, makeDirectory, tryLock, withLock } from "../../store/index.ts";
 
-/** Another process of this machine may be bringing down a large store, or writing one. */
+/** Maximum wait for a lock: another process of this machine may be downloading or writing a large store. */
 const LOCK_MS = 3_600_000;
 
-/** A file of a segment, by its path there. */
+/** File of a segment; its path is relative to the segment. */
 export interface SegmentFile {
   readonly path: string;
   readonly bytes: number;
@@ -26,21 +26,22 @@ export class SegmentCache {
     for (const folder of [this.#segments, this.#views]) makeDirectory(folder);
   }
 
-  /** Runs `work` while no other process of this machine changes the segments. Short: it does not last as long as a view. */
+  /** Runs `work` while no other process of this machine changes the segments. The lock is short: views do not hold
+   *  it. */
   alone<T>(work: () => Promise<T>): Promise<T> {
     return withLock(join(this.#root, "segments.lock"), work, LOCK_MS);
   }
 
-  /** Runs `work` while no other process of this machine writes to the store. Readers do not wait for it. */
+  /** Runs `work` while no other process of this machine writes to the store. Readers do not wait for this lock. */
   asWriter<T>(work: () => Promise<T>): Promise<T> {
     return withLock(join(this.#root, "writer.lock"), work, LOCK_MS);
   }
 
-  /** Runs `work` with a path at which nothing exists yet; what it makes there is removed afterwards. */
+  /** Runs `work` with a path that does not exist yet; the path is removed afterwards. */
   async withView<T>(work: (root: string) => Promise<T>): Promise<T> {
     this.#removeDeadViews();
     const view = join(this.#views, randomUUID());
-    // Held before the directory exists: a view whose lock is free belongs to a dead process.
+    // The lock is taken before the directory exists: a view with a free lock belongs to a dead process.
     return withLock(`${view}.lock`, async () => {
       makeDirectory(view);
       try {
@@ -51,7 +52,7 @@ export class SegmentCache {
     }).finally(() => rmSync(`${view}.lock`, { force: true }));
   }
 
-  /** A copy that a power loss cut short is brought down again; damage inside a file is found by its digest. */
+  /** A copy cut short by a power loss is downloaded again. Damage inside a file is found by its digest. */
   holds(segment: ReplaySegment, files: readonly SegmentFile[]): boolean {
     const folder = this.#folderOf(segment);
     return files.every(
@@ -59,7 +60,7 @@ export class SegmentCache {
     );
   }
 
-  /** Adds a segment that `fill` writes to a folder; it appears whole or not at all. */
+  /** Adds a segment that `fill` writes to a folder; it appears completely or not at all. */
   async add(segment: ReplaySegment, fill: (folder: string) => Promise<void>): Promise<void> {
     const folder = this.#folderOf(segment);
     const partial = `${folder}.partial`;
@@ -70,7 +71,7 @@ export class SegmentCache {
     renameSync(partial, folder);
   }
 
-  /** Puts the files of a segment into a folder of a view. */
+  /** Links the files of a segment into a folder of a view. */
   link(segment: ReplaySegment, files: readonly SegmentFile[], to: string): void {
     linkFiles(
       files.map(({ path }) => path),
@@ -78,7 +79,7 @@ export class SegmentCache {
     );
   }
 
-  /** Removes every other segment, and what a dead process began. */
+  /** Removes every other segment, and unfinished files of dead processes. */
   keepOnly(segments: readonly ReplaySegment[]): void {
     const kept = new Set(segments.map((segment) => this.#folderOf(segment)));
     for (const name of readdirSync(this.#segments)) {

@@ -1,6 +1,7 @@
-/** The one way out of a book: which rollouts may teach or judge, and why the others may not.
- *  In: an open book, a family and a level, freshness, filters. Out: admitted streams with their labels, the sealed manifest
- *  they follow from, and the ledger of the rest. Batches, replay stores, decision rows, evaluation and gate are views of it. */
+/** Selects the rollouts that training and evaluation may use, with reasons for the others: the only read path for both.
+ *  In: an open book, a family and a level, freshness, filters. Out: admitted streams with their labels, the sealed
+ *  manifest they follow from, and the ledger of the others. Batches, replay stores, decision rows, evaluation and gate
+ *  are views of this result. */
 import { type Digest, given, type Id, parseId, RollbookError } from "../../base/index.ts";
 import {
   type DriftBudgets,
@@ -40,39 +41,39 @@ import {
 import { nothingAt, requireExperiment } from "./no-rollouts.ts";
 import { readRevision } from "./read-revision.ts";
 
-/** Which rollouts are considered at all. What is not considered is not in the ledger. */
+/** Filters for the considered rollouts. Rollouts that are not considered are not in the ledger. */
 export interface RolloutFilter {
-  /** Ids or digests (default: all of the book). */
+  /** Ids or digests (default: all rollouts of the book). */
   readonly artifacts?: readonly string[] | undefined;
   readonly exclude?: readonly string[] | undefined;
-  /** Contents by digest; others are not considered. */
+  /** Digests of contents; other contents are not considered. */
   readonly contents?: ReadonlySet<Digest> | undefined;
-  /** As `launch --exp` named it. */
+  /** Name given by `launch --exp`. */
   readonly experiment?: string | undefined;
-  /** A rollout's group, else its id. */
+  /** Group of the rollout, else its id. */
   readonly session?: string | undefined;
   readonly dataSource?: "real" | "synthetic" | undefined;
-  /** When the rollout began: from inclusive, to exclusive. */
+  /** Start time of the rollout: `sinceMs` inclusive, `untilMs` exclusive. */
   readonly sinceMs?: number | undefined;
   readonly untilMs?: number | undefined;
 }
 
-/** `none`: whatever its age. A budget needs a target. */
+/** `none` accepts any age. A budget needs a target. */
 export type FreshnessChoice = "none" | DriftBudgets;
 
 export interface AdmittedRequest extends RolloutFilter {
   readonly level: Level;
-  /** Default: the target's, else the only family of the book at this level. */
+  /** Policy family (default: the target's, else the only family of the book at this level). */
   readonly family?: string | undefined;
-  /** The revision to improve, by id or digest. */
+  /** Revision to improve, by id or digest. */
   readonly target?: string | undefined;
-  /** Default: a drift of 3 accepted and 5 quarantined for tokens, none for steps. */
+  /** Drift budgets (default: for tokens up to 3 accepted and up to 5 quarantined, for steps none). */
   readonly freshness?: FreshnessChoice | undefined;
-  /** The name of late feedback that stands for missing rewards. */
+  /** Name of the late feedback that replaces missing rewards. */
   readonly feedback?: string | undefined;
   readonly requireVerdict?: boolean | undefined;
   readonly logprobKind?: LogprobKind | undefined;
-  /** Token streams of this tokenizer alone, by the digest of its file (default: any). */
+  /** Digest of a tokenizer file; only token streams of this tokenizer are used (default: any). */
   readonly tokenizer?: Digest | undefined;
   readonly unlabelled?: AdmitOptions["unlabelled"];
   readonly propensity?: AdmitOptions["propensity"];
@@ -121,7 +122,8 @@ export async function admittedRollouts(book: OpenBook, request: AdmittedRequest)
   return { ...admitted, family, level, target, freshness, manifest, read };
 }
 
-/** Where nothing is admitted, the ledger says why. `without`: what works with decisions that log no probability. */
+/** Throws if no row is admitted; the ledger gives the reasons. `without` is advice for decisions without a logged
+ *  probability. */
 export function requireAdmitted(
   { rows, ledger, family, level }: AdmittedRollouts,
   { without }: { readonly without?: string } = {},
@@ -142,13 +144,13 @@ export function requireAdmitted(
   );
 }
 
-/** On-policy consumers live on fresh tokens; off-policy ones divide by the logged probability and take any age. */
+/** On-policy training needs fresh tokens. Off-policy training divides by the logged probability and accepts any age. */
 export function defaultFreshness(level: Level): FreshnessChoice {
   return level === "token" ? FRESHNESS_PROFILES.default : "none";
 }
 
-/** Everything that has been said about these artifacts, by validators, by those who release, by users, and when they were
- *  submitted; and the revisions of the book, or those named. */
+/** Collects all statements about these artifacts: verdicts, releases, feedback and submission receipts. Adds the
+ *  revisions of the book, or the given ones. */
 export function collectManifest(
   index: BookIndex,
   artifacts: readonly IndexedArtifact[],
@@ -157,7 +159,7 @@ export function collectManifest(
     feedback,
   }: {
     readonly revisions?: readonly Digest[] | undefined;
-    /** Only late feedback that this lets in. */
+    /** Accepts late feedback by its name (default: all of it). */
     readonly feedback?: ((name: unknown) => boolean) | undefined;
   } = {},
 ): Sealed<Manifest> {
@@ -166,7 +168,7 @@ export function collectManifest(
   const about = (kind: string, wanted: (name: unknown) => boolean = () => true) =>
     said.filter((each) => each.kind === kind && wanted(each.fields.name)).map(({ digest }) => digest);
   return sealManifest({
-    // A content that was run twice counts once; the smaller envelope stands for both, whatever came first.
+    // A content that was run twice counts once. The smaller envelope stands for both, regardless of their order.
     artifacts: artifacts.map(({ content, envelopes }) => ({
       content: content.digest,
       envelope: envelopes[0]!,
@@ -179,7 +181,7 @@ export function collectManifest(
   });
 }
 
-/** What a manifest lists beside the artifacts and their revisions. */
+/** Kinds of record that a manifest lists beside the artifacts and their revisions. */
 const SAID = [Verdict, QuarantineRelease, Feedback, Receipt].map(({ kind }) => kind);
 
 function saidOf(index: BookIndex, contents: readonly Digest[]): IndexedRecord[] {
@@ -188,7 +190,7 @@ function saidOf(index: BookIndex, contents: readonly Digest[]): IndexedRecord[] 
   return SAID.flatMap((kind) => index.ofKind(kind)).filter(({ fields }) => chosen.has(fields.subject));
 }
 
-/** Everything that a manifest lists and that decides what may teach or judge. */
+/** Requires trust for all records of a manifest that decide what may be used for training or evaluation. */
 export async function requireTrustedManifest(
   book: OpenBook,
   index: BookIndex,
@@ -207,7 +209,7 @@ export async function requireTrustedManifest(
   ]);
 }
 
-/** So many are looked up by their digests; for more, reading all of the book is faster. */
+/** Up to this number, contents are looked up by digest; for more, reading the whole book is faster. */
 const FEW = 10_000;
 
 export function chooseArtifacts(index: BookIndex, filter: RolloutFilter): IndexedArtifact[] {
@@ -267,7 +269,8 @@ async function familyOf(
   );
 }
 
-/** A log is imported under a family of its own unless told, and what was served beside it has another. */
+/** An imported log has its own family by default, and decisions served beside it have another. This remedy names the
+ *  way to join them. */
 function togetherRemedy(families: readonly Id[]): string {
   const [other] = families.filter((family) => family !== IMPORTED_FAMILY);
   if (other === undefined || families.length !== 2 || !families.includes(IMPORTED_FAMILY)) return "";
@@ -287,7 +290,8 @@ function requireFamily(index: BookIndex, family: Id): Id {
   );
 }
 
-/** The families with a stream at this level. The index knows families and levels apart: what mixes levels is read. */
+/** Families with a stream at this level. The index stores families and levels separately, so a content with both levels
+ *  is read. */
 export async function familiesAt(book: OpenBook, index: BookIndex, level: Level): Promise<Id[]> {
   const families = new Set<Id>();
   for (const { digest, fields } of index.ofKind(RolloutContent.kind)) {
@@ -301,7 +305,8 @@ export async function familiesAt(book: OpenBook, index: BookIndex, level: Level)
   return [...families].sort();
 }
 
-/** The families of which a stream teaches: an agent that ran as it is, or named its model, has one candidate at each step. */
+/** Families with a stream that has a choice. An agent that ran unchanged, or named its model, has one candidate at each
+ *  step. */
 async function withChoice(book: OpenBook, index: BookIndex, level: Level): Promise<Id[]> {
   const families = new Set<Id>();
   for (const { digest, fields } of index.ofKind(RolloutContent.kind)) {
@@ -317,7 +322,7 @@ function hasChoice(stream: RolloutContent["streams"][number]): boolean {
   return stream.level === "token" || stream.steps.some(({ candidates }) => candidates.length > 1);
 }
 
-/** A misspelt name would leave everything unlabelled, and say nothing. */
+/** Refuses an unknown name: a misspelt one would leave all rollouts unlabelled without a warning. */
 export function requireFeedback(index: BookIndex, name: string): void {
   const names = [...new Set(index.ofKind(Feedback.kind).map(({ fields }) => String(fields.name)))].sort();
   if (names.includes(name)) return;

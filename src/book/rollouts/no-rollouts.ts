@@ -1,4 +1,5 @@
-/** The errors of a book that holds nothing of what was asked for: each names what there is, or the commands that record some. */
+/** Makes the errors for a book without the requested data. Each names the available data, or the commands that record
+ *  some. */
 import { RollbookError } from "../../base/index.ts";
 import { type Level, RolloutContent, RolloutEnvelope } from "../../contract/index.ts";
 import { RECORD_TOKENS } from "../../keep/batch/index.ts";
@@ -10,7 +11,7 @@ export const RECORD_ROLLOUTS =
 const RECORD_DECISIONS =
   "Record some: `rollbook gateway` with a `router:` section logs each choice of a model, `rollbook data import LOG` reads a log of another program, `rollbook sim collect` simulates them";
 
-/** Nothing that was recorded has a stream of this level. */
+/** Error for a book without a stream of this level. */
 export function nothingAt(level: Level): RollbookError {
   return new RollbookError(
     "no-rollouts",
@@ -25,7 +26,7 @@ export function requireRollouts(index: BookIndex): void {
   throw new RollbookError("no-rollouts", {}, `the book holds no rollout yet. ${RECORD_ROLLOUTS}.`);
 }
 
-/** Refuses an experiment that no rollout names, and lists those that there are. */
+/** Refuses an experiment that no rollout names, and lists the known ones. */
 export function requireExperiment(index: BookIndex, experiment: string): void {
   const known = new Set(
     index

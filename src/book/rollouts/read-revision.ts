@@ -1,5 +1,5 @@
-/** Reads a policy revision of a book by what people call it: an id, a digest, or the first digits of one. Where trust is
- *  required, one that no trusted key signed is refused: it decides what counts as fresh and what is trained further. */
+/** Reads a policy revision of a book by id, digest, or the first digits of one. If trust is required, a revision that
+ *  no trusted key signed is refused: it decides what counts as fresh and what is trained further. */
 import { PolicyRevision, type Sealed } from "../../contract/index.ts";
 import { readSealed } from "../../keep/admit/index.ts";
 import { type OpenBook, requireTrusted, resolveRevision } from "../open/index.ts";

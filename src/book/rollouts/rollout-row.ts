@@ -1,54 +1,56 @@
-/** One line of a list of rollouts, and which lines a query wants. Pure: the viewer's page runs it in a browser, too. */
+/** Defines one line of a list of rollouts, and the query that selects lines. Pure: the viewer's page also runs it in a
+ *  browser. */
 import type { Digest } from "../../base/index.ts";
 import type { Level } from "../../contract/index.ts";
 
 export interface RolloutQuery {
-  /** One of these contents. */
+  /** Rollouts with one of these contents. */
   readonly contents?: readonly Digest[] | undefined;
-  /** With a stream of this policy family. */
+  /** Rollouts with a stream of this policy family. */
   readonly family?: string | undefined;
   readonly group?: string | undefined;
-  /** The id of the task, or part of its title in any case. */
+  /** Id of the task, or part of its title, ignoring case. */
   readonly task?: string | undefined;
   readonly experiment?: string | undefined;
-  /** One of the models that were chosen. */
+  /** One of the chosen models. */
   readonly model?: string | undefined;
-  /** terminal, truncated, cancelled, failed, or a failure of one owner: failed-provider. */
+  /** terminal, truncated, cancelled, failed, or a failure of one owner such as failed-provider. */
   readonly ending?: string | undefined;
-  /** Labelled, and at least this. */
+  /** Minimum score; excludes unlabelled rollouts. */
   readonly minScore?: number | undefined;
-  /** Ended at this time or later. */
+  /** Earliest end time. */
   readonly sinceMs?: number | undefined;
   readonly limit?: number | undefined;
 }
 
 export interface RolloutRow {
   readonly rolloutId: string;
-  /** The digest of its content. */
+  /** Digest of the content. */
   readonly content: Digest;
-  /** One for each time it was run. */
+  /** One envelope per run. */
   readonly envelopes: readonly Digest[];
-  /** Of the last run. */
+  /** Start of the last run. */
   readonly startedAtMs: number;
   readonly endedAtMs: number;
-  /** The launch it was run for. */
+  /** Experiment of the launch that ran it. */
   readonly experiment: string | null;
   readonly environment: string;
   readonly task: string;
-  /** What people call the task, where its record is in the book. */
+  /** Title of the task, if its record is in the book. */
   readonly taskTitle: string | null;
   readonly group: string | null;
   readonly dataSource: "real" | "synthetic";
   readonly ending: string;
-  /** It was given up, killed or interrupted, and a later run of the same rollout followed: it is no result. */
+  /** True if the run was abandoned, killed or interrupted, and a later run of the same rollout followed. Such a run is
+   *  no result. */
   readonly triedAgain: boolean;
   readonly families: readonly string[];
   readonly levels: readonly Level[];
-  /** What was chosen, the first few. */
+  /** First few of the chosen models. */
   readonly models: readonly string[];
   readonly samples: number;
   readonly calls: number;
-  /** Null: unlabelled. */
+  /** Null if unlabelled. */
   readonly score: number | null;
 }
 

@@ -1,10 +1,11 @@
-/** A window of a long list, and what the whole list comes to. Pure: the server runs it, and a page that stands alone. */
+/** Computes a window of a long list, and a summary of the whole list. Pure: the server and the standalone page run
+ *  it. */
 import { matchesQuery, type RolloutQuery, type RolloutRow } from "./rollout-row.ts";
 
 type Rows = readonly RolloutRow[];
 
 export interface RolloutWindow {
-  /** In the book, and of those how many the filters keep. */
+  /** Number of rollouts in the book; `matched` counts those that the filters keep. */
   readonly total: number;
   readonly matched: number;
   readonly offset: number;
@@ -12,16 +13,16 @@ export interface RolloutWindow {
   readonly summary: RolloutSummary;
 }
 
-/** Of the rollouts that the filters keep. */
+/** Summary of the rollouts that the filters keep. */
 export interface RolloutSummary {
   readonly labelled: number;
   readonly meanReward: number | null;
-  /** Equal parts from the least to the greatest reward. */
+  /** Histogram with bins of equal width from the lowest to the highest reward. */
   readonly rewards: readonly { readonly from: number; readonly to: number; readonly count: number }[];
   readonly endings: readonly { readonly name: string; readonly count: number }[];
 }
 
-/** Parts of the histogram of rewards. */
+/** Number of bins in the histogram of rewards. */
 const BINS = 20;
 
 export function selectRows(rows: Rows, query: Omit<RolloutQuery, "limit">): Rows {
@@ -53,7 +54,7 @@ export function summaryOf(rows: Rows): RolloutSummary {
   };
 }
 
-/** Values that occur, for the filters. */
+/** Values that occur in the rows, offered as filters. */
 export function facetsOf(rows: Rows): { experiments: string[]; models: string[]; endings: string[] } {
   const [experiments, models, endings] = [new Set<string>(), new Set<string>(), new Set<string>()];
   for (const row of rows) {

@@ -1,4 +1,4 @@
-/** Answers what a book holds: its rollouts, one rollout with everything said of it, its policy revisions.
+/** Queries a book: its rollouts, one rollout with all statements about it, its policy revisions.
  *  In: an open book, filters or a name. Out: rows and records. Writes nothing. */
 import type { Digest } from "../../base/index.ts";
 import { parseClaimId } from "../../collect/rollout/index.ts";
@@ -28,11 +28,11 @@ export interface RolloutDetails {
   readonly digest: Digest;
   readonly content: RolloutContent;
   readonly envelopes: readonly { digest: Digest; envelope: RolloutEnvelope; signers: readonly string[] }[];
-  /** Records that say something about it: receipts, feedback, verdicts, releases. */
+  /** Records about the rollout: receipts, feedback, verdicts, releases. */
   readonly about: readonly IndexedRecord[];
 }
 
-/** The rollout that ended last first, each once. */
+/** Lists each rollout once, sorted by end time, latest first. */
 export async function listRollouts(book: OpenBook, query: RolloutQuery = {}): Promise<RolloutRow[]> {
   const index = await book.index();
   const titleOf = taskTitles(index);
@@ -51,7 +51,7 @@ export async function listRollouts(book: OpenBook, query: RolloutQuery = {}): Pr
     if (matchesQuery(row, query)) found.set(digest, row);
     else others.add(digest);
   }
-  // A limit ends the reading before earlier runs of a rollout are seen.
+  // With a limit, the loop ends before earlier runs of a rollout are seen.
   if (query.limit !== undefined)
     for (const row of found.values()) row.envelopes = envelopesOf(index, row.content);
   for (const { envelopes } of found.values()) envelopes.sort();
@@ -59,7 +59,7 @@ export async function listRollouts(book: OpenBook, query: RolloutQuery = {}): Pr
 }
 
 export interface ListedRollout extends RolloutRow {
-  /** What came for the whole rollout, as feedback. */
+  /** Feedback for the whole rollout. */
   readonly feedback: readonly { readonly name: string; readonly value: number }[];
 }
 
@@ -72,7 +72,7 @@ export async function withFeedback(book: OpenBook, rows: readonly RolloutRow[]):
   return rows.map((row) => ({ ...row, feedback: given.get(row.content) ?? [] }));
 }
 
-/** One record for each policy revision. */
+/** Lists one record for each policy revision. */
 export async function listRevisions(
   book: OpenBook,
   { family, limit }: Pick<RolloutQuery, "family" | "limit"> = {},
@@ -81,12 +81,12 @@ export async function listRevisions(
   return revisions.filter((each) => family === undefined || each.family === family).slice(0, limit);
 }
 
-/** The run that ended last. */
+/** Run that ended last. */
 export function lastRun<Run extends { readonly envelope: RolloutEnvelope }>(runs: readonly Run[]): Run {
   return runs.reduce((a, b) => (b.envelope.endedAtMs > a.envelope.endedAtMs ? b : a));
 }
 
-/** By rollout id, digest, or the beginning of one. */
+/** Reads a rollout by id, digest, or the beginning of one. */
 export async function showRollout(book: OpenBook, name: string): Promise<RolloutDetails> {
   const index = await book.index();
   const { content, envelopes } = resolveArtifact(index, name);
@@ -106,7 +106,8 @@ export async function showRollout(book: OpenBook, name: string): Promise<Rollout
   };
 }
 
-/** In the exchange form, which import reads back: one for each envelope, so a rollout that was run twice gives two. */
+/** Exports a rollout in the exchange form, which import reads back. Each envelope gives one record, so a rollout that
+ *  was run twice gives two. */
 export async function exportRollout(
   book: OpenBook,
   name: string,
@@ -121,7 +122,7 @@ type OwnRunRow = Omit<Listed, "triedAgain">;
 type RunFact = "envelopes" | "triedAgain" | "startedAtMs" | "endedAtMs" | "experiment" | "taskTitle";
 type ContentFacts = Omit<RolloutRow, RunFact | "rolloutId" | "content">;
 
-/** Of the latest run of a content. */
+/** Row of the latest run of a content. */
 function rowOf({ content, envelope }: IndexedRun, titleOf: (task: string) => string | null): OwnRunRow {
   const facts = content.fields as unknown as ContentFacts;
   const { startedAtMs, endedAtMs, experiment = null } = envelope.fields as unknown as RolloutRow;
@@ -137,7 +138,8 @@ function rowOf({ content, envelope }: IndexedRun, titleOf: (task: string) => str
   };
 }
 
-/** Runs come latest first, so that of a rollout that was claimed twice the later claim is seen before the earlier one. */
+/** Runs come latest first. For a rollout that was claimed twice, the later claim is therefore seen before the earlier
+ *  one. */
 function laterRuns(): (run: IndexedRun) => boolean {
   const last = new Map<string, number>();
   return ({ envelope }) => {
@@ -153,7 +155,7 @@ function envelopesOf(index: BookIndex, content: Digest): Digest[] {
   return index.about([content], [RolloutEnvelope.kind]).map(({ digest }) => digest);
 }
 
-/** Each looked up once, when a row first names the task. */
+/** Looks up each title once, when a row first names the task. */
 function taskTitles(index: BookIndex): (task: string) => string | null {
   const titles = new Map<string, string | null>();
   return (task) => {

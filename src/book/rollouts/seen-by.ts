@@ -1,5 +1,6 @@
-/** What the policy had before it when it took a step: prompt, fields of the request, features of the candidates.
- *  In: a content, one of its steps. Out: the same words for the router's record and for the dataset it learns from. */
+/** Reads the state that the policy saw at a step: prompt, fields of the request, features of the candidates.
+ *  In: a content, one of its steps. Out: the state, in the same form for the router's record and for the training
+ *  dataset. */
 import type { Digest } from "../../base/index.ts";
 import {
   Call,
@@ -15,7 +16,7 @@ import { isUsers, promptOfMessages } from "../../policy/index.ts";
 import { readRecord } from "../../store/index.ts";
 
 type SeenState = ReturnType<typeof stateOfTask> & {
-  /** What the call cost, where the gateway recorded it. */
+  /** Cost of the call, if the gateway recorded it. */
   readonly costUsd?: number | undefined;
 };
 
@@ -33,7 +34,8 @@ export async function seenBy(read: ReadBlob, content: RolloutContent, step: Step
   }
 }
 
-/** Where the record keeps the prompt. A decision without a call has it in its task, and the environment says so. */
+/** Place of the prompt in the record. A decision without a call has its prompt in the task; the environment marks such
+ *  a decision. */
 type SeenIn =
   | { readonly kind: "task"; readonly task: Digest }
   | { readonly kind: "call"; readonly call: Digest | undefined };
@@ -44,14 +46,14 @@ function seenIn({ environment, task, calls }: RolloutContent, step: Step): SeenI
     : { kind: "call", call: calls[step.call ?? 0] };
 }
 
-/** A rollout without calls has none. */
+/** Prompt of a call; empty for a rollout without calls. */
 async function promptOfCall(
   read: ReadBlob,
   digest: Digest | undefined,
 ): Promise<Pick<SeenState, "prompt" | "costUsd">> {
   if (digest === undefined) return { prompt: "" };
   const { request, costUsd } = await readRecord(read, Call, digest);
-  // From the end: a long history is not read for its last question.
+  // Reads from the end, so that a long history is not read for its last question.
   const passed: unknown[] = [];
   for (const message of [...request.messages].reverse()) {
     const blob = await read(message);

@@ -1,6 +1,7 @@
-/** A rollout as a person reads it: the conversation turn by turn, what each call cost, what a router chose, the outcome.
- *  In: an open book, the name of a rollout. Out: a transcript. A message that several calls carry stands once, in the call
- *  that brought it. Writes nothing. */
+/** Renders a rollout for a person: the conversation turn by turn, the cost of each call, the router's choices, the
+ *  outcome.
+ *  In: an open book, the name of a rollout. Out: a transcript. A message that several calls carry appears once, in the
+ *  first call that has it. Writes nothing. */
 import { type Digest, given, type Json } from "../../base/index.ts";
 import {
   Call,
@@ -36,23 +37,23 @@ export interface Transcript {
   readonly startedAtMs: number;
   readonly endedAtMs: number;
   readonly calls: readonly TranscriptCall[];
-  /** Of calls that are not recorded, or of no call. */
+  /** Choices of calls that are not recorded, or of no call. */
   readonly choices: readonly TranscriptChoice[];
   readonly scores: readonly { readonly name: string; readonly value: number; readonly weight: number }[];
-  /** The reward it was sealed with; null: unlabelled. */
+  /** Reward that the rollout was sealed with; null if unlabelled. */
   readonly reward: number | null;
   readonly feedback: readonly TranscriptFeedback[];
   readonly totals: TranscriptTotals;
   readonly finalState?: unknown;
 }
 
-/** Null: no call says. */
+/** Each total is null if no call states it. */
 interface TranscriptTotals {
   readonly calls: number;
   readonly promptTokens: number | null;
   readonly completionTokens: number | null;
   readonly costUsd: number | null;
-  /** Spent in calls. */
+  /** Time spent in calls. */
   readonly callMs: number | null;
 }
 
@@ -71,11 +72,12 @@ export interface TranscriptCall {
   readonly delivery?: Delivery | undefined;
   readonly parameters: Readonly<Record<string, unknown>>;
   readonly tools?: Digest | undefined;
-  /** Of the tools that the model was offered. */
+  /** Names of the tools that the model was offered. */
   readonly toolNames: readonly string[];
-  /** The call whose conversation this one goes on with, and how much of it; null: it begins one. */
+  /** Earlier call whose conversation this call continues, and how many messages they share; null if it starts a
+   *  conversation. */
   readonly continues: { readonly call: number; readonly messages: number; readonly of: number } | null;
-  /** What the call brought that is new, then what was answered. */
+  /** New messages of the call, then the reply. */
   readonly turns: readonly TranscriptTurn[];
   readonly choices: readonly TranscriptChoice[];
 }
@@ -89,9 +91,9 @@ export interface TranscriptChoice {
   readonly family: string;
   readonly revision: string;
   readonly chosen: string;
-  /** Null: not logged. */
+  /** Null if not logged. */
   readonly probability: number | null;
-  /** Null: unlabelled, or the reward of the rollout came later and stands at its last choice. */
+  /** Null if unlabelled, or if the reward of the rollout came later and is stored at its last choice. */
   readonly reward: number | null;
   readonly reason?: string | undefined;
   readonly confidence?: number | undefined;
@@ -157,7 +159,7 @@ async function finalStateOf(
   read: ReadBlob,
   { finalState }: RolloutContent,
 ): Promise<{ finalState?: unknown }> {
-  // An artifact from elsewhere may name a state that stayed there.
+  // An imported artifact may name a state that was not imported.
   const blob = finalState === undefined ? undefined : await read(finalState);
   return blob === undefined ? {} : { finalState: JSON.parse(Buffer.from(blob.bytes).toString()) };
 }
@@ -201,7 +203,7 @@ async function readToolNames(read: ReadBlob, tools: Digest): Promise<string[]> {
 
 type Conversation = readonly (ChatTurn & { readonly message: Digest })[];
 
-/** Parses each message once, however often it is resent. */
+/** Parses each message once, even if it is sent again. */
 class Messages {
   readonly #read: ReadBlob;
   readonly #known = new Map<Digest, ChatTurn>();
@@ -228,7 +230,7 @@ class Messages {
   }
 }
 
-/** The earlier call that shares the longest beginning; of several the latest. */
+/** Earlier call that shares the longest beginning; the latest one if several do. */
 function bestMatch(before: readonly Conversation[], asked: Conversation): TranscriptCall["continues"] {
   let best: TranscriptCall["continues"] = null;
   for (const [call, conversation] of before.entries()) {
@@ -262,7 +264,8 @@ function choicesOf({ streams, calls }: RolloutContent, call: number | undefined)
   );
 }
 
-/** Whether the stream has its whole reward at its last step: those before it have 0, which says nothing about them. */
+/** True if the stream has its whole reward at its last step. The earlier steps have 0, which says nothing about
+ *  them. */
 export function isRewardedLater(step: Step, { steps }: { readonly steps: readonly Step[] }): boolean {
   const last = steps.at(-1)!;
   return step !== last && last.reward !== null && steps.every((each) => each === last || each.reward === 0);
@@ -274,7 +277,7 @@ function choiceOf(family: string, step: Step): TranscriptChoice {
     ...{ family, revision: revision.id, chosen: candidates[chosen]!.id, reward, reason, confidence },
     probability: candidates[chosen]!.probability ?? propensity ?? null,
     candidates: candidates.map(({ id, probability, selectable, reasons }, i) => ({
-      // A log from elsewhere may know the probability of its choice alone.
+      // An imported log may only have the probability of its choice.
       ...{
         id,
         probability: probability ?? (i === chosen ? (propensity ?? null) : null),

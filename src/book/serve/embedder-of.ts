@@ -1,4 +1,4 @@
-/** Embeddings for the policies that decide in a router, where its configuration names an endpoint. */
+/** Makes the embedder for the policies of a router, if its configuration names an endpoint. */
 import type { Clock } from "../../base/index.ts";
 import type { RouterConfig, ServedRouter } from "../../serve/index.ts";
 import { type EmbedPrompt, promptEmbedder } from "../embed/index.ts";

@@ -1,6 +1,6 @@
-/** Why a recorded call went to the model it went to: every decision of the call, in plain words.
- *  In: an open book, the name of a call. Out: one explanation for each step; a failover is a second step. The features that
- *  mattered are told where the book holds the checkpoint of the policy. Writes nothing. */
+/** Explains why a recorded call went to its model: every decision of the call, in plain words.
+ *  In: an open book, the name of a call. Out: one explanation for each step; a failover is a second step. Lists the
+ *  features that mattered if the book holds the checkpoint of the policy. Writes nothing. */
 import { plural, RollbookError, short } from "../../base/index.ts";
 import { Call, RolloutContent, type Step, type StepStream } from "../../contract/index.ts";
 import type { DecisionReason } from "../../policy/index.ts";
@@ -18,15 +18,15 @@ export interface ExplainedCall {
 
 interface ExplainedStep extends Explanation {
   readonly family: string;
-  /** The router that decided, and the policy behind it. */
+  /** Router that decided; `policy` is the policy inside it. */
   readonly router: Step["revision"];
   readonly policy: Step["revision"] | null;
-  /** Null: unlabelled, or the reward of the rollout came later and stands at its last choice. */
+  /** Null if unlabelled, or if the reward of the rollout came later and is stored at its last choice. */
   readonly reward: number | null;
   readonly isRewardedLater: boolean;
 }
 
-/** `name`: `<rollout>.<number>` as the gateway's replies carry it, or a rollout of one call. */
+/** `name` is `<rollout>.<number>` as in the gateway's replies, or the id of a rollout with a single call. */
 export async function explainCall(book: OpenBook, name: string): Promise<ExplainedCall> {
   const { rollout, content, call } = await findCall(book, name);
   const routed = content.streams
@@ -76,10 +76,10 @@ async function findCall(book: OpenBook, name: string) {
   );
 }
 
-/** Calls that an error lists. */
+/** Maximum number of calls that an error lists. */
 const MOST_LISTED = 8;
 
-/** The first of the names, and how many of `total` are not among them. */
+/** First names of the list, and the number of the remaining ones out of `total`. */
 function listed(names: readonly string[], total: number): string {
   const first = names.slice(0, MOST_LISTED);
   const more = total - first.length;
@@ -96,7 +96,7 @@ async function explainStep(
   const explanation = explainDecision({
     decision: {
       ...{ chosen, confidence: confidence ?? null, reason: (step.reason ?? "no-policy") as DecisionReason },
-      // An imported row may log the probability of the choice alone.
+      // An imported row may log only the probability of the chosen candidate.
       probabilities: step.candidates.map(
         ({ probability }, i) => probability ?? (i === chosen ? step.propensity : undefined) ?? Number.NaN,
       ),

@@ -1,5 +1,6 @@
-/** The candidates of a gateway's configuration: what an alias of its router stands for.
- *  In: a checked configuration, its router section. Out: the routes that are served, the candidates as they are asked. */
+/** Derives the router candidates from a gateway's configuration: the models that a router alias stands for.
+ *  In: a checked configuration, its router section. Out: the served routes, and the candidates as the gateway asks
+ *  them. */
 import { asSentence, isObject, isRollbookError, nearestName, RollbookError } from "../../base/index.ts";
 import type { GatewayConfig } from "../../collect/gateway/index.ts";
 import { type DecisionCandidate, readYaml } from "../../policy/index.ts";
@@ -7,13 +8,13 @@ import { checkRouterConfig, parseRouterConfig, type RouterConfig } from "../../s
 
 type Variables = Readonly<Record<string, string | undefined>>;
 
-/** A router is asked for by the configuration, or by naming a checkpoint in the environment. */
+/** A router is enabled by the configuration, or by a checkpoint named in the environment. */
 export function routerConfigOf({ router }: GatewayConfig, env: Variables): RouterConfig | undefined {
   if (router === undefined && (env.ROLLBOOK_CHECKPOINT ?? "") === "") return undefined;
   return checkRouterConfig(router ?? {}, { env });
 }
 
-/** An alias that has no route of its own stands for the declared candidates, else for every model. */
+/** An alias without a route of its own stands for the declared candidates, else for every model. */
 export function withAliases(config: GatewayConfig, { aliases, candidates }: RouterConfig): GatewayConfig {
   const known = Object.keys(config.models);
   const unknown = Object.keys(candidates).find((name) => !known.includes(name));
@@ -32,7 +33,7 @@ export function withAliases(config: GatewayConfig, { aliases, candidates }: Rout
   return { ...config, router: config.router ?? {}, routes };
 }
 
-/** The candidates as the gateway will ask them, so that a table that names none of them is found at the start. */
+/** Candidates as the gateway will ask them. They reveal at start-up a table that names none of them. */
 export function routeCandidates(
   { routes, models }: GatewayConfig,
   { aliases }: RouterConfig,
@@ -45,7 +46,7 @@ export function routeCandidates(
   });
 }
 
-/** A file with a router section. The file of a gateway also says which candidates there are. */
+/** Reads a file with a router section. The file of a gateway also lists the candidates. */
 export async function readRouterFile(
   text: string,
   where: string,

@@ -76,7 +76,7 @@ test("every seed that a record may hold is served, and no two give the same draw
     });
   };
   const last = 2n ** 64n - 1n;
-  // As doubles the two are one number.
+  // As doubles, the two seeds are the same number.
   expect(await draws(last)).not.toEqual(await draws(last - 1n));
 });
 
@@ -89,7 +89,7 @@ test("where trust is required, a router needs a trusted signature, and so does t
   const { digest } = await sealBy(stranger, plain);
   await expect(openNamedRouter(book, digest)).rejects.toMatchObject({ code: "not-trusted" });
   await openNamedRouter(book, digest, { trusts: (key) => key === stranger.publicKey });
-  // The same record, which the book holds already.
+  // Sealing again gives the same record, which the book already holds.
   expect((await sealBy(signer, plain)).digest).toBe(digest);
   await openNamedRouter(book, digest);
 

@@ -1,6 +1,6 @@
-/** What came of the decisions of routers, from a book: a view of admitted rollouts.
- *  In: an open book, a family, the routers. Out: one outcome for each labelled rollout whose decisions one router made all,
- *  by router. A rollout in which the router was swapped belongs to neither, and is counted. */
+/** Reads the outcomes of router decisions from the admitted rollouts of a book.
+ *  In: an open book, a family. Out: by router, one outcome for each labelled rollout in which one router made all
+ *  decisions. A rollout in which the router was swapped belongs to no router; it is counted as mixed. */
 import { type Digest, isRollbookError } from "../../base/index.ts";
 import { type Manifest, RolloutEnvelope, type Sealed } from "../../contract/index.ts";
 import type { RoutedOutcome } from "../../serve/index.ts";
@@ -14,7 +14,7 @@ interface RouterOutcomes {
   readonly manifest?: Sealed<Manifest>;
 }
 
-/** Nothing to see yet: no rollout of the family, or no such feedback. */
+/** Error codes that mean no data yet: no rollout of the family, or no such feedback. */
 const NOT_YET = ["not-found", "no-rollouts"];
 
 export class OutcomeReader {

@@ -1,5 +1,6 @@
-/** What a book knows of released policies: verdicts that pass, rollbacks, and the checkpoints behind them.
- *  In: an open book. Out: what `openRouter` asks for. Records are read once; a book never changes one. */
+/** Reads the released policies of a book: passing verdicts, rollbacks, and the checkpoints behind them.
+ *  In: an open book. Out: the `PolicyReleases` that `openRouter` needs. Each record is read once, because records
+ *  never change. */
 import type { Digest } from "../../base/index.ts";
 import {
   FloorPromise,
@@ -31,11 +32,11 @@ import {
   trustedKeys,
 } from "../open/index.ts";
 
-/** Whose signatures count. */
+/** True for keys whose signatures count. */
 export type Trusts = (key: PublicKey) => boolean;
 
-/** `trusts`: verdicts and rollbacks that no such key signed do not stand, and `log` is told once (default: as the book
- *  requires). */
+/** `trusts`: verdicts and rollbacks without a signature of such a key do not count, and `log` reports them once
+ *  (default: as the book requires). */
 export function policyReleasesOf(
   book: OpenBook,
   { trusts, log = () => {} }: { trusts?: Trusts | undefined; log?: (line: string) => void } = {},
@@ -69,7 +70,8 @@ export function policyReleasesOf(
   };
 }
 
-/** The newest released policy of a family, if there is one. A router whose configuration it does not fit serves an older one. */
+/** Newest released policy of a family, or undefined. A router serves an older one if this one does not fit its
+ *  configuration. */
 export async function newestRelease(book: OpenBook, family: string): Promise<RevisionKey | undefined> {
   const index = await book.index();
   const ofFamily = index.ofKind(PolicyRevision.kind).filter((each) => each.family === family);
@@ -78,7 +80,7 @@ export async function newestRelease(book: OpenBook, family: string): Promise<Rev
   return released.find(({ revision }) => known.has(revision.digest))?.revision;
 }
 
-/** The records of the newest released policy of each family. */
+/** Records of the newest released policy of each family. */
 export async function newestReleases(book: OpenBook): Promise<ReadonlySet<Digest>> {
   const revisions = (await book.index()).ofKind(PolicyRevision.kind);
   const records = new Map<string, Digest>();
@@ -89,12 +91,12 @@ export async function newestReleases(book: OpenBook): Promise<ReadonlySet<Digest
   return new Set(records.values());
 }
 
-/** Whether a rollback withdrew a policy, and no verdict has passed it since. */
+/** True if a rollback withdrew the policy, and no verdict has passed it since. */
 export async function isTakenBack(book: OpenBook, policy: Digest): Promise<boolean> {
   return isPolicyTakenBack(policy, await policyReleasesOf(book).standing());
 }
 
-/** What a configuration asks for: undefined where every verdict counts. */
+/** Trust rule of a configuration; undefined if every verdict counts. */
 export function trustsOf(
   { trust }: Pick<RouterConfig, "trust">,
   given: Trusts | undefined,
@@ -104,7 +106,7 @@ export function trustsOf(
   return (key) => trusted.has(key);
 }
 
-/** The checkpoint of a policy, by the digest of its weights. Undefined: the book does not hold it. */
+/** Checkpoint of a policy, by the digest of its weights; undefined if the book does not hold it. */
 export async function checkpointOf(
   book: OpenBook,
   { digest }: Pick<RevisionKey, "digest">,
@@ -116,7 +118,7 @@ export async function checkpointOf(
     .filter((each) => each.fields.digest === digest && (family === undefined || each.family === family));
   const blob = known.length === 0 ? undefined : await book.store.get(digest);
   if (blob === undefined) return undefined;
-  // The same weights under several names: the first by id stands for all.
+  // The same weights may have several names; the first by id stands for all.
   const record = await readRecord(book.store, PolicyRevision, known[0]!.digest);
   const promise = await promiseOf({ store: book.store, required }, index, digest);
   const checkpoint = openCheckpoint(blob.bytes, record, `revision ${record.id} of the book`);
@@ -146,7 +148,7 @@ function recordReader({ store }: OpenBook): RecordReader {
     if (found === undefined) {
       found = readRecord(store, type, digest).then((record) => seal(type, record));
       known.set(digest, found);
-      // What could not be read may be there at the next look.
+      // A record that could not be read may be readable at the next look.
       found.catch(() => known.delete(digest));
     }
     return found as Promise<Sealed<RecordOf<T>>>;
@@ -157,8 +159,8 @@ function newestFirst(a: Sealed<GateVerdict>, b: Sealed<GateVerdict>): number {
   return b.record.atMs - a.record.atMs || (a.digest < b.digest ? 1 : -1);
 }
 
-/** The verdict that released this router, as the gateway names it: the newest that passes it. Where none does, the newest that
- *  judged it: it says which floor and exploration were judged. */
+/** Verdict entry that released this router, as the gateway names it: the newest that passes it. Without one, the
+ *  newest entry that judged it, because it states the judged floor and exploration. */
 export async function judgedAs(book: OpenBook, router: Digest) {
   const verdicts: Sealed<GateVerdict>[] = [];
   for (const { digest } of (await book.index()).ofKind(GateVerdict.kind))

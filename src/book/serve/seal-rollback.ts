@@ -1,4 +1,5 @@
-/** Seals a rollback with its evidence: every paired difference in the order it was counted, and the rollouts behind it.
+/** Seals a rollback with its evidence: every paired difference in the order it was counted, and the rollouts behind
+ *  it.
  *  In: the routers, the evidence. Out: a signed record in the book. */
 import { bytesOf, type Column, columnTag, digestColumn, dtypeOf, parseId } from "../../base/index.ts";
 import {

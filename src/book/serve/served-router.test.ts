@@ -72,7 +72,7 @@ async function makeBook() {
   return { book, clock, judge, release, serve };
 }
 
-/** Rollouts of one call; `large` earns this, `small` earns 1. */
+/** Plays rollouts of one call; `large` is the reward of the large model, the small model earns 1. */
 async function play({ url }: Gateway, names: readonly string[], large: number): Promise<string[]> {
   const post = async (path: string, body: object, key?: string) => {
     const headers = { "content-type": "application/json", ...(key && { authorization: `Bearer ${key}` }) };
@@ -111,7 +111,7 @@ describe("a router on a book", () => {
     expect(await served.router.reload()).toBe("swapped");
     expect(statusOf(served)).toMatchObject({ serving: "policy", verdict: verdict.digest });
     expect(await served.look()).toMatchObject({ evidence: { pairs: 0 } });
-    // The policy is a softmax: nearly all of its draws are for the large one.
+    // The policy is a softmax: it draws the large model nearly always.
     const chosen = await play(gateway, names("new", 40), 0);
     const large = chosen.filter((model) => model === "large").length;
     expect(large).toBeGreaterThan(30);
@@ -125,7 +125,7 @@ describe("a router on a book", () => {
     expect(statusOf(served)).toMatchObject({ serving: "static", counts: { rollbacks: 1 } });
     expect(await play(gateway, names("back", 3), 0)).toEqual(["small", "small", "small"]);
 
-    // The evidence shows the harm again, from the sealed differences alone.
+    // The sealed differences alone show the harm again.
     const { alpha, range, terms, upper } = look!.rollback!.record.evidence;
     const values = columnFrom("f64", (await book.store.get(terms.digest))!.bytes) as Float64Array;
     const width = range.high - range.low;
@@ -135,7 +135,7 @@ describe("a router on a book", () => {
 
     const { report } = await verifyBook(book);
     expect(report).toMatchObject({ ok: true, counts: { [Rollback.kind]: 1 } });
-    // Opened again, the book still says so, until a newer verdict lets it through.
+    // After reopening, the book still excludes the policy, until a newer verdict passes it.
     const again = await openServedRouter(book, CONFIG, { candidates: asked() });
     expect(statusOf(again)).toMatchObject({ serving: "static" });
     clock.advance(60_000);
@@ -188,11 +188,11 @@ describe("with trust: signed", () => {
       ...{ serving: "static", why: expect.stringContaining("1 verdict not signed by a trusted key") },
     });
     expect(await sign(other.attest([verdict.digest]))).toBe("unchanged");
-    // A signature over something else, with another list of subjects put in.
+    // The signature covers other content; the list of subjects was replaced.
     const { record } = own.attest([digestJson("test", 1)]);
     const forged = seal(Attestation, { ...record, subjects: [verdict.digest] });
     expect(await sign(forged)).toBe("unchanged");
-    // Not a record at all, but the index finds the digest in it.
+    // The bytes are not a record, but the index finds the digest in them.
     const broken = { kind: Attestation.kind, bytes: Buffer.from(`{"subjects":["${verdict.digest}"]}`) };
     expect(await sign(broken)).toBe("unchanged");
     expect(await sign(own.attest([verdict.digest]))).toBe("swapped");

@@ -1,6 +1,8 @@
-/** Opens a router on a book: releases come from its verdicts, harm is seen in its outcomes, a rollback is sealed in it.
- *  In: an open book, a configuration. Out: the router, and what watches it. Closing stops the watch; the book stays the
- *  caller's. A look at outcomes reads the admitted rollouts, so looks rest at least ten times as long as one takes. */
+/** Opens a router on a book: verdicts of the book release policies, its outcomes show harm, rollbacks are sealed in
+ *  it.
+ *  In: an open book, a configuration. Out: the router, and its rollback watch. Closing stops the watch; the caller
+ *  closes the book. A look at outcomes reads the admitted rollouts, so the pause after a look is at least ten times
+ *  its duration. */
 import { readFileSync } from "node:fs";
 import { reasonOf } from "../../base/index.ts";
 import type { Rollback, Sealed } from "../../contract/index.ts";
@@ -21,33 +23,33 @@ import { policyReleasesOf, type Trusts, trustsOf } from "./policy-releases.ts";
 import { type RolledBack, sealRollback } from "./seal-rollback.ts";
 
 interface ServeRequest {
-  /** Variables of it stand above the configuration (default: none). */
+  /** Environment variables that override the configuration (default: none). */
   readonly env?: Readonly<Record<string, string | undefined>> | undefined;
-  /** The candidates as they will be asked, for checks in advance (default: those of the configuration). */
+  /** Candidates as they will be asked, for checks at start-up (default: those of the configuration). */
   readonly candidates?: readonly DecisionCandidate[] | undefined;
-  /** Whose signatures count, with `trust: signed` (default: the user's own key and those trusted beside it). */
+  /** Keys whose signatures count with `trust: signed` (default: the user's own key and the keys trusted beside it). */
   readonly trusts?: Trusts | undefined;
-  /** Calls of a gateway are all that it is asked for: a policy that reads other fields is named in the log. */
+  /** True if the router only decides gateway calls. The log then names a policy that reads other fields. */
   readonly isForCalls?: boolean | undefined;
   readonly log?: ((line: string) => void) | undefined;
 }
 
 export interface BookRouter {
   readonly router: ServedRouter;
-  /** Looks at the outcomes once, and rolls back where they show harm. Undefined: there is nothing to compare. */
+  /** Looks at the outcomes once, and rolls back if they show harm. Undefined if there is nothing to compare. */
   look(): Promise<HarmLook | undefined>;
   close(): Promise<void>;
 }
 
 interface HarmLook {
   readonly evidence: HarmEvidence;
-  /** Sealed by this look. */
+  /** Rollback that this look sealed. */
   readonly rollback?: Sealed<Rollback>;
 }
 
 export async function openServedRouter(
   book: OpenBook,
-  /** The path of a YAML file with a router section, or what that section says. */
+  /** Path of a YAML file with a router section, or the content of that section. */
   config: string | RouterConfigInput,
   { candidates, env = {}, trusts, isForCalls, log = () => {} }: ServeRequest = {},
 ): Promise<BookRouter> {
@@ -69,7 +71,7 @@ export async function openServedRouter(
   };
 }
 
-/** A look takes at most a tenth of the time. */
+/** Ratio of pause to look: looks take at most a tenth of the time. */
 const REST = 10;
 
 class RollbackWatch {
@@ -78,7 +80,7 @@ class RollbackWatch {
   readonly #log: (line: string) => void;
   readonly #outcomes: OutcomeReader;
   #watched: { served: Served; previous: Served; watch: HarmWatch } | undefined;
-  /** Done and not sealed yet: the disk may have been full. */
+  /** Rollback that was done but not sealed yet: the disk may have been full. */
   #unsealed: RolledBack | undefined;
   #looking: Promise<HarmLook | undefined> | undefined;
   #timer: NodeJS.Timeout | undefined;
@@ -142,7 +144,7 @@ class RollbackWatch {
       before: settled(previous.digest).filter(({ atMs }) => atMs < firstMs === isRecord),
     });
     const evidence = watch.evidence();
-    // A reload may have come while the outcomes were read.
+    // A reload may have happened while the outcomes were read.
     if (!evidence.harm || this.#router.active.served !== served) return { evidence };
     const swapped = this.#router.rollBack(inWords(evidence));
     if (swapped === undefined) return { evidence };
@@ -158,7 +160,7 @@ class RollbackWatch {
     return { evidence: done.evidence, rollback };
   }
 
-  /** What is compared: the policy that serves, and the router before it. A new pair begins a new watch. */
+  /** Pair to compare: the serving policy and the router before it. A new pair starts a new watch. */
   #follow() {
     const { served, previous } = this.#router.active;
     const rule = this.#router.config.rollback;

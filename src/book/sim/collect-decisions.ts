@@ -1,5 +1,6 @@
-/** Logs routing decisions with their probabilities in a world whose optimum is known: simulated tasks, or recorded answers
- *  of real models. In: either, a behaviour policy, a book. Out: results, and the exact values beside them. */
+/** Logs routing decisions with their probabilities in a world whose optimum is known: simulated tasks, or recorded
+ *  answers of real models.
+ *  In: tasks or recorded answers, a behaviour policy, a book. Out: results, and the exact values beside them. */
 import { given } from "../../base/index.ts";
 import {
   type Behaviour,
@@ -24,10 +25,10 @@ import { type GraderChoice, runOnBook, type SimPlace, type SimRan, withGrader } 
 interface CollectRequest extends SimPlace, GraderChoice {
   readonly from:
     | { readonly tasks: string; readonly models?: string | undefined }
-    /** A file of recorded answers, described in YAML. */
+    /** Path of the YAML description of a file of recorded answers. */
     | { readonly recorded: string };
   readonly policy: Behaviour;
-  /** A static table, for epsilon-greedy and table (default: the first model). */
+  /** Static table for the policies epsilon-greedy and table (default: the first model). */
   readonly table?: string | undefined;
   readonly epsilon?: number | undefined;
   readonly temperature?: number | undefined;
@@ -35,7 +36,7 @@ interface CollectRequest extends SimPlace, GraderChoice {
 
 interface CollectedDecisions extends SimRan {
   readonly values: KnownValues & { readonly behaviour: number };
-  /** Of simulated tasks. */
+  /** Exact values by family of the simulated tasks. */
   readonly families: readonly FamilyValues[];
 }
 

@@ -1,14 +1,14 @@
-/** Results of simulated rollouts by family: how many passed, with an interval; what they earned and cost. Pure. */
+/** Summarises results of simulated rollouts by family: pass rate with an interval, reward and cost. Pure. */
 import type { RolloutResult, SealedResult } from "../../collect/rollout/index.ts";
 import type { SimWorld } from "../../collect/sim/index.ts";
 
 export interface FamilySummary {
   readonly family: string;
-  /** Those that say something: sealed, and not failed by provider, sandbox, infrastructure or task. */
+  /** Counted rollouts: sealed, and not failed by provider, sandbox, infrastructure or task. */
   readonly rollouts: number;
   readonly passed: number;
   readonly passRate: number;
-  /** 95 %, by Wilson. */
+  /** Wilson interval at 95 %. */
   readonly interval: readonly [number, number];
   readonly meanReward: number | null;
   readonly costUsd: number;
@@ -16,7 +16,7 @@ export interface FamilySummary {
 
 const Z_95 = 1.959963984540054;
 
-/** By name, and one over everything at the end. */
+/** One summary per family in order of name, and a total at the end. */
 export function summarise(results: readonly RolloutResult[], { tasks }: SimWorld): FamilySummary[] {
   const counted = results.filter((each): each is SealedResult => each.state === "sealed" && isCounted(each));
   const familyOf = ({ row }: SealedResult) => tasks[row]!.task.oracle.family;
@@ -32,7 +32,7 @@ export function summarise(results: readonly RolloutResult[], { tasks }: SimWorld
   ];
 }
 
-/** Wilson's score interval: right also near 0 and 1, and for few rollouts. */
+/** Wilson's score interval: accurate also near 0 and 1, and for few rollouts. */
 function wilson(passed: number, total: number, z = Z_95): readonly [number, number] {
   if (total === 0) return [0, 1];
   const rate = passed / total;
@@ -44,9 +44,9 @@ function wilson(passed: number, total: number, z = Z_95): readonly [number, numb
 
 export interface ObservedReward {
   readonly count: number;
-  /** Null where nothing was labelled. */
+  /** Null if no rollout was labelled. */
   readonly mean: number | null;
-  /** 95 %, by the standard error; null for fewer than two. */
+  /** Interval at 95 %, from the standard error; null for fewer than two rewards. */
   readonly interval: readonly [number, number] | null;
 }
 
@@ -70,13 +70,13 @@ export function sayObserved({ mean, interval }: ObservedReward): string {
   return interval === null ? mean.toFixed(4) : `${mean.toFixed(4)} (95 %: ${low} … ${high})`;
 }
 
-/** How far the mean is from an exact value; null where there is no interval, or no spread. */
+/** Distance of the mean from an exact value in standard errors; null without an interval or without spread. */
 export function standardErrors({ mean, interval }: ObservedReward, exact: number): number | null {
   if (mean === null || interval === null || interval[1] === mean) return null;
   return ((mean - exact) * Z_95) / (interval[1] - mean);
 }
 
-/** One interval of 95 % in twenty leaves its value out by chance; three standard errors, one in 370. */
+/** By chance, one interval of 95 % in twenty misses its value; three standard errors miss it once in 370. */
 export function sayDistance(z: number | null): string {
   if (z === null) return "";
   const said = Math.abs(z) <= 3 ? "within chance" : "more than chance would explain";

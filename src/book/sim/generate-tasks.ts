@@ -1,5 +1,6 @@
-/** Makes a folder of simulated tasks from a seed, each proved in a sandbox.
- *  In: how many, which families and difficulties, the engine. Out: what tasks.meta.json says. Never overwrites a folder. */
+/** Generates a folder of simulated tasks from a seed, each proved in a sandbox.
+ *  In: number of tasks, families and difficulties, the engine. Out: the content of tasks.meta.json. Never overwrites
+ *  a folder. */
 import { RollbookError } from "../../base/index.ts";
 import { openSandbox, type Sandbox } from "../../collect/sandbox/index.ts";
 import {
@@ -22,25 +23,25 @@ interface GenerateRequest {
   readonly out: string;
   readonly count: number;
   readonly seed: bigint;
-  /** By name (default: those of the files, else all that the engine runs). */
+  /** Names of families (default: the families of the files, else all that the engine runs). */
   readonly families?: readonly string[] | undefined;
-  /** Modules with families of your own. */
+  /** Paths of modules with the user's own families. */
   readonly familyFiles?: readonly string[] | undefined;
   readonly difficulties: readonly Difficulty[];
   readonly engine: EngineChoice;
-  /** Programs at a time. */
+  /** Number of programs that run at the same time. */
   readonly workers: number;
-  /** False: tasks are drawn and nothing is run. */
+  /** False: tasks are drawn and no program is run. */
   readonly prove: boolean;
   onProgress?(drawn: number, replaced: number): void;
-  /** Families that were not named and that the engine does not run. */
+  /** Called with the families that were not named and that the engine does not run. */
   onLeftOut?(families: readonly string[], engine: string): void;
 }
 
 export async function generateTaskFolder(request: GenerateRequest): Promise<TasksMeta> {
   const { out, count, seed, difficulties, engine, workers, prove } = request;
   refuseExisting(out);
-  // Named families are checked before anything is opened.
+  // Named families are checked before the sandbox is opened.
   const wanted = await wantedFamilies(request);
   const sandbox = prove ? await openSandbox({ engine, workers }) : undefined;
   try {
@@ -49,7 +50,7 @@ export async function generateTaskFolder(request: GenerateRequest): Promise<Task
     const tasks: GeneratedTask[] = [];
     const drawn = generateTasks({
       ...{ count, seed, families, difficulties },
-      // Enough under way to fill every program, and the next.
+      // Enough tasks in flight to fill every running program and the next one.
       parallel: 12 * workers,
       onRejected: (rejection) => rejections.push(rejection),
       ...(sandbox === undefined ? {} : { prove: gatherProofs(sandbox) }),
@@ -74,7 +75,7 @@ async function wantedFamilies({
   return families.map((name) => own.find((each) => each.name === name) ?? familyNamed(name));
 }
 
-/** A family that was named and cannot be run is an error; one that was not named is left out, and that is said. */
+/** A named family that the engine cannot run is an error. Other such families are left out and reported. */
 function runnable(
   request: GenerateRequest,
   wanted: readonly TaskFamily[],

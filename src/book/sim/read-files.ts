@@ -1,4 +1,4 @@
-/** Reads what a simulation starts from: tasks, models, tables. Errors name the file and what it was taken for. */
+/** Reads the input files of a simulation: tasks, models, tables. Errors name the file and its expected content. */
 import {
   DEFAULT_MODELS,
   type KnownWorld,
@@ -11,7 +11,7 @@ import {
 import { parseStaticTable, type StaticTable } from "../../policy/index.ts";
 import { readText } from "../../store/index.ts";
 
-/** `tasks`: the folder that `rollbook sim generate` wrote; `models`: a YAML file (default: the built-in ones). */
+/** `tasks` is the folder that `rollbook sim generate` wrote. `models` is a YAML file (default: the built-in models). */
 export function readWorld({ tasks, models }: { tasks: string; models?: string | undefined }): SimWorld {
   const declared: readonly SimModel[] =
     models === undefined ? DEFAULT_MODELS : parseModels(readText(models, "--models"), models);

@@ -1,6 +1,6 @@
-/** Recorded answers from a file: CSV or JSON Lines, described by a small YAML file beside it. In: the path of the
- *  description. Out: a recorded set. A column that is missing, a flag that is none and a prompt that appears twice stop with
- *  their place. */
+/** Reads recorded answers from a file: CSV or JSON Lines, described by a small YAML file beside it.
+ *  In: the path of the description. Out: a recorded set. A missing column, an invalid flag or a repeated prompt is
+ *  an error that names its place. */
 import { dirname, extname, join } from "node:path";
 import {
   badRecording as bad,

@@ -1,5 +1,5 @@
-/** Runs what the simulator runs on a book, until everything is sealed. In: a book, a route, what to open. Out: results.
- *  Opens and closes book, queue and sandbox. */
+/** Runs a simulation on a book until everything is sealed.
+ *  In: a book, a route, options for opening. Out: results. Opens and closes book, queue and sandbox. */
 import { randomUUID } from "node:crypto";
 import { given, parseId, plural, RollbookError } from "../../base/index.ts";
 import type { WorkQueue } from "../../collect/queue/index.ts";
@@ -28,13 +28,13 @@ export const ENGINES = ["auto", "bubblewrap", "docker", "quickjs"] as const;
 
 export type EngineChoice = (typeof ENGINES)[number];
 
-/** How much runs, where, and under which names. */
+/** Size of a simulation, its book, and its names. */
 export interface SimPlace
   extends Followers,
     Omit<PlaceRequest, "target" | "freshness">,
     Pick<WorkRequest, "queue" | "claimTtlMs" | "attempts" | "signal" | "drain" | "rng" | "worker">,
     Pick<RunPlace, "gateway"> {
-  /** Rollouts at a time (default: 4). */
+  /** Number of rollouts at the same time (default: 4). */
   readonly workers?: number | undefined;
   /** Rollouts per task (default: 1). */
   readonly samples?: number | undefined;
@@ -47,7 +47,7 @@ export interface SimRan {
   readonly progress: Progress;
 }
 
-/** Who grades: a sandbox, or with `fast` the proofs of the tasks. */
+/** Choice of the grader: a sandbox, or with `fast` the proofs of the tasks. */
 export interface GraderChoice {
   readonly engine?: EngineChoice | undefined;
   readonly fast?: boolean | undefined;
@@ -108,7 +108,7 @@ export async function withGrader<T>(
   }
 }
 
-/** A program that the engine cannot run is found out before anything is begun. */
+/** Finds a program that the engine cannot run before any rollout starts. */
 async function openSandboxFor(
   { tasks }: SimWorld,
   { engine, workers }: { engine: EngineChoice; workers: number },

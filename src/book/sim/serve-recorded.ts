@@ -1,5 +1,6 @@
 /** Serves recorded answers of real models as an upstream on loopback.
- *  In: the description of the recorded answers. Out: a running server; where asked, the questions as task rows in a file. */
+ *  In: the description of the recorded answers. Out: a running server and, on request, the questions as task rows in
+ *  a file. */
 import { existsSync } from "node:fs";
 import { RollbookError } from "../../base/index.ts";
 import { recordedModels, recordedRows, serveOnLoopback } from "../../collect/sim/index.ts";
@@ -16,7 +17,7 @@ interface RecordedUpstream {
 export async function serveRecorded(request: {
   readonly recorded: string;
   readonly port: number;
-  /** Where to write the questions; never overwritten. */
+  /** Path for the questions; an existing file is never overwritten. */
   readonly rows?: string | undefined;
 }): Promise<RecordedUpstream> {
   const { recorded, port, rows } = request;

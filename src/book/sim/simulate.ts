@@ -1,5 +1,6 @@
-/** Runs an agent on simulated tasks and seals what happened. In: tasks, an agent, who chooses the model, a book.
- *  Out: results, and what the agent would earn exactly where that is known. */
+/** Runs an agent on simulated tasks and seals the rollouts.
+ *  In: tasks, an agent, a model or a router, a book. Out: results, and the exact expected reward of the agent if it
+ *  is known. */
 import { existsSync } from "node:fs";
 import { given, RollbookError } from "../../base/index.ts";
 import { type Agent, type Confinement, findBubblewrap, loadAgent } from "../../collect/rollout/index.ts";
@@ -21,19 +22,19 @@ import { readTable, readWorld } from "./read-files.ts";
 import { type GraderChoice, runOnBook, type SimPlace, type SimRan, withGrader } from "./run-on-book.ts";
 
 interface SimulateRequest extends SimPlace, GraderChoice, Pick<Confinement, "isolation" | "shared"> {
-  /** The folder of the tasks. */
+  /** Folder of the tasks. */
   readonly tasks: string;
-  /** Simulated models, in YAML (default: the built-in ones). */
+  /** YAML file of simulated models (default: the built-in models). */
   readonly models?: string | undefined;
-  /** chat, reference, or an agent file. */
+  /** `chat`, `reference`, or the path of an agent file. */
   readonly agent: string;
-  /** The model that answers (default: the first one), unless a router chooses. */
+  /** Model that answers if no router chooses (default: the first one). */
   readonly model?: string | undefined;
-  /** A static table that chooses, or the fallback of `checkpoint`. */
+  /** Static table that chooses the model, or the fallback of `checkpoint`. */
   readonly router?: string | undefined;
   readonly checkpoint?: string | undefined;
   readonly floor?: number | undefined;
-  /** Asks the router for every call, not once a rollout. */
+  /** Asks the router for every call instead of once per rollout. */
   readonly everyTurn?: boolean | undefined;
   readonly maxTurns?: number | undefined;
   readonly timeMs?: number | undefined;
@@ -41,7 +42,7 @@ interface SimulateRequest extends SimPlace, GraderChoice, Pick<Confinement, "iso
 
 interface Simulated extends SimRan {
   readonly world: SimWorld;
-  /** Undefined where no closed form is known. */
+  /** Undefined if no closed form is known. */
   readonly values: ExactValues | undefined;
 }
 
@@ -68,7 +69,7 @@ export async function simulate(request: SimulateRequest): Promise<Simulated> {
   return { ...ran, world, values };
 }
 
-/** An agent of the user's, without a way to the solutions: they lie beside the tasks. */
+/** Opens an agent of the user without access to the solutions, which lie beside the tasks. */
 async function examinee(path: string, request: SimulateRequest): Promise<Agent> {
   const { isolation = "auto", shared, tasks } = request;
   if (!/^https?:/.test(path) && !existsSync(path))
@@ -96,7 +97,7 @@ function routerFrom({ router, checkpoint, floor }: SimulateRequest, world: SimWo
   return routerOf(setupOf(loadPolicy(checkpoint), { table: router, floor, exploration: 0 }));
 }
 
-/** Undefined where the router is asked for every turn, or limits cut models short. */
+/** Undefined if the router is asked for every turn, or if limits stop models early. */
 function exactValues(
   world: SimWorld,
   { route, maxTurns, truncated }: { route: ModelRoute; maxTurns: number | undefined; truncated: number },

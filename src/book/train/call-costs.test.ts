@@ -12,7 +12,7 @@ import { trainPolicy } from "./train.ts";
 const folder = mkdtempSync(join(tmpdir(), "rollbook-costs-"));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
-/** Right is a little better and costs ten times as much; the costs are the bills of the calls and nothing else. */
+/** The candidate `right` is slightly better and costs ten times as much. Costs come only from the call bills. */
 function rows(price = 0.01): LoggedRow[] {
   const rng = rngFrom(4);
   return Array.from({ length: 400 }, (_, i) => {

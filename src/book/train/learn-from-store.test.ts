@@ -28,7 +28,8 @@ const split = { ...DEFAULT_SPLIT, shares: TRAIN_ON_ALL };
 const small = { hidden: [16], steps: 40, every: 20, batch: 16 };
 
 describe("a network trained from a replay store", () => {
-  /** Chains of several lengths, missing rewards and probabilities, contexts of two widths, every ending, four segments. */
+  /** The store has chains of several lengths, missing rewards and probabilities, contexts of two widths, every ending,
+   *  and four segments. */
   const store = join(folder, "store");
   beforeAll(async () => {
     const [narrow, wide] = [2, 5].map((contextWidth) => {
@@ -62,7 +63,7 @@ describe("a network trained from a replay store", () => {
         const { rows } = await loadDecisions(source, {});
         const { kind, ...config } = learner;
         const train = kind === "cql" ? trainCql : trainNeuralBc;
-        // A learner of chains adds rewards up itself, the others learn from returns.
+        // A learner of chains sums rewards itself; the others learn from returns.
         const taught = readsChains(learner) ? rows : returnsToGo(rows, 1);
         const { model, report } = train({ rows: taught, digest: trained.data }, config, rngFrom(3n));
         expect(trained.rows).toBe(rows.length);
@@ -131,7 +132,7 @@ console.log(process.memoryUsage().heapUsed / 2 ** 20);
 if (rows.length === 0) throw new Error("no rows");`,
   );
   expect(held).toBeGreaterThan(1.1 * heapMb);
-  // The static table has a sample of its own and takes most of the time.
+  // Fitting the static table uses its own sample and takes most of the time, so it is off here.
   const request = { learner: { kind: "cql", ...small, discount: 0.9 }, id: "r-1", split, baseline: false };
   const learned = inChild(
     [`--max-old-space-size=${heapMb}`],

@@ -1,7 +1,7 @@
-/** Trains a network from a replay store of any size: one pass over its chains fills columns, then every minibatch reads its
- *  states through the store's cache of decoded chunks.
- *  In: the directory of a store, a request, a split. Out: the model and what it was learned from. The heap holds the tasks, one
- *  id per chain while it reads, and a sample of rows for the static table. */
+/** Trains a network from a replay store of any size. One pass over its chains fills columns; then every minibatch reads
+ *  its states through the store's cache of decoded chunks.
+ *  In: the directory of a store, a request, a split. Out: the model and its training data. The heap holds the tasks,
+ *  one id per chain during the pass, and a sample of rows for the static table. */
 import { type Digest, digestJson, type Json, rngFrom } from "../../base/index.ts";
 import type { ReplayStore } from "../../keep/replay/index.ts";
 import {
@@ -105,13 +105,13 @@ async function readChains(store: ReplayStore, { root, request, rule }: StoreTrai
   return { stored, units, sample: sample.rows, rows, heldBack, leastTaught, mostCandidates, returnDiscount };
 }
 
-/** The same decisions with their own rewards: a learner of chains adds them up itself. */
+/** Selected decisions of a chain with their own rewards: a learner of chains sums them itself. */
 function own(chain: readonly StoredRow[], taken: readonly StoredRow[]): readonly StoredRow[] {
   const ids = new Set(taken.map(({ row }) => row.id));
   return chain.filter(({ row }) => ids.has(row.id));
 }
 
-/** What the rows are a function of: the store, the filters and the split. */
+/** Digest of everything that determines the rows: the store, the filters and the split. */
 function digestSelection({ manifest }: ReplayStore, { request, rule }: StoreTraining): Digest {
   const { family, session, dataSource } = request;
   const filters = { family: family ?? null, session: session ?? null, dataSource: dataSource ?? null };
@@ -120,10 +120,10 @@ function digestSelection({ manifest }: ReplayStore, { request, rule }: StoreTrai
   });
 }
 
-/** Numbers of contexts that the sample may hold. */
+/** Maximum total of context numbers in the sample. */
 const SAMPLED_NUMBERS = 1 << 18;
 
-/** Rows for the static table: all of them, or an even draw where they are more than the heap should hold. */
+/** Rows for the static table: all rows, or a uniform sample if there are more than the heap should hold. */
 class TableSample {
   readonly rows: DecisionRow[] = [];
   readonly #most: number;
@@ -147,7 +147,7 @@ class TableSample {
     };
   }
 
-  /** Most rows have the same candidates: they are held once. */
+  /** Most rows have the same candidates, so each set is stored once. */
   #shared(candidates: DecisionRow["candidates"]): DecisionRow["candidates"] {
     const key = JSON.stringify(candidates.map(({ id, selectable }) => [id, selectable]));
     const known =

@@ -1,4 +1,4 @@
-/** The trainers a book offers, one call shape for all: rows and options in, a model out. */
+/** Offers the trainers of a book with one call signature: rows and options in, a model out. */
 import { type Digest, RollbookError, rngFrom } from "../../base/index.ts";
 import {
   type BanditStatistics,
@@ -52,14 +52,14 @@ export type Learner =
       readonly costWeight?: number | undefined;
       readonly meanCost?: number | undefined;
       readonly spec?: ValueSpec | undefined;
-      /** Of the rows' embeddings. */
+      /** Specification of the rows' embeddings. */
       readonly embedding?: ValueSpec["embedding"];
     }
   | ({ readonly kind: "neural-bc" } & NeuralBcConfig)
   | ({ readonly kind: "cql" } & CqlConfig)
   | ({ readonly kind: "ppo" } & LoggedPpoConfig);
 
-/** A learner whose model is a function of sums: its state grows by what is new. */
+/** A learner whose model is a function of sums: new decisions only add to its state. */
 export type BanditLearner = Extract<Learner, { kind: "ucb" | "linucb" | "thompson" }>;
 
 export interface Learned {
@@ -83,7 +83,7 @@ const KINDS: readonly Learner["kind"][] = [
   "ppo",
 ];
 
-/** Plain JavaScript has no types: a misspelt learner is told before anything is cut. */
+/** Plain JavaScript has no types, so a misspelt learner is refused before a batch is cut. */
 export function requireLearner({ kind }: Learner): void {
   if (KINDS.includes(kind)) return;
   throw new RollbookError(
@@ -97,7 +97,7 @@ export function isBandit(learner: Learner): learner is BanditLearner {
   return BANDITS.includes(learner.kind);
 }
 
-/** Whether it learns a row together with those that follow it in its chain. */
+/** True if the learner reads a row together with the rows that follow it in its chain. */
 export function readsChains(learner: {
   readonly kind: string;
   readonly discount?: number | undefined;
@@ -105,7 +105,7 @@ export function readsChains(learner: {
   return learner.kind === "cql" && (learner.discount ?? 0) > 0;
 }
 
-/** Whether it can learn from a replay store that does not fit into memory. */
+/** True if the learner can train from a replay store that does not fit into memory. */
 export function isStoredLearner(learner: Learner): learner is StoredLearner {
   return learner.kind === "cql" || learner.kind === "neural-bc";
 }
@@ -116,7 +116,7 @@ export function readsEmbeddings(learner: Learner): learner is Extract<Learner, {
   return VALUE_KINDS.includes(learner.kind);
 }
 
-/** Whether it reads what decisions cost. */
+/** True if the learner reads the costs of decisions. */
 export function weighsCost(learner: Learner): boolean {
   return readsEmbeddings(learner) && (learner.costWeight ?? learner.meanCost) !== undefined;
 }
@@ -129,12 +129,12 @@ export function specOf(learner: BanditLearner): FeatureSpec | undefined {
   return learner.kind === "ucb" ? undefined : learner.spec;
 }
 
-/** The features of a linear bandit, where none are stated. */
+/** Derives the features of a linear bandit if none are given. */
 export async function deriveSpec(rows: AsyncIterable<DecisionRow>): Promise<FeatureSpec> {
   return denseSpec(await collectFields(rows));
 }
 
-/** `hooks`: of learners that train step by step. */
+/** `hooks` apply to learners that train step by step. */
 export function learn(data: LoggedData, learner: Learner, seed: bigint, hooks: FitHooks = {}): Learned {
   if (isBandit(learner)) return learnBandit(data, learner, seed);
   switch (learner.kind) {
@@ -163,7 +163,7 @@ function learnBandit(data: LoggedData, learner: BanditLearner, seed: bigint): Le
   return { model: banditModel(learner, statisticsOf(data.rows, spec), { data: data.digest, spec, seed }) };
 }
 
-/** `spec` is there if the learner is linear; `data` names the rows, or the state in the book. */
+/** `spec` is set if the learner is linear; `data` is the digest of the rows, or of the state in the book. */
 export function banditModel(
   learner: BanditLearner,
   statistics: BanditStatistics,

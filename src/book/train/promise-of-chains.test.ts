@@ -12,7 +12,7 @@ import { trainPolicy } from "./train.ts";
 const folder = fastFolder("promise-of-chains");
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
-/** Rollouts of two decisions: the last one is rewarded where the first went the way that x says. */
+/** Rollouts of two decisions: the last decision is rewarded more often if the first one chose x. */
 function log(rollouts: number): LoggedRow[] {
   const rng = rngFrom(4);
   return Array.from({ length: rollouts }, (_, r) => {

@@ -1,4 +1,4 @@
-/** The features a policy is trained on, of a file. */
+/** Reads the features of a policy from a file. */
 import { readFileSync } from "node:fs";
 import { parseJson, RollbookError } from "../../base/index.ts";
 import { type AnyFeatureSpec, type FeatureSpec, parseAnySpec, type ValueSpec } from "../../policy/index.ts";
@@ -12,14 +12,14 @@ export function readAnySpec({ features }: FeatureFlags): AnyFeatureSpec | undefi
   return parseAnySpec(parseJson(readFileSync(features, "utf8"), features), features);
 }
 
-/** For bandits and behaviour cloning. */
+/** Features for bandits and behaviour cloning. */
 export function readSpec(flags: FeatureFlags): FeatureSpec | undefined {
   const spec = readAnySpec(flags);
   if (spec === undefined || spec.schema === "rollbook.feature-spec.v1") return spec;
   throw otherVersion(flags, "rollbook.feature-spec.v1", spec.schema);
 }
 
-/** For the learners that predict rewards. */
+/** Features for the learners that predict rewards. */
 export function readValueSpec(flags: FeatureFlags): ValueSpec | undefined {
   const spec = readAnySpec(flags);
   if (spec === undefined || spec.schema === "rollbook.feature-spec.v2") return spec;

@@ -1,6 +1,6 @@
-/** Which sealed increments of bandits still count: those whose every row is admitted now, with the rewards it had.
- *  In: an open book, the filters of a state, the rows of its train split. Out: increments, largest first, with the rows of
- *  their batches. Reads nothing of increments without batches, which 0.1.0 sealed: their rows cannot be checked. */
+/** Selects the sealed bandit increments that are still valid: all their rows are admitted now, with unchanged rewards.
+ *  In: an open book, the filters of a state, the rows of its train split. Out: increments, largest first, with the rows
+ *  of their batches. Ignores increments without batches, which 0.1.0 sealed: their rows cannot be checked. */
 import { canonicalize, type Digest, isRollbookError } from "../../base/index.ts";
 import { BanditIncrement } from "../../contract/index.ts";
 import { type AdmittedStream, streamKey } from "../../keep/admit/index.ts";
@@ -13,7 +13,7 @@ export interface StandingIncrement {
   readonly digest: Digest;
   readonly count: number;
   readonly features: FeatureSpec | undefined;
-  /** Its batches, each with the keys of its rows. */
+  /** Batches of the increment, each with the keys of its rows. */
   readonly batches: ReadonlyMap<Digest, readonly string[]>;
 }
 
@@ -43,7 +43,7 @@ export async function standingIncrements(
   return standing.sort((a, b) => b.count - a.count || (a.digest < b.digest ? -1 : 1));
 }
 
-/** The keys of a batch's rows, if all of them are admitted now with the rewards they had; else undefined. */
+/** Keys of a batch's rows, if all of them are admitted now with unchanged rewards; else undefined. */
 async function standingRows(
   book: OpenBook,
   digest: Digest,
@@ -60,7 +60,7 @@ async function standingRows(
       keys.push(key);
     }
   } catch (error) {
-    // Rows that were erased teach nothing any more; `verify` says whether they were erased or lost.
+    // An increment with erased rows is no longer valid; `verify` tells if rows were erased or lost.
     if (isRollbookError(error, "missing-blob")) return undefined;
     throw error;
   }

@@ -1,4 +1,4 @@
-/** A model with what it was learned from, before it becomes a checkpoint. */
+/** A trained model with its training data, before it becomes a checkpoint. */
 import { compareUtf8, type Digest } from "../../base/index.ts";
 import {
   checkModel,
@@ -15,22 +15,22 @@ export interface Taught extends Learned {
   readonly data: Digest;
   readonly batches: readonly Digest[];
   readonly datasets: readonly TrainingDataset[];
-  /** Units learned from. */
+  /** Units in the training rows. */
   readonly units: readonly string[];
   readonly rows: number;
   readonly heldBack: number;
   readonly added?: number;
-  /** Of a book: what was admitted, and the ledger of the rest. */
+  /** Admitted rollouts, and the ledger of the others; set only if the rows came from a book. */
   readonly admitted?: AdmittedRollouts;
-  /** The most that any decision could choose among; undefined where rows are not read again. */
+  /** Largest number of candidates of a decision; undefined if rows are not read again. */
   readonly mostCandidates?: number;
-  /** The least probability of a choice among the rows; null where none is known. */
+  /** Lowest probability of a choice among the rows; null if none is known. */
   readonly leastTaught: number | null;
-  /** Worth of a reward one decision later; undefined where every rollout has one decision. */
+  /** Discount per decision of a later reward; undefined if every rollout has one decision. */
   readonly returnDiscount?: number | undefined;
 }
 
-/** The model with what an average request is to it. By id: the order in which rows came must not change the model. */
+/** Adds the average request to the model. Rows are sorted by id, so that their order does not change the model. */
 export function withUsual(model: PolicyModel, rows: readonly DecisionRow[]): PolicyModel {
   const ordered = [...rows].sort((a, b) => compareUtf8(a.id, b.id));
   return withUsualRequest(
@@ -39,12 +39,12 @@ export function withUsual(model: PolicyModel, rows: readonly DecisionRow[]): Pol
   );
 }
 
-/** The model with what a person could have written from `rows`: without outcomes there is no such table. */
+/** Adds the static table that a person could have written from `rows`. Without outcomes there is no such table. */
 export function withTable(model: PolicyModel, rows: readonly DecisionRow[]): PolicyModel {
   return rows.some((row) => row.reward !== null) ? withBaseline(model, fitStaticTable({ rows })) : model;
 }
 
-/** A learner with a learning curve has checked itself. */
+/** A learner with a learning curve reports its own checks. */
 export function checkedReport(
   report: object | undefined,
   model: PolicyModel,

@@ -1,6 +1,6 @@
 /** Trains a policy by acting: PPO on CartPole, or on the simulator's tasks with a routing decision at every turn.
- *  In: a world, a config, a seed. Out: a checkpoint with its revision, written where asked. Proved tasks are played in their
- *  closed form: nothing is run. The model's config names the world by its digest. */
+ *  In: a world, a config, a seed. Out: a checkpoint with its revision, written to the given folder. Proved tasks are
+ *  played in closed form: no program is run. The model's config contains the digest of the world. */
 import { type Clock, type Digest, digestJson, rngFrom, systemClock } from "../../base/index.ts";
 import { turnEnvironment } from "../../collect/sim/index.ts";
 import {
@@ -27,9 +27,9 @@ export type OnlineWorld =
   | { readonly kind: "cart-pole" }
   | {
       readonly kind: "simulator";
-      /** A folder of proved tasks. */
+      /** Folder of proved tasks. */
       readonly tasks: string;
-      /** Declared models as YAML (default: the built-in five). */
+      /** Declared models as YAML (default: the five built-in models). */
       readonly models?: string | undefined;
       readonly spec?: FeatureSpec | undefined;
     };
@@ -38,9 +38,9 @@ interface OnlineRequest {
   readonly world: OnlineWorld;
   readonly config?: PpoConfig;
   readonly id: string;
-  /** The family of the new revision (default: router). */
+  /** Family of the new revision (default: router). */
   readonly policy?: string;
-  /** The folder of the checkpoint it succeeds. */
+  /** Folder of the parent checkpoint. */
   readonly parent?: string | undefined;
   readonly out: string;
   readonly seed?: bigint;
@@ -87,7 +87,7 @@ function openWorld(world: OnlineWorld): PpoWorld {
   }
 }
 
-/** What a router sees of a turn: the prompt, in few words, and how long the conversation is. */
+/** Features of a turn that a router sees: the prompt in few words, and the length of the conversation. */
 const TURN_FEATURES: FeatureSpec = {
   ...DEFAULT_FEATURES,
   wordBuckets: 256,

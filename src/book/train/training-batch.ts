@@ -1,5 +1,6 @@
-/** The batch a policy learns from: cut from the admitted decisions of the train split, sealed, and read back.
- *  In: an open book, which decisions, a split. Out: the batch and its rows. What is counted already is left out. */
+/** Cuts the batch that a policy learns from: admitted decisions of the train split, sealed and read back.
+ *  In: an open book, filters of decisions, a split. Out: the batch and its rows. Excludes rows that are already
+ *  counted. */
 import type { Digest } from "../../base/index.ts";
 import type { PolicyRevision, Sealed, TrainerBatch } from "../../contract/index.ts";
 import { type AdmittedStream, unitOfStream } from "../../keep/admit/index.ts";
@@ -11,7 +12,7 @@ import { type AdmittedRollouts, chooseArtifacts, readRevision, requireAdmitted }
 
 interface TrainingSplit {
   readonly train: readonly AdmittedStream[];
-  /** Decisions of the other parts. */
+  /** Decisions of the other parts of the split. */
   readonly heldBack: number;
 }
 
@@ -21,7 +22,7 @@ export function splitAdmitted({ rows }: AdmittedRollouts, rule: SplitRule): Trai
   return { train, heldBack: decisions(rows) - decisions(train) };
 }
 
-/** Rollouts by the part of the split that they are in. */
+/** Number of rollouts in each part of the split. */
 export function countParts(
   { rows }: AdmittedRollouts,
   rule: SplitRule,
@@ -34,7 +35,7 @@ export function countParts(
 const WITHOUT_PROPENSITY =
   "auto, ridge and knn also train without it, from a file: `rollbook data export --out FILE`, then `rollbook train auto --data FILE`.";
 
-/** A training set must not be empty, and its error says what was left out. */
+/** Throws if the training set is empty; the error lists the exclusions. */
 export function requireTraining(
   admitted: AdmittedRollouts,
   { train }: TrainingSplit,
@@ -52,13 +53,14 @@ interface TrainingBatchRequest {
   readonly request: DecisionRequest;
   readonly admitted: AdmittedRollouts;
   readonly rule: SplitRule;
-  /** Batches whose rows need not be learned from again. */
+  /** Batches whose rows must not be learned from again. */
   readonly except?: readonly Digest[];
-  /** What the new revision succeeds, by id or digest, if it is in the book. */
+  /** Parent of the new revision, by id or digest, if it is in the book. */
   readonly parent?: string | undefined;
 }
 
-/** The revisions of the manifest are those behind the rows: what the book learns later does not change the batch. */
+/** The manifest lists only the revisions behind the rows, so that later revisions of the book do not change the
+ *  batch. */
 export async function cutTrainingBatch(
   book: OpenBook,
   { request, admitted, rule, except = [], parent }: TrainingBatchRequest,
@@ -80,7 +82,7 @@ export async function cutTrainingBatch(
       ...(except.length === 0 ? {} : { except: [...except] }),
       split: { unit, salt, shares: [...shares] as [number, number, number], part: "train" },
     },
-    // What is not read does not change the batch.
+    // Only the feedback that is read may change the batch.
     feedback: (name) => name === request.feedback,
     revisions: sources.some(({ digest }) => digest === target.digest) ? sources : [target, ...sources],
   });
@@ -93,7 +95,7 @@ export async function readTraining(book: OpenBook, batches: readonly Digest[]): 
   return rows;
 }
 
-/** A parent of another family is succeeded, but it is not what decided. */
+/** A parent of another family counts as parent of the new revision, but it made none of these decisions. */
 async function parentIn(
   book: OpenBook,
   parent: string | undefined,
@@ -105,7 +107,7 @@ async function parentIn(
   return readRevision(book, parent, family);
 }
 
-/** The newest revision that decided. */
+/** Newest of the revisions that decided. */
 function newestOf(sources: readonly Sealed<PolicyRevision>[]): Sealed<PolicyRevision> {
   const number = ({ record }: Sealed<PolicyRevision>) => Number(record.number ?? -1n);
   return [...sources].sort(

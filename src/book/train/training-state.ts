@@ -1,5 +1,5 @@
-/** The state of an unfinished training, beside the checkpoint it will become: the same command continues from it.
- *  In: the checkpoint's folder. Out: a place to load from and save to, replaced in one step. */
+/** Stores the state of an unfinished training, beside its future checkpoint: the same command continues from it.
+ *  In: the checkpoint's folder. Out: a place to load from and save to, replaced atomically. */
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
 import { RollbookError } from "../../base/index.ts";
@@ -26,7 +26,7 @@ export function trainingState(out: string): Saver {
   };
 }
 
-/** With what a process that was killed amid a save has left. */
+/** Also removes files that a process killed during a save has left. */
 export function removeTrainingState(out: string): void {
   const path = pathOf(out);
   unlinkIfThere(path);
@@ -35,7 +35,7 @@ export function removeTrainingState(out: string): void {
   for (const name of readdirSync(folder)) if (name.startsWith(prefix)) unlinkIfThere(join(folder, name));
 }
 
-/** Hours of training must not end at a folder that was there before. */
+/** Refuses an existing folder before the training, so that hours of work are not lost at its end. */
 export function requireFreeFolder(out: string | undefined): void {
   if (out === undefined || !existsSync(out)) return;
   throw new RollbookError("exists", { folder: out }, `${out} already exists. Name another folder.`);

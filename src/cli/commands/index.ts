@@ -1,11 +1,11 @@
-/** Every command, loaded when it is named, by the stage of the loop that it belongs to. */
+/** Lists every command by its stage of the loop. A command is loaded when it is named. */
 import type { Command } from "commander";
 import type { Io } from "../io.ts";
 
-/** `whole` is the program with every command: `program` holds those that were loaded. */
+/** `whole` is the program with every command; `program` only has those that were loaded. */
 type AddCommand = (program: Command, io: Io, whole: () => Promise<Command>) => unknown;
 
-/** In the order of the help. */
+/** Stages in the order of the help. */
 export const STAGES: Readonly<Record<string, Readonly<Record<string, () => Promise<AddCommand>>>>> = {
   Begin: {
     demo: async () => (await import("./demo/demo.ts")).addDemo,

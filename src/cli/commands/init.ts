@@ -1,4 +1,4 @@
-/** `rollbook init`: creates a book, and a first project around it. */
+/** Implements `rollbook init`: creates a book, and a first project around it. */
 import { join } from "node:path";
 import type { Command } from "commander";
 import { RollbookError } from "../../base/index.ts";
@@ -11,7 +11,7 @@ import { type BookFlags, bookRoot } from "../with-book.ts";
 interface InitFlags extends BookFlags {
   example?: true;
   upstream?: string;
-  /** As it was named, where it is a copy of a bucket. */
+  /** Name given by the user, if the book is a working copy of a bucket. */
   bookUrl?: string;
 }
 
@@ -55,12 +55,12 @@ async function init(io: Io, dir: string | undefined, flags: InitFlags): Promise<
     io.err("there is no key to sign with yet: `rollbook keys new` makes one\n");
 }
 
-/** As a shell reads it: a folder may have spaces in its name. */
+/** Quotes a text for a shell: a folder may have spaces in its name. */
 function shellWord(text: string): string {
   return /^[\w./@%+=:,-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`;
 }
 
-/** How this command was called: what npx runs need not be on the PATH. */
+/** Name under which this command was called: a command that npx runs need not be on the PATH. */
 function calledAs({ env }: Io): string {
   return env.npm_command === "exec" ? "npx rollbook" : "rollbook";
 }

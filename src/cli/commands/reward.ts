@@ -1,4 +1,4 @@
-/** `rollbook reward`: what a reward is made of, and rewards for others over HTTP. */
+/** Implements `rollbook reward`: analyses the parts of a reward, and serves rewards over HTTP. */
 import type { Command } from "commander";
 import { RollbookError } from "../../base/index.ts";
 import { rewardReport } from "../../book/judge/index.ts";

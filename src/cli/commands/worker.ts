@@ -1,4 +1,4 @@
-/** `rollbook worker`: joins a launch from another process. */
+/** Implements `rollbook worker`: joins a launch from another process. */
 import type { Command } from "commander";
 import { startWorker, type WorkDone } from "../../book/collect/index.ts";
 import { jsonLine, plural } from "../../view/format.ts";
@@ -47,7 +47,7 @@ async function work(io: Io, flags: WorkerFlags): Promise<void> {
   io.out(flags.json ? jsonLine(done) : renderWork(done));
 }
 
-/** `3 rollouts begun here; receipts: 2 stored, 1 expired` */
+/** Makes `3 rollouts begun here; receipts: 2 stored, 1 expired`. */
 function renderWork({ begun, receipts }: WorkDone): string {
   const outcomes = Object.entries(receipts).map(([outcome, count]) => `${count} ${outcome}`);
   const given = outcomes.length === 0 ? "" : `; receipts: ${outcomes.join(", ")}`;

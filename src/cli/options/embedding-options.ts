@@ -1,4 +1,5 @@
-/** Where `train`, `evaluate` and `gate` get embeddings: the endpoint that is named, and the cache of the book, if there is one. */
+/** Finds the embeddings of `train`, `evaluate` and `gate`: the named endpoint, and the cache of the book, if there is
+ *  one. */
 import type { EmbeddingPlace } from "../../book/embed/index.ts";
 import type { Io } from "../io.ts";
 import { type BookFlags, bookRoot } from "../with-book.ts";

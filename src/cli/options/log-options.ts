@@ -1,11 +1,11 @@
-/** How the flags of `data import` are read. */
+/** Parses the flags of `data import`. */
 import { InvalidArgumentError } from "commander";
 import { idFault, nearestName, parseJson } from "../../base/index.ts";
 import { wrongUsage } from "../../book/decisions/index.ts";
 import type { ActionSet } from "../../convert/index.ts";
 import type { ColumnMap, OutcomeColumns, TermColumn } from "../../convert/mapped/index.ts";
 
-/** `3`, or `small,large`. */
+/** Parses `3`, or `small,large`. */
 export function toActions(text: string): ActionSet {
   if (/^\d+$/.test(text)) {
     const count = Number(text);
@@ -24,8 +24,8 @@ export function toFamily(text: string): string {
   return text;
 }
 
-/** `model=arm,reward=score,features=a+b`, or for full information `prompt=question,outcomes=small+large`. A JSON object
- *  says the same of columns whose names hold commas, signs of equality or pluses. */
+/** Parses `model=arm,reward=score,features=a+b`, or for full information `prompt=question,outcomes=small+large`. A JSON
+ *  object is accepted too, for columns whose names contain commas, equals signs or pluses. */
 export function toMap(text: string): ColumnMap | OutcomeColumns {
   const map = text.trimStart().startsWith("{") ? jsonMap(text) : pairsOf(text);
   const outcomes = map.outcomes !== undefined;
@@ -47,7 +47,7 @@ const MAP_KEYS = [
   ...["model", "reward", "prompt", "messages", "candidates", "propensity", "terms", "cost", "latency", "id"],
   ...["session", "task", "time", "episode", "step", "features", "action", "timestamp"],
 ];
-/** Other names of model and time, which the help does not teach. */
+/** Older names of model and time, which the help does not list. */
 const OLD_KEYS = ["action", "timestamp"];
 const OUTCOME_KEYS = ["outcomes", "costs", "prompt", "features", "id", "task"];
 function nearest(key: string, known: readonly string[]): string {
@@ -85,7 +85,7 @@ function listOf(value: string | readonly string[]): readonly string[] {
   return typeof value === "string" ? value.split("+") : value;
 }
 
-/** The keys as a person writes them. */
+/** Keys as a user writes them. */
 interface WrittenMap extends Omit<ColumnMap, "action" | "terms"> {
   readonly model?: string;
   readonly action?: string;
@@ -93,7 +93,7 @@ interface WrittenMap extends Omit<ColumnMap, "action" | "terms"> {
   readonly terms?: readonly string[];
 }
 
-/** Two names of one key. */
+/** Pairs of names for the same key. */
 const ALIASES = [
   ["model", "action"],
   ["time", "timestamp"],
@@ -114,7 +114,7 @@ function columnMap(map: WrittenMap): ColumnMap {
   };
 }
 
-/** `quality` counts once, `cost:-0.5` with this weight. */
+/** Parses a term: `quality` has weight 1, `cost:-0.5` the given weight. */
 function toTerm(text: string): TermColumn {
   const [, column, weight] = /^(.+):([^:]+)$/.exec(text) ?? [];
   if (column === undefined) return { column: text, weight: 1 };

@@ -1,4 +1,5 @@
-/** Numbers as flag values. In: the text of a flag. Out: the number; commander turns the error into wrong usage. */
+/** Parses numbers of flags.
+ *  In: the text of a flag. Out: the number; Commander turns the error into wrong usage. */
 import { InvalidArgumentError } from "commander";
 
 export function wholeNumber(text: string): number {
@@ -22,7 +23,7 @@ export function portNumber(text: string): number {
   return within(text, { least: 0, most: 65_535, otherwise });
 }
 
-/** Seconds, dollars: not negative, without an exponent. */
+/** Parses seconds or dollars: not negative, without an exponent. */
 export function amount(text: string): number {
   if (!/^\d+(\.\d+)?$/.test(text)) throw new InvalidArgumentError("It must be a number, such as 2.5.");
   return Number(text);
@@ -34,7 +35,7 @@ export function positiveAmount(text: string): number {
   return value;
 }
 
-/** A factor or a margin, in any notation. */
+/** Parses a factor or a margin, in any notation. */
 export function nonNegative(text: string): number {
   return within(text, { least: 0, most: Number.MAX_VALUE, otherwise: "It must be a number ≥ 0." });
 }
@@ -43,7 +44,7 @@ export function share(text: string): number {
   return within(text, { least: 0, most: 1, otherwise: "It must be a number from 0 to 1." });
 }
 
-/** The error level of a one-sided bound: at 0.5 the bound would be the estimate itself. */
+/** Parses the error level of a one-sided bound: at 0.5 the bound would be the estimate itself. */
 export function errorLevel(text: string): number {
   const value = Number(text);
   if (!(value > 0 && value < 0.5))

@@ -1,10 +1,10 @@
-/** Refuses an output file whose folder is missing before the work begins: its result would be lost at the end. */
+/** Refuses an output file whose folder is missing, before the work begins: its result would be lost at the end. */
 import { existsSync } from "node:fs";
 import { dirname } from "node:path";
 import type { Command } from "commander";
 import { RollbookError } from "../../base/index.ts";
 
-/** The options that name a file to write. A folder (`--out <dir>`) is made where it is missing. */
+/** Options that name an output file. A missing output folder (`--out <dir>`) is created. */
 const OUTPUTS = ["--out <file>", "--report <file>"];
 
 export function requireOutFolder(command: Command): void {

@@ -21,7 +21,7 @@ describe("progress", () => {
     expect(told(false).split("\n")).toHaveLength(3);
     expect(told(false)).not.toContain("\u001b");
     expect(told(true)).not.toContain("\n");
-    // Nothing is planned: nothing is told.
+    // Nothing is planned, so nothing is printed.
     expect(told(false, 0)).toBe("");
   });
 });

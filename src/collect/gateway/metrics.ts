@@ -1,4 +1,4 @@
-/** What a gateway counts. In: what happened. Out: one page in the Prometheus text format. */
+/** The metrics of a gateway. In: events. Out: one page in the Prometheus text format. */
 import { addTo, MetricRegistry, type MetricSeries } from "../metric-registry.ts";
 
 const COUNTERS = {
@@ -36,7 +36,7 @@ interface CallFacts {
   readonly durationMs: number;
   readonly firstByteMs: number | undefined;
   readonly usage: { readonly promptTokens: number; readonly completionTokens: number } | undefined;
-  /** Undefined where the model has no price, or the reply no usage. */
+  /** Undefined if the model has no price, or the reply no usage. */
   readonly costUsd: number | undefined;
 }
 
@@ -60,7 +60,7 @@ export class Metrics extends MetricRegistry<
     this.#deliveries = { sent: delivery("sent"), aborted: delivery("aborted") };
   }
 
-  /** How long a reply waited for the disk. */
+  /** Time that a reply waited for the disk. */
   committed(seconds: number): void {
     addTo(this.#commits, seconds);
   }
@@ -69,7 +69,7 @@ export class Metrics extends MetricRegistry<
     this.#deliveries[delivery].value++;
   }
 
-  /** All that is counted of one call. Its series are looked up together, because this runs for every call. */
+  /** Counts one call. Its series are looked up together, because this runs for every call. */
   call(facts: CallFacts): void {
     const { upstream, model, status, outcome, usage } = facts;
     const key = `${upstream}\n${model}\n${status}\n${outcome}`;

@@ -1,17 +1,18 @@
-/** What every driver refuses at its door, before anything is written. Pure. */
+/** Input checks that every driver makes before it writes anything. In: items, results, reasons. Out: checked items,
+ *  or an error. Pure. */
 import { canonicalize, isDigest, parseId, RollbookError } from "../../base/index.ts";
 import { DEFAULT_LANE, MAX_ATTEMPTS, MAX_PAYLOAD_BYTES, type QueueItem } from "./queue.ts";
 
 export interface CheckedItem {
   readonly id: string;
-  /** Canonical JSON: equal payloads are equal texts. */
+  /** Canonical JSON: equal payloads have equal texts. */
   readonly payload: string;
   readonly lane: string;
   readonly maxAttempts: number;
   readonly notBeforeMs: number;
 }
 
-/** Repeats inside one call are folded; one id with two payloads is refused. */
+/** Merges repeated items of one call. Refuses one id with two payloads. */
 export function checkItems(items: readonly QueueItem[]): CheckedItem[] {
   const unique = new Map<string, CheckedItem>();
   for (const item of items) {
@@ -39,7 +40,7 @@ export function unknownItem(item: string): RollbookError {
   );
 }
 
-/** Results are digests: readers look them up in the book. */
+/** A result must be a digest: readers look results up in the book. */
 export function checkResult(item: string, result: string): void {
   if (isDigest(result)) return;
   throw new RollbookError(
@@ -49,7 +50,7 @@ export function checkResult(item: string, result: string): void {
   );
 }
 
-/** Text as every driver can keep it: no NUL, well formed, bounded. */
+/** Text that every driver can store: no NUL, well-formed, at most 4096 characters. */
 export function reasonText(message: string): string {
   return message.toWellFormed().replaceAll("\0", "\ufffd").slice(0, 4096);
 }

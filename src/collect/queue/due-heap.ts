@@ -1,10 +1,10 @@
-/** Keys in order of when they fall due: by time, then by place. Pure data structure.
- *  A key may be in it several times; the owner decides at the head which entries still count. */
+/** A heap of keys by due time, then by place. In: entries. Out: the entry that is due first. Pure data structure. A
+ *  key may have several entries; the owner decides at the head which entries are still valid. */
 interface DueEntry {
   readonly id: string;
   readonly dueMs: number;
   readonly place: number;
-  /** The revision of the item that this entry speaks of. */
+  /** The revision of the item that this entry refers to. */
   readonly seq: number;
 }
 

@@ -1,6 +1,6 @@
-/** The life of one queued item, as pure transitions: waiting → claimed → done | dead, and back to waiting.
- *  In: the record, the time. Out: the next record and what to answer. Drivers differ only in where records are kept
- *  and how one is replaced (a transaction, a compare-and-set). */
+/** The life cycle of one queued item as pure transitions: waiting → claimed → done | dead, and back to waiting. In:
+ *  the record, the time. Out: the next record and the answer. Drivers differ only in the storage of records and in
+ *  the way they replace a record (a transaction, a compare-and-set). */
 import type { Digest } from "../../base/index.ts";
 import type { ClaimKey, CompleteOutcome, FailOutcome, ItemState } from "./queue.ts";
 
@@ -9,9 +9,9 @@ export interface ItemRecord {
   readonly lane: string;
   readonly maxAttempts: number;
   readonly readyAtMs: number;
-  /** Of the running or the last claim; 0 before the first. */
+  /** Attempt number of the current or last claim; 0 before the first claim. */
   readonly attempt: number;
-  /** Counts every claim, released ones too: never goes back. */
+  /** Counts every claim, also released claims. Never decreases. */
   readonly token: number;
   readonly worker: string | null;
   readonly expiresAtMs: number | null;
@@ -19,7 +19,7 @@ export interface ItemRecord {
   readonly reason: string | null;
 }
 
-/** What follows: `next` undefined leaves the record as it is. */
+/** Result of a transition. `next` undefined leaves the record unchanged. */
 export interface Transition<Answer> {
   readonly answer: Answer;
   readonly next?: ItemRecord;
@@ -35,13 +35,13 @@ export function claimItem(item: ItemRecord, worker: string, expiresAtMs: number)
   return { ...item, state: "claimed", worker, expiresAtMs, attempt: attempt + 1, token: token + 1 };
 }
 
-/** Whether the claim of `token` still stands. A claim at exactly its time is alive. */
+/** True if the claim with `token` is still valid. A claim is valid up to and including its expiry time. */
 export function holds(item: ItemRecord, { token, worker }: ClaimKey, nowMs: number): boolean {
   if (item.state !== "claimed" || item.token !== token || nowMs > item.expiresAtMs!) return false;
   return worker === undefined || worker === item.worker;
 }
 
-/** What becomes of an expired claim: the item keeps its place in line, unless that was its last attempt. */
+/** The record after its claim expired. The item keeps its place in line, unless that was its last attempt. */
 export function expireItem(item: ItemRecord): ItemRecord {
   const reason = `the claim of ${item.worker} expired on attempt ${item.attempt}`;
   if (item.attempt >= item.maxAttempts) return { ...unclaimed(item), state: "dead", reason };
@@ -86,7 +86,7 @@ export function releaseItem(item: ItemRecord): ItemRecord {
   return { ...unclaimed(item), state: "waiting", attempt: item.attempt - 1 };
 }
 
-/** A dead item with all its attempts before it; its token does not start over, so old claims stay fenced off. */
+/** Puts a dead item back with all its attempts. Its token does not start over, so earlier claims stay fenced off. */
 export function reviveItem(item: ItemRecord, readyAtMs: number): ItemRecord {
   const { lane, maxAttempts, token } = item;
   return { ...newItem({ lane, maxAttempts, readyAtMs }), token };

@@ -1,5 +1,5 @@
-/** The items of a queue of one process, in memory: a statement of SQLite takes longer than everything else that a queue does.
- *  In: records. Out: records, as from the table of sqlite-items.ts. Knows no rules. */
+/** The items of a queue of one process, in memory. A SQLite statement would take longer than all other work of the
+ *  queue. In: records. Out: records, as from the table of sqlite-items.ts. Does not know the rules of transitions. */
 import type { ItemRecord } from "./item-record.ts";
 import type { QueueCounts } from "./queue.ts";
 import { type PlacedItem, QueueView } from "./queue-view.ts";
@@ -9,7 +9,7 @@ type MemoryItem = StoredItem & PlacedItem;
 
 export class MemoryItems implements Items {
   readonly #view = new QueueView<MemoryItem>();
-  /** Numbers every write, and so the ends. */
+  /** Number of writes so far. It numbers the records, and so the ended items. */
   writes = 0;
 
   find(id: string): MemoryItem | undefined {

@@ -1,4 +1,5 @@
-/** Opens a queue on NATS. The client is loaded here, when the first queue on NATS is opened, and not before. */
+/** Opens a queue on NATS. In: a URL, settings. Out: a WorkQueue. Loads the client only when the first queue on NATS
+ *  is opened. */
 import { randomUUID } from "node:crypto";
 import type { Clock } from "../../base/index.ts";
 import { accessFrom, parseNatsUrl } from "./nats/index.ts";
@@ -6,22 +7,22 @@ import type { WorkQueue } from "./queue.ts";
 
 export interface NatsQueueSettings {
   readonly clock: Clock;
-  /** Milliseconds that a claim lives without a heartbeat (default: 20 000). */
+  /** Milliseconds that a claim stays valid without a heartbeat (default: 20 000). */
   readonly ttlMs?: number | undefined;
-  /** Makes the queue if it is not there (default: true). */
+  /** Creates the queue if it does not exist (default: true). */
   readonly create?: boolean | undefined;
   /** Milliseconds that the servers may be away before a call fails (default: 60 000). */
   readonly patienceMs?: number | undefined;
-  /** Where NATS_USER, NATS_PASSWORD, NATS_TOKEN, NATS_CREDS, NATS_NKEY, NATS_CA, NATS_CERT and NATS_KEY are looked up
+  /** Source of NATS_USER, NATS_PASSWORD, NATS_TOKEN, NATS_CREDS, NATS_NKEY, NATS_CA, NATS_CERT and NATS_KEY
    *  (default: the environment of this process). */
   readonly env?: Readonly<Record<string, string | undefined>> | undefined;
-  /** Hears of lost and restored connections. */
+  /** Receives a line for every lost and restored connection. */
   readonly log?: ((line: string) => void) | undefined;
 }
 
 const PATIENCE_MS = 60_000;
 
-/** `url`: nats://HOST[:PORT][,HOST…][/NAME][?replicas=3&max-items=N]; tls:// insists on an encrypted connection. */
+/** `url`: nats://HOST[:PORT][,HOST…][/NAME][?replicas=3&max-items=N]; tls:// requires an encrypted connection. */
 export async function openNatsQueue(url: string, settings: NatsQueueSettings): Promise<WorkQueue> {
   const {
     clock,

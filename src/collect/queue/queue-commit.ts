@@ -1,6 +1,6 @@
-/** One transaction, and so one fsync, for all operations that wait: a commit starts as soon as the one before it
- *  ends, there is no timer. In: operations as closures. Out: their results, durable.
- *  Operations run in the order they came. One that refuses throws before it writes anything, and alone fails. */
+/** Group commit: one transaction, and so one fsync, for all waiting operations. A commit starts as soon as the
+ *  previous commit ends; there is no timer. In: operations as closures. Out: their results, durable. Operations run
+ *  in the order of their arrival. An operation that refuses throws before it writes anything, and fails alone. */
 import { isRollbookError } from "../../base/index.ts";
 
 type Commit = <T>(operation: () => T) => Promise<T>;
@@ -12,9 +12,9 @@ interface WaitingOperation {
 }
 
 interface CommitOptions {
-  /** Does all of the work or nothing. Work that was undone is begun anew, so that in the end it is done once. */
+  /** Does all of the work or nothing. Work that was rolled back is run again, so it takes effect exactly once. */
   transaction(work: () => void): Promise<void>;
-  /** Grows with every write. */
+  /** Increases with every write. */
   writes(): number;
   /** Called after a commit that wrote something, before its operations resolve. */
   changed(): void;
@@ -27,7 +27,7 @@ export function makeCommit({ transaction, writes, changed }: CommitOptions): Com
   async function commitAll(): Promise<void> {
     committing = true;
     while (waiting.length > 0) {
-      // Whatever else this turn of the event loop brings joins the group.
+      // Operations that arrive in this turn of the event loop join the group.
       await new Promise((next) => setImmediate(next));
       const group = waiting;
       waiting = [];

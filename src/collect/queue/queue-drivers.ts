@@ -1,5 +1,6 @@
-/** The drivers of the queue. In: the place of a queue, as a user names it. Out: the driver of that place. A new driver is
- *  one more entry; nothing else asks which driver a place has. Heavy drivers load their client when a queue is opened. */
+/** The drivers of the queue. In: the place of a queue, as a user names it. Out: the driver of that place. A new
+ *  driver is one more entry; no other code distinguishes drivers. Heavy drivers load their client when a queue is
+ *  opened. */
 import { existsSync } from "node:fs";
 import { dirname } from "node:path";
 import { type Clock, RollbookError } from "../../base/index.ts";
@@ -11,13 +12,13 @@ import { openSqliteQueue } from "./sqlite-queue.ts";
 
 interface QueueDriver {
   matches(place: string): boolean;
-  /** Whether workers on other machines reach the queue. If not, the place is a file that no agent may see. */
+  /** True if workers on other machines can reach the queue. If false, the place is a file that agents must not see. */
   readonly isRemote: boolean;
-  /** Variables with its credentials: no agent gets them. */
+  /** Environment variables with the driver's credentials. Agents do not get these variables. */
   readonly hiddenEnv: readonly string[];
-  /** Refuses what cannot be a queue before anything is opened or made for it. A server is asked only by `open`. */
+  /** Refuses an impossible place before anything is opened or created for it. Only `open` contacts a server. */
   check(place: string, options: { create: boolean }): void;
-  /** `create` false: joins a queue that a launch has made. */
+  /** `create` false joins a queue that a launch has created. */
   open(
     place: string,
     options: { clock: Clock; ttlMs: number; create: boolean; log?: ((line: string) => void) | undefined },
@@ -32,7 +33,7 @@ const NATS: QueueDriver = {
   open: openNatsQueue,
 };
 
-/** Takes every place that no other driver knows. */
+/** Accepts every place that no other driver matches. */
 const SQLITE: QueueDriver = {
   matches: () => true,
   isRemote: false,

@@ -91,7 +91,7 @@ describe("the view of a queue", () => {
       fc.property(history, fc.nat(40), fc.integer({ min: 1, max: 9 }), (items, cursor, limit) => {
         const view = new QueueView<PlacedItem>();
         for (const item of items) {
-          // Its own writes are known before they are delivered.
+          // The view knows own writes before their delivery.
           if (item.seq % 3 === 0) view.apply(item);
           view.deliver(item);
         }

@@ -1,15 +1,15 @@
-/** What one process knows of a queue, as of one on a stream: the newest record of every item, and who is ready, expired or
- *  ended. In: records with their sequences, in any order. Out: answers from memory. A newer sequence replaces an older
- *  one, so hearing of a record twice changes nothing. Does no I/O and knows no rules: `item-record.ts` has those. */
+/** One process's view of a queue: the newest record of every item, and the ready, expired and ended items. In:
+ *  records with their sequences, in any order. Out: answers from memory. A newer sequence replaces an older one, so
+ *  a repeated record changes nothing. Does no I/O and knows no rules: `item-record.ts` has the rules. */
 import { DueHeap } from "./due-heap.ts";
 import type { ItemRecord } from "./item-record.ts";
 import type { QueueCounts } from "./queue.ts";
 
 export interface PlacedItem extends ItemRecord {
   readonly id: string;
-  /** The first sequence of the item: its place in line, which it keeps. */
+  /** First sequence of the item. It is the item's place in line and never changes. */
   readonly place: number;
-  /** Of this record; a replacement has a greater one. */
+  /** Sequence of this record. A replacement has a greater sequence. */
   readonly seq: number;
 }
 
@@ -17,10 +17,10 @@ export class QueueView<Item extends PlacedItem> {
   readonly #items = new Map<string, Item>();
   readonly #ready = new Map<string, DueHeap>();
   readonly #claimed = new DueHeap();
-  /** The earliest entry of each item in that heap. A heartbeat adds none: the entry is moved when its time comes, so a
-   *  process that never claims does not collect one for every heartbeat of the queue. */
+  /** Due time of each item's earliest entry in `#claimed`. A heartbeat adds no entry: the entry is moved when it
+   *  falls due. So a process that never claims does not collect an entry for every heartbeat of the queue. */
   readonly #watched = new Map<string, number>();
-  /** Ends in the order of the stream. An entry counts while the item still has that sequence. */
+  /** Ended items in stream order. An entry is valid while its item still has that sequence. */
   readonly #ends: { seq: number; id: string }[] = [];
   readonly #counts: QueueCounts = { waiting: 0, claimed: 0, done: 0, dead: 0 };
 
@@ -32,7 +32,7 @@ export class QueueView<Item extends PlacedItem> {
     return { ...this.#counts };
   }
 
-  /** Whether this was news. */
+  /** True if the record was newer than the known one. */
   apply(item: Item): boolean {
     const known = this.#items.get(item.id);
     if (known !== undefined && known.seq >= item.seq) return false;
@@ -44,7 +44,7 @@ export class QueueView<Item extends PlacedItem> {
     return true;
   }
 
-  /** The stream has delivered this record: from here on its place among the ends is known. */
+  /** Records that the stream delivered this record. Only then its place among the ended items is known. */
   deliver(item: Item): boolean {
     const isNews = this.apply(item);
     if ((item.state === "done" || item.state === "dead") && this.#items.get(item.id)?.seq === item.seq)
@@ -52,7 +52,7 @@ export class QueueView<Item extends PlacedItem> {
     return isNews;
   }
 
-  /** Puts an item that `take` gave back into its line, if it still waits. */
+  /** Returns an item from `take` to its line, if it still waits. */
   offer({ id, seq }: Pick<Item, "id" | "seq">): void {
     const item = this.#items.get(id);
     if (item === undefined || item.seq !== seq || item.state !== "waiting") return;
@@ -64,7 +64,7 @@ export class QueueView<Item extends PlacedItem> {
     heap.push({ id, dueMs: item.readyAtMs, place: item.place, seq });
   }
 
-  /** Items that are ready, longest first, taken out of their line: a second call does not give them again. */
+  /** Ready items, longest ready first. They leave their line, so a second call does not return them again. */
   take(lane: string, nowMs: number, limit: number): Item[] {
     const heap = this.#ready.get(lane);
     const found: Item[] = [];
@@ -78,14 +78,14 @@ export class QueueView<Item extends PlacedItem> {
     return found;
   }
 
-  /** Claims that have run out, taken out of their line. */
+  /** Expired claims. They leave their line. */
   takeExpired(nowMs: number): Item[] {
     const found: Item[] = [];
     for (;;) {
       const head = this.#claimed.peek();
       if (head === undefined || head.dueMs >= nowMs) return found;
       this.#claimed.pop();
-      if (this.#watched.get(head.id) !== head.dueMs) continue; // an earlier entry has spoken for the item
+      if (this.#watched.get(head.id) !== head.dueMs) continue; // an earlier entry has replaced this entry
       this.#watched.delete(head.id);
       const item = this.#items.get(head.id)!;
       if (item.state !== "claimed") continue;
@@ -94,7 +94,7 @@ export class QueueView<Item extends PlacedItem> {
     }
   }
 
-  /** Puts an expired claim back, whose record could not be replaced. */
+  /** Returns an expired claim to its line after its record could not be replaced. */
   offerExpired({ id, seq }: Pick<Item, "id" | "seq">): void {
     const item = this.#items.get(id);
     if (item?.seq === seq && item.state === "claimed") this.#watchClaim(item);

@@ -1,4 +1,4 @@
-/** The table of queued items: rows in, item records out. Knows SQL, knows no rules. */
+/** The table of queued items. In: rows. Out: item records. Knows SQL, but not the rules of transitions. */
 import type { Sqlite, Statement } from "../../store/index.ts";
 import type { ItemRecord } from "./item-record.ts";
 import type { QueueCounts } from "./queue.ts";
@@ -7,26 +7,26 @@ export interface StoredItem extends ItemRecord {
   readonly seq: number;
   readonly id: string;
   readonly payload: string;
-  /** Its place among the ends; null while it has none. */
+  /** Position among the ended items; null before the item ends. */
   readonly settled: number | null;
 }
 
-/** Where the items of a queue are kept. */
+/** Storage of a queue's items. */
 export interface Items {
-  /** Grows with every write. */
+  /** Increases with every write. */
   readonly writes: number;
   find(id: string): StoredItem | undefined;
   payloadOf(id: string): string | undefined;
   insert(id: string, payload: string, item: ItemRecord): void;
   replace(item: StoredItem, next: ItemRecord): void;
-  /** Those ready longest first. */
+  /** Ready items, longest ready first. */
   ready(lane: string, nowMs: number, limit: number): StoredItem[];
   expired(nowMs: number): StoredItem[];
   settledAfter(cursor: number, limit: number): StoredItem[];
   counts(): QueueCounts;
 }
 
-/** The partial indexes hold only what waits, is claimed, or has ended. `ends` counts ends and never goes back. */
+/** The partial indexes hold only waiting, claimed or ended items. `ends` counts ended items and never decreases. */
 const SCHEMA = `
 CREATE TABLE IF NOT EXISTS items (
   seq INTEGER PRIMARY KEY,
@@ -67,11 +67,11 @@ export class ItemTable implements Items {
   readonly #counts: Statement;
   readonly #writes: Statement;
 
-  /** Creates the table if there is none. Several processes may do so at once. */
+  /** Creates the table if it is missing. Several processes may do so at once. */
   static open(db: Sqlite): ItemTable {
     db.exec("PRAGMA synchronous = FULL");
     db.transaction(() => db.exec(SCHEMA));
-    // From here on no call waits inside SQLite: the group commit asks again without stopping the event loop.
+    // From here on no call blocks inside SQLite: the group commit retries without blocking the event loop.
     db.exec("PRAGMA busy_timeout = 0");
     return new ItemTable(db);
   }

@@ -1,7 +1,7 @@
-/** The queue in one SQLite file, for any number of processes on one machine; or in the memory of one process.
- *  In: a path (`queue.db`, or `:memory:`), a clock. Out: a WorkQueue.
- *  Durable: WAL with a full sync per group commit. Claims look at partial indexes of what waits and what is claimed,
- *  so their cost does not grow with what is done. Not for network file systems: SQLite's locks need shared memory. */
+/** The queue in one SQLite file, for any number of processes on one machine; or in the memory of one process. In: a
+ *  path (`queue.db`, or `:memory:`), a clock. Out: a WorkQueue. Durable: WAL with a full sync per group commit.
+ *  Claims use partial indexes of waiting and claimed items, so their cost does not grow with the number of completed
+ *  items. Not for network file systems: SQLite's locks need shared memory. */
 import { type Clock, type Json, parseId } from "../../base/index.ts";
 import { openSqlite, whenFree } from "../../store/index.ts";
 import {
@@ -45,15 +45,15 @@ export interface QueueOptions {
   ttlMs?: number;
 }
 
-/** How often another process's changes are looked for; the look is one read of shared memory. */
+/** Milliseconds between checks for changes of other processes. A check is one read of shared memory. */
 const LOOK_MS = 10;
 
-/** Where a queue keeps its items, and how it reads and writes them: the file may be held by another process. */
+/** Storage of a queue, with its read and write operations. They wait while another process holds the file. */
 interface QueuePlace {
   readonly items: Items;
   readonly read: <T>(work: () => T) => Promise<T>;
   readonly transaction: (work: () => void) => Promise<void>;
-  /** Changes with what others have written. */
+  /** Changes when another process has written. */
   readonly version: () => number;
   readonly close: () => void;
 }
@@ -71,7 +71,7 @@ function placeInFile(path: string): QueuePlace {
   return {
     items,
     read: whenFree,
-    // Rolled back if busy.
+    // A busy transaction is rolled back and retried.
     transaction: (work) => whenFree(() => db.transaction(work)),
     version: () => version.get<{ data_version: number }>()!.data_version,
     close: () => db.close(),
@@ -154,7 +154,7 @@ function openQueueAt(place: QueuePlace, { clock, ttlMs = CLAIM_TTL_MS }: QueueOp
     counts: () => read(() => items.counts()),
     watch: changes.watch,
     async close() {
-      // What was asked before closing is done before closing.
+      // Operations requested before the close complete before the close.
       await commit(() => {});
       changes.close();
       place.close();
@@ -197,7 +197,7 @@ function findReady(
   return item?.state === "waiting" && item.readyAtMs <= nowMs && limit > 0 ? [item] : [];
 }
 
-/** Wakes those who wait: at once for a change made here, at the next look for one made elsewhere. */
+/** Wakes waiting callers: at once for a change in this process, at the next check for a change in another process. */
 function watchChanges(first: number, look: () => Promise<number>) {
   let elsewhere = first;
   let changes = 0;

@@ -5,7 +5,7 @@ import { foundWithDescriptors, type Inherited, OPEN_ON } from "../../../test/sup
 import { describeNeeding } from "../../../test/support/needs.ts";
 import { closeAbove, SHELL } from "./descriptors.ts";
 
-/** Low and high, next to each other and apart, on everything that a descriptor may be open on. */
+/** Low and high, adjacent and separate numbers, open on every type of file. */
 const EVERYWHERE: readonly Inherited[] = [3, 6, 9, 10, 17, 60, 61, 62, 255, 256, 900].map((fd, i) => ({
   fd,
   on: OPEN_ON[i % OPEN_ON.length]!,

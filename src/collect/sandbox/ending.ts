@@ -1,5 +1,5 @@
-/** Starts and ends of programs, alike for every engine that runs real processes: the command line, how it ended, what it
- *  left. In: a program, what an engine saw of its run. Out: argv, ExecResult. Pure. */
+/** Start and end of programs, shared by every engine that runs real processes: the command line, the verdict, the
+ *  output files. In: a program, and the engine's observations of its run. Out: argv, ExecResult. Pure. */
 import { constants } from "node:os";
 import type { Counters } from "./cgroup/index.ts";
 import type { OutputBuffer } from "./output.ts";
@@ -7,13 +7,13 @@ import { type ExecResult, type Program, type Threat, textOf } from "./sandbox.ts
 
 const SIGNALS = new Map(Object.entries(constants.signals).map(([name, number]) => [number, name]));
 
-/** What such engines hold against. */
+/** Threats that engines with real processes protect against. */
 export const PROCESS_THREATS: ReadonlySet<Threat> = new Set([
   ...(["write-outside", "host-files", "network", "environment", "memory", "processes"] as const),
   ...(["time", "output", "scratch", "signals", "privilege", "leftovers"] as const),
 ]);
 
-/** With the interpreters as they are called inside. */
+/** `node` and `python` are the paths of the interpreters inside the sandbox. */
 export function programArgv(program: Program, { node, python }: { node: string; python: string }) {
   switch (program.kind) {
     case "command":
@@ -28,7 +28,7 @@ export function programArgv(program: Program, { node, python }: { node: string; 
 }
 
 export interface EndedRun {
-  /** Why we ended it, if we did. */
+  /** Reason if the engine ended the program. */
   readonly ended: "timeout" | "flood" | undefined;
   readonly wallMs: number;
   readonly stdout: OutputBuffer;
@@ -37,10 +37,10 @@ export interface EndedRun {
 
 export function resultOf(seen: {
   readonly run: EndedRun;
-  /** Undefined: killed. */
+  /** Undefined: the program was killed. */
   readonly status: number | undefined;
   readonly outOfMemory: boolean;
-  /** Of its control group; undefined where the group is gone. */
+  /** Counters of its control group. Undefined if the group no longer exists. */
   readonly before: Counters | undefined;
   readonly after: Counters | undefined;
   readonly peakMemoryBytes: number | null;
@@ -71,8 +71,8 @@ export function endOf(status: number): Pick<ExecResult, "exitCode" | "signal"> {
   return signal === undefined ? { exitCode: status, signal: null } : { exitCode: null, signal };
 }
 
-/** One line per wanted output, in order: "=" and base64 for a file, nothing for one that is not there.
- *  What comes from inside is untrusted: lines that are missing or garbled are files that are missing. */
+/** Parses one line per requested output, in order: "=" and base64 for a file, an empty line for a missing file.
+ *  Data from inside is untrusted: a missing or invalid line counts as a missing file. */
 export function decodeOutputs(
   outputs: readonly string[],
   sent: OutputBuffer,

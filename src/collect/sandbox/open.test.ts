@@ -63,7 +63,7 @@ describe("the probe", () => {
   });
 });
 
-/** The real QuickJS engine, except that what one attack sees is changed. */
+/** The real QuickJS engine with a changed result for one attack. */
 async function answeringLike(
   attack: string,
   change: (result: ExecResult) => ExecResult,
@@ -72,7 +72,7 @@ async function answeringLike(
   const witness = await openWitness();
   const source = probeAttacks(witness).find(({ name }) => name === attack)!.files["attack.mjs"];
   await witness.close();
-  // The bait differs from probe to probe; the opening of the program does not.
+  // The bait differs between probes, but the beginning of the program does not.
   const opening = String(source).slice(0, 40);
   return {
     ...engine,

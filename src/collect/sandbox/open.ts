@@ -1,4 +1,4 @@
-/** Opens a sandbox: picks the engine, attacks it, and only then hands it out.
+/** Opens a sandbox: selects the engine, attacks it, and returns it only after that.
  *  In: engine name and number of workers. Out: Sandbox. Fails closed: there is no engine called "host". */
 import { isRollbookError, type RollbookError } from "../../base/index.ts";
 import type { DockerOptions } from "./docker/index.ts";
@@ -7,8 +7,8 @@ import { probe } from "./probe/index.ts";
 import type { EngineName, Sandbox, SandboxEngine } from "./sandbox.ts";
 
 export interface SandboxOptions {
-  /** "auto" takes bubblewrap where it is installed, else QuickJS, which runs JavaScript only. Docker is never
-   *  taken unasked: it needs a daemon and an image. */
+  /** "auto" takes bubblewrap if it is available, else QuickJS, which runs only JavaScript. Docker is used only on
+   *  request: it needs a daemon and an image. */
   readonly engine: EngineName | "auto";
   readonly workers?: number;
   readonly docker?: DockerOptions;
@@ -26,7 +26,7 @@ export async function openSandbox(options: SandboxOptions): Promise<Sandbox> {
   }
 }
 
-/** The engine alone, neither probed nor pooled: for the attack suite and for diagnosis. */
+/** Opens only the engine, without probe and pool, for the attack suite and for diagnosis. */
 export async function openEngine(name: EngineName, docker: DockerOptions = {}): Promise<SandboxEngine> {
   switch (name) {
     case "bubblewrap":
@@ -40,7 +40,7 @@ export async function openEngine(name: EngineName, docker: DockerOptions = {}): 
   }
 }
 
-/** Only a missing engine moves on to the next one. An engine that is there and broken is an error. */
+/** Falls back only if the engine is missing. An engine that is present but broken is an error. */
 async function openBest(): Promise<SandboxEngine> {
   try {
     return await openEngine("bubblewrap");

@@ -36,7 +36,7 @@ it("an owner is this process only: not a dead one, not one of another boot, not 
   ]);
 });
 
-/** Cgroups and directories named after this process, wherever the kernel mounts groups. */
+/** Cgroups and directories named after this process, in every place where the kernel mounts groups. */
 function leftBy(pid: number): string[] {
   const places = ["", "memory", "pids", "cpu", "cpuacct"].map((name) => join("/sys/fs/cgroup", name));
   return [...places, join(tmpdir(), `rollbook-sandbox-${process.getuid?.()}`)]

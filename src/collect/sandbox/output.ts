@@ -1,4 +1,4 @@
-/** Gathers what a program writes: keeps the first `limit` bytes, counts the rest, and calls out on a flood.
+/** Collects the output of a program: keeps the first `limit` bytes, counts the rest, and calls `onFlood` on a flood.
  *  In: chunks. Out: kept bytes, truncation. Does not read streams. */
 import { FLOOD_FACTOR } from "./sandbox.ts";
 
@@ -18,7 +18,7 @@ export class OutputBuffer {
     this.#seen += chunk.byteLength;
     const room = this.#limit - this.#kept;
     if (room > 0) {
-      // A copy: a slice would keep the whole pooled chunk alive.
+      // Copies, because a slice would keep the whole pooled chunk alive.
       const part = Uint8Array.prototype.slice.call(chunk, 0, Math.min(room, chunk.byteLength));
       this.#chunks.push(part);
       this.#kept += part.byteLength;
@@ -35,7 +35,7 @@ export class OutputBuffer {
   }
 }
 
-/** Small limits still leave room for a chatty but finite program. */
+/** The minimum gives a verbose but finite program enough room even with a small limit. */
 export function floodBytes(limit: number): number {
   return Math.max(limit * FLOOD_FACTOR, 1024 * 1024);
 }

@@ -1,6 +1,6 @@
-/** Who owns a cgroup, a directory or a container: the process that made it, told apart from a later one with the
- *  same number by its start time and the boot. What belongs to a dead owner is swept at the next start.
- *  In: /proc. Out: tags and the answer "is it alive?". Does not remove anything. */
+/** The owner of a cgroup, a directory or a container: the process that made it. Its start time and the boot id
+ *  distinguish it from a later process with the same number. Leftovers of a dead owner are removed at the next start.
+ *  In: /proc. Out: tags, and a check for a living owner. Does not remove anything, except in `claimDirectory`. */
 import { chmodSync, lstatSync, mkdirSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -9,7 +9,7 @@ import { bootId } from "../../store/index.ts";
 
 const PREFIX = "rollbook-";
 
-/** `<boot>-<pid>-<start>` of this process. */
+/** The tag `<boot>-<pid>-<start>` of this process. */
 export function ownerTag(): string {
   return `${bootTag()}-${process.pid}-${startTime(process.pid)}`;
 }
@@ -24,7 +24,7 @@ export function isAlive(tag: string): boolean {
   return boot === bootTag() && startTime(Number(pid)) === start;
 }
 
-/** Creates `<base>/rollbook-<tag>-<n>` for the first free n, with `make` deciding what creating means. */
+/** Claims `rollbook-<tag>-<n>` for the first free n. `make` creates the resource with that name. */
 export function claimName(make: (name: string) => void): string {
   const tag = ownerTag();
   for (let n = 0; ; n++) {
@@ -38,7 +38,7 @@ export function claimName(make: (name: string) => void): string {
   }
 }
 
-/** The same, where making is asynchronous and answers whether the name was free. */
+/** Asynchronous form of `claimName`. `make` returns true if the name was free. */
 export async function claimNameAsync(make: (name: string) => Promise<boolean>): Promise<string> {
   const tag = ownerTag();
   for (let n = 0; ; n++) if (await make(`${PREFIX}${tag}-${n}`)) return `${PREFIX}${tag}-${n}`;
@@ -52,7 +52,7 @@ export function staleNames(directory: string): string[] {
   });
 }
 
-/** A fresh directory for one slot, private to this user, after removing those of dead owners. */
+/** Claims a fresh directory for one slot, private to this user, after removing those of dead owners. */
 export function claimDirectory(): string {
   const root = join(tmpdir(), `${PREFIX}sandbox-${process.getuid?.() ?? 0}`);
   mkdirSync(root, { recursive: true, mode: 0o711 });
@@ -64,7 +64,7 @@ export function claimDirectory(): string {
       `${root} is not a directory of this user. Remove it, or set TMPDIR to a private place.`,
     );
   }
-  // Passable but not listable: the task's user must reach its own slot below.
+  // Passable but not listable: the task's user must reach its own slot in this directory.
   chmodSync(root, 0o711);
   for (const name of staleNames(root)) rmSync(join(root, name), { recursive: true, force: true });
   return join(
@@ -77,7 +77,7 @@ function bootTag(): string {
   return String(bootId()).slice(0, 8);
 }
 
-/** True when the process is gone or on its way out (PF_EXITING). */
+/** True if the process is gone or exiting (PF_EXITING). */
 export function isEnding(pid: number): boolean {
   const fields = statOf(pid);
   return fields === undefined || (Number(fields[6]) & 4) !== 0;
@@ -87,7 +87,7 @@ function startTime(pid: number): string | undefined {
   return statOf(pid)?.[19];
 }
 
-/** Fields of /proc/<pid>/stat from the third on, counted after the command name, which may hold anything. */
+/** Fields of /proc/<pid>/stat from the third on. They follow the command name, which may contain any text. */
 function statOf(pid: number): string[] | undefined {
   let stat: string;
   try {
@@ -98,6 +98,6 @@ function statOf(pid: number): string[] | undefined {
     throw error;
   }
   const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
-  // A zombie owns nothing any more.
+  // A zombie no longer owns anything.
   return fields[0] === "Z" || fields[0] === "X" ? undefined : fields;
 }

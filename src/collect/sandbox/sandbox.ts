@@ -1,9 +1,9 @@
-/** The sandbox interface: run one untrusted program over given files, under limits, and say exactly how it ended.
- *  In: program, files, limits. Out: ExecResult. A crash, a time-out or a refusal by the kernel is data;
+/** The sandbox interface: run one untrusted program over given files, under limits, and report exactly how it ended.
+ *  In: program, files, limits. Out: ExecResult. A crash, a timeout or a refusal by the kernel is data;
  *  only a failure of the sandbox itself throws. Does not choose or start an engine (open.ts does). */
 import { RollbookError } from "../../base/index.ts";
 
-/** Relative path to content. Every file is readable under /task, the working directory, and cannot be written. */
+/** Maps a relative path to its content. Every file is readable under /task, the working directory, and is read-only. */
 export type Files = Readonly<Record<string, string | Uint8Array>>;
 
 export type ProgramKind = "command" | "python" | "javascript";
@@ -16,28 +16,28 @@ export type Program = ProgramIo &
 
 export interface ProgramIo {
   readonly stdin?: string | Uint8Array;
-  /** Added to the clean environment; nothing of the host's environment is ever passed on. */
+  /** Added to the clean environment. No variable of the host is ever passed on. */
   readonly env?: Readonly<Record<string, string>>;
-  /** Paths relative to /tmp, the only writable place, to bring back after the program has ended. */
+  /** Paths to return after the program has ended, relative to /tmp, the only writable folder. */
   readonly outputs?: readonly string[];
 }
 
 export interface Limits {
   readonly timeoutMs: number;
   readonly memoryBytes: number;
-  /** Processes and threads together. */
+  /** Limit of processes and threads together. */
   readonly pids: number;
   readonly cpus: number;
-  /** Size of /tmp. What lies there counts as memory too. */
+  /** Size of /tmp. Its content also counts as memory. */
   readonly scratchBytes: number;
-  /** Kept of stdout and of stderr, each; more is dropped and flagged. */
+  /** Bytes kept of stdout and of stderr, each. The rest is discarded and flagged. */
   readonly outputBytes: number;
-  /** Kept of all output files together; what does not fit is left out. */
+  /** Bytes kept of all output files together. Files that do not fit are left out. */
   readonly filesBytes: number;
 }
 
 export interface ExecResult {
-  /** Null when a signal ended the program. As in a shell, a status of 128 + n is read as signal n. */
+  /** Null if a signal ended the program. As in a shell, a status of 128 + n means signal n. */
   readonly exitCode: number | null;
   readonly signal: string | null;
   readonly stdout: Uint8Array;
@@ -48,7 +48,7 @@ export interface ExecResult {
   readonly outOfMemory: boolean;
   /** The process limit refused at least one process or thread. */
   readonly pidsExceeded: boolean;
-  /** Ended for flooding: FLOOD_FACTOR times the output limit was written. */
+  /** Ended for flooding: the program wrote FLOOD_FACTOR times the output limit. */
   readonly outputExceeded: boolean;
   /** The outputs that existed as regular files. */
   readonly files: Readonly<Record<string, Uint8Array>>;
@@ -57,14 +57,14 @@ export interface ExecResult {
 
 interface ExecUsage {
   readonly wallMs: number;
-  /** Null where the engine cannot measure it. */
+  /** Null if the engine cannot measure it. */
   readonly cpuMs: number | null;
   readonly peakMemoryBytes: number | null;
 }
 
 export type EngineName = "bubblewrap" | "docker" | "quickjs";
 
-/** What an engine promises to hold against; the attack suite checks every promise. */
+/** A threat that an engine claims to cover. The attack suite checks every claim. */
 export type Threat =
   | "write-outside"
   | "host-files"
@@ -88,7 +88,7 @@ export interface Sandbox {
   close(): Promise<void>;
 }
 
-/** One way to isolate a program. The pool opens as many slots as it has workers. */
+/** One method of isolation. The pool opens as many slots as it has workers. */
 export interface SandboxEngine {
   readonly name: EngineName;
   readonly runs: ReadonlySet<ProgramKind>;
@@ -97,13 +97,13 @@ export interface SandboxEngine {
   close(): Promise<void>;
 }
 
-/** Runs one task at a time. After it has thrown it is closed and never used again. */
+/** Runs one task at a time. A slot that has thrown is closed and never used again. */
 export interface Slot {
   exec(task: SandboxTask): Promise<ExecResult>;
   close(): Promise<void>;
 }
 
-/** A checked request: paths are safe, limits are whole, contents are bytes. */
+/** A checked request: paths are safe, limits are complete, contents are bytes. */
 export interface SandboxTask {
   readonly program: Program;
   readonly stdin: Uint8Array;
@@ -123,10 +123,10 @@ const DEFAULT_LIMITS: Limits = Object.freeze({
   filesBytes: 16 * MIB,
 });
 
-/** A program that writes this many times its output limit is ended: draining it would only burn the host. */
+/** A program is ended after it writes this many times its output limit: reading more would only load the host. */
 export const FLOOD_FACTOR = 16;
 
-/** The whole environment of a task, before the program's own additions. */
+/** The environment of a task, before the program's own additions. */
 export const CLEAN_ENV: Readonly<Record<string, string>> = Object.freeze({
   PATH: "/usr/local/bin:/usr/bin:/bin",
   HOME: "/tmp",
@@ -159,7 +159,7 @@ export function checkTask(program: Program, files: Files, limits: Partial<Limits
   };
 }
 
-/** Lossy by design: for messages and for programs known to print text. */
+/** Replaces invalid bytes by design: for messages, and for programs that are known to print text. */
 export function textOf(bytes: Uint8Array): string {
   return new TextDecoder().decode(bytes);
 }

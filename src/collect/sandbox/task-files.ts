@@ -1,5 +1,5 @@
-/** Lays a task's files into the directory that will be shown as /task, in place of the last task's.
- *  The directory itself stays: a container may have it mounted. */
+/** Replaces the files of the last task with a task's files, in the directory that is mounted as /task.
+ *  The directory itself stays, because a container may have mounted it. */
 import { mkdir, readdir, rm, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import type { SandboxTask } from "./sandbox.ts";

@@ -1,4 +1,4 @@
-/** What handed-in files do to be graded better than they answer. None of it earns anything. */
+/** Attempts of handed-in files to get a better grade than their answers deserve. No attempt earns anything. */
 import { afterAll, describe, expect, it } from "vitest";
 import * as requirement from "../../../scripts/setup/sandbox.mjs";
 import { describeNeeding } from "../../../test/support/needs.ts";
@@ -8,7 +8,7 @@ import { generateTasks } from "./prove/generate.ts";
 import { gradeHidden } from "./prove/grade.ts";
 import type { SimTask, SourceFiles } from "./tasks/sim-task.ts";
 
-/** A task for which nothing that the cheats below print is an answer to a hidden case. */
+/** Finds a task for which no output of the cheats below answers a hidden case. */
 async function taskOf(family: string): Promise<SimTask> {
   for await (const { task } of generateTasks({
     count: 20,
@@ -24,7 +24,7 @@ async function taskOf(family: string): Promise<SimTask> {
 }
 const TRIVIAL = new Set(["null", "true", "1", '""']);
 
-/** `@` stands for the function's name. */
+/** `@` is replaced by the function's name. */
 const JAVASCRIPT: Readonly<Record<string, string>> = {
   "leaves with success before anything is asked": "export function @() {}\nprocess.exit(0);",
   "prints verdicts of every form": `

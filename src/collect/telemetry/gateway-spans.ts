@@ -1,6 +1,7 @@
-/** Spans of calls and rollouts, by the semantic conventions of OpenTelemetry for generative AI. In: an event of a gateway.
- *  Out: a span, or undefined where the event is none. Ids follow from the names of book, rollout and call, so that calls
- *  need no memory of their rollout, also after a restart. Pure. Exports no message, prompt or reply. */
+/** Spans of calls and rollouts, by the OpenTelemetry semantic conventions for generative AI. In: an event of a
+ *  gateway. Out: a span, or undefined if the event has no span. Ids are derived from the names of book, rollout and
+ *  call. A call span thus finds its rollout without stored state, also after a restart. Pure. Exports no message,
+ *  prompt or reply. */
 import { digestJson } from "../../base/index.ts";
 import { dialectNamed } from "../gateway/dialects/index.ts";
 import type { CallEvent, GatewayEvent, RolloutClosedEvent } from "../gateway/index.ts";
@@ -16,7 +17,7 @@ import {
   whole,
 } from "./otlp-span.ts";
 
-/** `book` is its id: names of rollouts are unique within a book only. */
+/** `book` is the id of the book: rollout names are unique only within a book. */
 export function spanOf(event: GatewayEvent, book: string): OtlpSpan | undefined {
   switch (event.kind) {
     case "call":
@@ -27,7 +28,7 @@ export function spanOf(event: GatewayEvent, book: string): OtlpSpan | undefined 
       // The span of the call names the candidates that failed.
       return undefined;
     case "refusal":
-      // Not a call of any model.
+      // A refusal is not a call of a model.
       return undefined;
     default:
       return event satisfies never;
@@ -37,7 +38,7 @@ export function spanOf(event: GatewayEvent, book: string): OtlpSpan | undefined 
 function callSpan(event: CallEvent, book: string): OtlpSpan | undefined {
   const own = rolloutIds(book, event.rollout);
   const [, caller, callerSpan, flags] = event.traceparent?.split("-") ?? [];
-  // A caller that does not record its trace wants no parts of it.
+  // The caller does not sample its trace, so it wants no child spans.
   if (flags !== undefined && (Number.parseInt(flags, 16) & 1) === 0) return undefined;
   const parent = event.single === true ? {} : { parentSpanId: own.spanId };
   const { operation } = dialectNamed(event.dialect);
@@ -62,7 +63,7 @@ function callSpan(event: CallEvent, book: string): OtlpSpan | undefined {
   };
 }
 
-/** The words of the conventions. */
+/** The values that the conventions define. */
 const FINISH_REASONS: Readonly<Record<NonNullable<CallEvent["finish"]>, string>> = {
   stop: "stop",
   length: "length",
@@ -74,7 +75,7 @@ function genAiAttributes({ dialect, model, served, promptTokens, completionToken
   const provider = text(dialectNamed(dialect).vendor);
   return {
     "gen_ai.provider.name": provider,
-    // The name of the same attribute in older versions of the conventions.
+    // Name of the same attribute in older versions of the conventions.
     "gen_ai.system": provider,
     "gen_ai.request.model": text(model),
     "gen_ai.response.model": text(served),
@@ -117,12 +118,12 @@ function routeAttributes({ route, candidate }: CallEvent) {
   };
 }
 
-/** Few values, as the conventions demand: the status, or how the reply broke off. */
+/** The conventions demand few values: the status, or the way the reply was cut. */
 function errorType({ outcome, status }: CallEvent): string {
   return outcome === "cut" || outcome === "disconnected" ? outcome : String(status);
 }
 
-/** Token counts have names of their own here: a sum of `gen_ai.usage` over all spans would count calls twice. */
+/** Rollout token counts have their own names: a sum of `gen_ai.usage` over all spans would count calls twice. */
 function rolloutSpan(event: RolloutClosedEvent, book: string): OtlpSpan {
   const isError = event.ending === "failed";
   return {

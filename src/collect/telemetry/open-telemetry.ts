@@ -8,9 +8,9 @@ import { type ExportLimits, SpanExporter } from "./span-exporter.ts";
 
 export interface GatewayTelemetry {
   onEvent(event: GatewayEvent): void;
-  /** In the Prometheus text format. */
+  /** Lines in the Prometheus text format. */
   metrics(): string;
-  /** Sends what is left, within that time. */
+  /** Sends the remaining spans within that time, and drops the rest. */
   close(withinMs: number): Promise<void>;
 }
 

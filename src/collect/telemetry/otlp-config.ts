@@ -1,5 +1,6 @@
-/** Where spans go, by the variables that OpenTelemetry defines. In: an environment. Out: an endpoint with its headers and
- *  resource attributes, or undefined where none is configured. Faults name the variable, never its value: it may hold a key. */
+/** Reads the export target from the environment variables that OpenTelemetry defines. In: an environment. Out: an
+ *  endpoint with its headers and resource attributes, or undefined if none is configured. Errors name the variable,
+ *  never its value, which may be a key. */
 import { RollbookError } from "../../base/index.ts";
 
 export type OtelVariables = Readonly<Record<string, string | undefined>>;
@@ -20,7 +21,7 @@ export function otlpConfig(env: OtelVariables): OtlpConfig | undefined {
   return { url: urlOf(variable, env[variable]!), headers: headersOf(env), resource: resourceOf(env) };
 }
 
-/** OpenTelemetry treats an empty variable as one that is not set. */
+/** OpenTelemetry treats an empty variable as unset. */
 function isSet(value: string | undefined): value is string {
   return value !== undefined && value.trim() !== "";
 }
@@ -31,7 +32,7 @@ function isOff(env: OtelVariables): boolean {
   );
 }
 
-/** A receiver of OTLP over HTTP takes JSON and protobuf at one address; gRPC has another. */
+/** An OTLP/HTTP receiver accepts JSON and protobuf at one address; gRPC has another. */
 function checkProtocol(env: OtelVariables): void {
   const names = ["OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL"];
   const variable = names.find((name) => isSet(env[name]));
@@ -59,7 +60,7 @@ function headersOf(env: OtelVariables): Headers {
       try {
         headers.set(name, value);
       } catch {
-        // The cause would quote the value.
+        // A `cause` would quote the value.
         throw bad(variable, "has a name or a value that no HTTP header can have. Correct it");
       }
     }
@@ -87,7 +88,7 @@ function pairsOf(variable: string, text: string | undefined): [name: string, val
   });
 }
 
-/** Keys with a bare percent sign are common; they stand for themselves. */
+/** Keys with a bare percent sign are common, so a value that does not decode is used as it is. */
 function decoded(value: string): string {
   try {
     return decodeURIComponent(value);

@@ -11,7 +11,7 @@ export interface OtlpAttribute {
   readonly value: OtlpValue;
 }
 
-/** Of the kinds and codes that OTLP numbers, those used here. */
+/** The span kinds and status codes of OTLP that this package uses. */
 export const SPAN_KIND = { internal: 1, client: 3 } as const;
 export const STATUS_ERROR = 2;
 
@@ -29,7 +29,7 @@ export interface OtlpSpan {
 }
 
 export function text(value: string): OtlpValue {
-  // A lone surrogate is no UTF-8, and a receiver may refuse the whole batch for it.
+  // A lone surrogate is not valid UTF-8. A receiver may refuse the whole batch for it.
   return { stringValue: value.toWellFormed() };
 }
 
@@ -45,12 +45,12 @@ export function real(value: number): OtlpValue {
   return { doubleValue: value };
 }
 
-/** Leaves out what is not known. */
+/** Omits undefined attributes. */
 export function attributesOf(values: Readonly<Record<string, OtlpValue | undefined>>): OtlpAttribute[] {
   return Object.entries(values).flatMap(([key, value]) => (value === undefined ? [] : [{ key, value }]));
 }
 
-/** Nanoseconds since 1970 do not fit a double; microseconds do. */
+/** Nanoseconds since 1970 do not fit a double exactly; microseconds do. */
 export function unixNano(ms: number): string {
   return String(BigInt(Math.round(ms * 1000)) * 1000n);
 }

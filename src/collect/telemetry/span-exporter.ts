@@ -1,6 +1,6 @@
-/** Sends spans in batches, in the background. In: spans, one at a time. Out: POST requests, and counts of what was taken and
- *  what was dropped. The queue is bounded: while the receiver is down, spans are kept up to the bound and then dropped.
- *  Adding a span never throws and never waits. */
+/** Sends spans in batches, in the background. In: spans, one at a time. Out: POST requests, and counts of exported
+ *  and dropped spans. The queue is bounded: while the receiver is down, the exporter keeps spans up to the bound and
+ *  drops the rest. Adding a span never throws and never waits. */
 import { reasonOf } from "../../base/index.ts";
 import { type OtlpAttribute, type OtlpSpan, tracesRequest } from "./otlp-span.ts";
 
@@ -13,22 +13,22 @@ interface SpanExporterOptions {
 }
 
 export interface ExportLimits {
-  /** Spans that wait, at most. */
+  /** Maximum number of queued spans. */
   readonly queued: number;
-  /** Spans of one request. */
+  /** Maximum number of spans in one request. */
   readonly batch: number;
-  /** Milliseconds before a batch that is not full goes out, and before the first retry. */
+  /** Milliseconds before a partial batch is sent, and before the first retry. */
   readonly delayMs: number;
-  /** Milliseconds between two retries, at most. */
+  /** Maximum milliseconds between two retries. */
   readonly retryMs: number;
-  /** Milliseconds for one request. */
+  /** Timeout of one request, in milliseconds. */
   readonly timeoutMs: number;
 }
 
 const LIMITS: ExportLimits = { queued: 4096, batch: 256, delayMs: 1000, retryMs: 30_000, timeoutMs: 10_000 };
-/** What OTLP lets a client send again; everything else that fails would fail again. */
+/** Statuses that OTLP declares retryable. A request with any other error status would fail again. */
 const RETRIED: ReadonlySet<number> = new Set([429, 502, 503, 504]);
-/** More of a reply is not read. What a receiver says of a batch is a few hundred bytes. */
+/** Read limit of a reply. A receiver's answer to a batch has a few hundred bytes. */
 const REPLY_BYTES = 64 * 1024;
 
 type SendResult = {
@@ -44,9 +44,9 @@ export class SpanExporter {
   readonly #stop = new AbortController();
   #timer: NodeJS.Timeout | undefined;
   #sending: Promise<void> | undefined;
-  /** Requests in a row that have to be sent again. */
+  /** Consecutive requests that must be retried. */
   #failures = 0;
-  /** Why the last batch was refused. Undefined: it was taken. */
+  /** Reason of the last refused batch. Undefined if the receiver accepted the last batch. */
   #refusal: string | undefined;
   #isClosed = false;
   exported = 0;
@@ -70,13 +70,13 @@ export class SpanExporter {
     this.#plan();
   }
 
-  /** Sends what waits, within that time; the rest is dropped and counted. */
+  /** Sends the queued spans within that time. Drops and counts the rest. */
   async close(withinMs: number): Promise<void> {
     this.#isClosed = true;
     clearTimeout(this.#timer);
     const late = setTimeout(() => this.#stop.abort(), withinMs);
     await this.#sending;
-    // One failure is enough: a receiver that is down is not waited for.
+    // One failure ends the loop: closing does not wait for a receiver that is down.
     for (let left = Infinity; this.#queue.length > 0 && this.#queue.length < left; ) {
       left = this.#queue.length;
       await this.#send();
@@ -87,7 +87,7 @@ export class SpanExporter {
       this.#options.log(`OpenTelemetry: ${this.dropped} spans were dropped since the start`);
   }
 
-  /** A full batch goes out at once, unless the receiver failed last time. */
+  /** Sends a full batch at once, unless the last request failed. */
   #plan(): void {
     if (this.#sending !== undefined || this.#isClosed || this.#queue.length === 0) return;
     const { batch, delayMs, retryMs } = this.#limits;
@@ -108,7 +108,7 @@ export class SpanExporter {
     const spans = this.#queue.slice(0, this.#limits.batch);
     const { kind, why, rejected } = await this.#post(tracesRequest(this.#options.resource, spans));
     if (kind === "later") {
-      // Told once per outage.
+      // One log line per outage.
       if (this.#failures++ === 0) this.#options.log(`OpenTelemetry: ${this.#place} takes no spans: ${why}`);
       return;
     }
@@ -118,7 +118,7 @@ export class SpanExporter {
     this.exported += kind === "done" ? taken : 0;
     this.dropped += kind === "done" ? spans.length - taken : spans.length;
     const refusal = kind === "refused" || rejected > 0 ? why : undefined;
-    // Told once: a receiver that refuses every batch would fill the log.
+    // One log line per reason: a receiver that refuses every batch would fill the log.
     if (refusal !== undefined && refusal !== this.#refusal)
       this.#options.log(`OpenTelemetry: ${this.#place} refused spans: ${why}`);
     this.#refusal = refusal;
@@ -128,20 +128,20 @@ export class SpanExporter {
     const { url, headers } = this.#options;
     const signal = AbortSignal.any([AbortSignal.timeout(this.#limits.timeoutMs), this.#stop.signal]);
     try {
-      // Headers may hold a key: they go to the configured address and to no other.
+      // Headers may hold a key. Redirects are errors, so headers reach only the configured address.
       const response = await fetch(url, { method: "POST", headers, body, signal, redirect: "error" });
       const reply = await beginningOf(response);
       const why = `status ${response.status}`;
       if (response.ok) return { kind: "done", why, rejected: rejectedOf(reply) };
       return { kind: RETRIED.has(response.status) ? "later" : "refused", why, rejected: 0 };
     } catch (error) {
-      // fetch says that it failed; its cause says why.
+      // The error of fetch has the reason in its cause.
       const cause = error instanceof Error ? error.cause : undefined;
       return { kind: "later", why: reasonOf(cause ?? error), rejected: 0 };
     }
   }
 
-  /** Without path and query, which may hold a key. */
+  /** The receiver's address without path and query, which may hold a key. */
   get #place(): string {
     return this.#options.url.origin;
   }
@@ -150,7 +150,7 @@ export class SpanExporter {
 async function beginningOf({ body }: Response): Promise<string> {
   const chunks: Uint8Array[] = [];
   let bytes = 0;
-  // Leaving the loop early cancels the rest.
+  // `break` cancels the rest of the body.
   for await (const chunk of body ?? []) {
     chunks.push(chunk);
     bytes += chunk.length;
@@ -159,14 +159,14 @@ async function beginningOf({ body }: Response): Promise<string> {
   return Buffer.concat(chunks).toString();
 }
 
-/** What a receiver says it left out of a batch that it took. */
+/** Number of spans that the receiver rejected from an accepted batch. */
 function rejectedOf(reply: string): number {
   try {
     const { partialSuccess } = JSON.parse(reply) as { partialSuccess?: { rejectedSpans?: string | number } };
     const rejected = Number(partialSuccess?.rejectedSpans ?? 0);
     return Number.isSafeInteger(rejected) && rejected > 0 ? rejected : 0;
   } catch {
-    // An empty reply, or one in protobuf, to a request that was taken.
+    // An accepted request may have an empty reply or a reply in protobuf.
     return 0;
   }
 }

@@ -1,4 +1,5 @@
-/** What did not reach a batch, and why. Considered = batched + excluded, for artifacts, streams, samples and tokens. */
+/** The loss ledger: rows that did not reach a batch, each with its reason. Considered = batched + excluded, for
+ *  artifacts, streams, samples and tokens. */
 import * as z from "zod";
 import { count, defineRecord, digest, finite, type RecordOf, refuse, text } from "../codec/index.ts";
 
@@ -31,15 +32,16 @@ const exclusionReason = z.enum([
 ]);
 export type ExclusionReason = z.output<typeof exclusionReason>;
 
-/** At most `accept` is accepted, at most `quarantine` is quarantined, more is discarded. */
+/** A value up to `accept` is accepted, a value up to `quarantine` is quarantined, and a larger value is discarded. */
 const budget = z.strictObject({ accept: finite, quarantine: finite });
-/** How far the policy that sampled may lie behind the target. Both follow from the records alone, whatever the time. */
+/** Limits on how far the sampling policy may lie behind the target. Both are computed from the records alone, so the
+ *  current time has no effect. */
 export const driftBudgets = z.strictObject({
-  /** In revisions. */
+  /** Drift in revisions. */
   drift: z.optional(budget),
-  /** Between the making of the source revision and of the target. */
+  /** Time between the production of the source revision and that of the target. */
   policyAgeMs: z.optional(budget),
-  /** Whether a drift that cannot be measured is too far; by default it is not judged. */
+  /** "discarded": a drift that cannot be measured counts as too far. Default: such a drift is not judged. */
   unmeasured: z.optional(z.literal("discarded")),
 });
 export type DriftBudgets = z.output<typeof driftBudgets>;
@@ -53,7 +55,7 @@ export const TALLIED = [
   "tokens",
 ] as const satisfies readonly (keyof Tally)[];
 
-/** `stream` null: the whole artifact, every stream of it. */
+/** `stream` null: the entry covers the whole artifact with all its streams. */
 const ledgerEntry = z.strictObject({
   content: digest,
   stream: z.nullable(count),
@@ -94,7 +96,7 @@ export const LossLedger = defineRecord({
     excluded: tally,
     reasons: z.array(z.strictObject({ reason: exclusionReason, ...tally.shape })).max(64),
     pages: z.array(digest).max(100_000),
-    /** The budget of freshness, where it excluded something. */
+    /** The freshness budgets, present if they excluded something. */
     freshness: z.optional(driftBudgets),
   },
   references: (ledger) =>

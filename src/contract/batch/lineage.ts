@@ -1,4 +1,4 @@
-/** Which revisions a batch's samples came from, and which one it is meant to improve. */
+/** Lineage of a batch: the revisions that its samples came from, and the target revision that it trains. */
 import * as z from "zod";
 import { compareUtf8 } from "../../base/index.ts";
 import { defineRecord, digest, id, type RecordOf, refuse, type Sealed, seal, u64 } from "../codec/index.ts";
@@ -39,7 +39,7 @@ export const PolicyRevisionLineage = defineRecord({
 });
 export type PolicyRevisionLineage = RecordOf<typeof PolicyRevisionLineage>;
 
-/** Sources may repeat and come in any order; they leave unique and sorted by the UTF-8 bytes of their ids. */
+/** Sources may repeat and come in any order. The lineage holds them unique, sorted by the UTF-8 bytes of their ids. */
 export function sealLineage(
   target: Sealed<PolicyRevision>,
   sources: Iterable<Sealed<PolicyRevision>>,

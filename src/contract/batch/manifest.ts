@@ -1,4 +1,4 @@
-/** A sealed set of artifacts and of the records that decide what becomes of them. A batch is a function of it. */
+/** A sealed set of artifacts and of the records that decide their admission. A batch is a function of its manifest. */
 import * as z from "zod";
 import type { Digest } from "../../base/index.ts";
 import { defineRecord, digest, type RecordOf, refuse, type Sealed, seal } from "../codec/index.ts";
@@ -17,7 +17,7 @@ export const Manifest = defineRecord({
     verdicts: z.array(digest).max(MANY),
     releases: z.array(digest).max(MANY),
     feedback: z.array(digest).max(MANY),
-    /** What was said when the artifacts were submitted. */
+    /** Receipts from the submission of the artifacts. */
     receipts: z.optional(z.array(digest).max(MANY)),
   },
   references: (manifest) => [
@@ -68,7 +68,7 @@ const LISTED_KINDS = {
   receipts: "rollbook.receipt.v1",
 } as const;
 
-/** Sorts what it is given: the order of arrival leaves no trace. A rollout given twice is refused. */
+/** Sorts its inputs, so that the order of arrival has no effect. Refuses a rollout that is given twice. */
 export function sealManifest(parts: {
   artifacts: Iterable<{ content: Digest; envelope: Digest }>;
   revisions: Iterable<Digest>;

@@ -1,10 +1,10 @@
-/** The commit mark of a replay store: which segments it has, what their arrays hash to, who wrote them.
- *  Kept as `manifest.json` in the store, not as a blob of a book. */
+/** The commit mark of a replay store: its segments, the hashes of their arrays, and their writers. Stored as
+ *  `manifest.json` in the store, not as a blob of a book. */
 import * as z from "zod";
 import { count, defineRecord, digest, finite, id, type RecordOf, text, timeMs } from "../codec/index.ts";
 
 const name = z.string().max(256);
-/** Paths in a store are made of plain names: a manifest must not lead a reader out of its directory. */
+/** Paths in a store consist of plain names: a manifest must not lead a reader out of its directory. */
 const path = z
   .string()
   .max(512)
@@ -19,22 +19,22 @@ const writer = z.strictObject({
 });
 
 const segment = z.strictObject({
-  /** Where the Zarr tree of the segment stands; "" is the store itself. */
+  /** Path of the segment's Zarr tree; "" is the store itself. */
   path,
   createdAtMs: timeMs,
   writer,
-  /** The last heads of the book when the rows were read, where it has heads; sorted. */
+  /** Last heads of the book when the rows were read, sorted. Absent if the book has no heads. */
   heads: z.optional(z.array(digest).max(4096)),
   rows: z.record(name, count),
-  /** Most candidates of a step, most context features of a source, most features of a candidate. */
+  /** Maxima over the segment: candidates of a step, context features of a source, features of a candidate. */
   maxCandidates: count,
   maxContext: count,
   maxFeatures: count,
-  /** Of what the rows bind: artifacts, splits, and the sets of configs. */
+  /** Digests of the objects that the rows bind: artifacts, splits, and the sets of configs. */
   hashes: z.record(name, digest),
-  /** `zarr.json` of every group, by the path of the group. */
+  /** Digest of `zarr.json` of every group, by the path of the group. */
   groups: z.record(name, digest),
-  /** Digest of metadata and chunk digests of every array, by path. */
+  /** Digest of the metadata and chunk digests of every array, by path. */
   arrays: z.record(name, digest),
 });
 
@@ -42,11 +42,11 @@ export const ReplayManifest = defineRecord({
   kind: "rollbook.replay-manifest.v1",
   summary: "The parts of a replay store; replaced atomically, so it is the commit mark of every write.",
   shape: {
-    /** The release that reads this store. */
+    /** Release of rollbook that can read this store. */
     needs: text(128),
     tables: z.strictObject({ id: text(128), version: count }),
     layout: z.enum(["segmented", "plain"]),
-    /** Counts the commits; a segmented root carries it too, so that an old manifest shows. */
+    /** Number of commits. A segmented root also carries it, so that an outdated manifest is detected. */
     generation: count,
     returns: z.strictObject({
       semantics: z.enum(["root-gain", "reward-to-go"]),
@@ -57,9 +57,9 @@ export const ReplayManifest = defineRecord({
     reasons: z.array(id).max(64),
     rows: z.record(name, count),
     segments: z.array(segment).max(1_000_000),
-    /** Of a plain store: the manifest of the segmented one it was made from. */
+    /** For a plain store: the manifest of the segmented store that was compacted. */
     compactedFrom: z.optional(digest),
-    /** Of everything above. */
+    /** Digest of all fields above. */
     digest,
   },
 });

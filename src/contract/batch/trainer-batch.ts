@@ -1,5 +1,5 @@
-/** A trainer batch: rows cut from a sealed manifest, in an order fixed by the seed, with lineage and ledger.
- *  The batch record is small; rows and their columns live in shards, so a batch of any size is read in bounded memory. */
+/** A trainer batch: rows cut from a sealed manifest, in an order fixed by the seed, with lineage and ledger. The batch
+ *  record is small; rows and their columns are in shards, so a batch of any size is read in bounded memory. */
 import * as z from "zod";
 import { type Digest, digestJson } from "../../base/index.ts";
 import {
@@ -23,7 +23,7 @@ import { driftBudgets } from "./ledger.ts";
 const advantageMethod = z.enum(["mean-std", "leave-one-out", "claimed", "none"]);
 export type AdvantageMethod = z.output<typeof advantageMethod>;
 
-/** Rewards count per row, advantages per sample. */
+/** Rewards are counted per row, advantages per sample. */
 const aggregate = z.strictObject({
   rows: count,
   samples: count,
@@ -87,7 +87,7 @@ const stepColumns = z.strictObject({
   probability: columnRef("f64"),
   rewards: columnRef("f64"),
   advantages: columnRef("f64"),
-  /** Ragged: `candidateCounts` per step, then one value per candidate; a probability that was not logged is NaN. */
+  /** Ragged: `candidateCounts` per step, then one value per candidate. NaN marks a probability that was not logged. */
   candidateCounts: columnRef("u32"),
   candidateIds: columnRef("u32"),
   candidateProbability: columnRef("f64"),
@@ -157,7 +157,7 @@ const selection = z.strictObject({
   family: id,
   level: z.enum(["token", "step"]),
   logprobKind: z.optional(logprobKind),
-  /** Token streams of this tokenizer alone; present where it was asked for. */
+  /** Present if requested: only token streams of this tokenizer are rows. */
   tokenizer: z.optional(digest),
 });
 
@@ -171,20 +171,20 @@ export const TrainerBatch = defineRecord({
     seed: u64,
     options: z.strictObject({
       advantage: advantageMethod,
-      /** Of two contents with one rollout id one counts; present where there were two. `before-split`: the one that counts is
-       *  chosen before the split and the rows of other batches are left out, so that no other takes its place. */
+      /** Present if a rollout id had two contents: only one content counts. `before-split`: that content is chosen
+       *  before the split and before rows of other batches are left out. No other content can then replace it. */
       distinct: z.optional(z.union([z.literal(true), z.literal("before-split")])),
-      /** Rows of these batches are left out: a learner that grows takes each row once. */
+      /** Rows of these batches are left out, so that an incremental learner takes each row once. */
       except: z.optional(z.array(digest).min(1).max(10_000)),
       feedback: z.optional(id),
-      /** Present where it excluded something: a budget that leaves everything in changes no batch. */
+      /** Present if the budgets excluded something: budgets that exclude nothing do not change the batch. */
       freshness: z.optional(driftBudgets),
       maxLength: z.optional(count),
-      /** Steps that log the probability of the choice alone are rows too; present where there is such a row. */
+      /** Present if a row has steps that log only the probability of the choice. */
       propensity: z.optional(z.literal("choice")),
       requireVerdict: z.boolean(),
       shardTokens: count,
-      /** The part of the rollouts that the batch is cut from; the others are held out. */
+      /** Part of the rollouts that the batch is cut from. The other parts are held out. */
       split: z.optional(z.strictObject({ ...splitRule.shape, part: splitPart })),
     }),
     lineage: digest,
@@ -238,8 +238,9 @@ export type TrainerBatch = RecordOf<typeof TrainerBatch>;
 export type Selection = TrainerBatch["selection"];
 export type BatchOptions = TrainerBatch["options"];
 
-/** Names what a trainer reads of a batch: rows and columns, whom it improves, and how it was cut. Manifest, lineage, ledger and
- *  proofs bind envelopes too, which hold times: two recordings of the same contents differ there and nowhere else. */
+/** Digest of the parts of a batch that a trainer reads: rows, columns, target, and how the batch was cut. Manifest,
+ *  lineage, ledger and proofs are left out because they bind envelopes, which hold times. Two recordings of the same
+ *  contents differ only there. */
 export function batchContent(batch: TrainerBatch): Digest {
   const { target, selection, seed, options, totals, bySource, groups, tokens, shards } = batch;
   return digestJson("rollbook.batch-content.v1", {

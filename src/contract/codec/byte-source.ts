@@ -1,17 +1,17 @@
-/** Reads canonical JSON (RFC 8785) from bytes, piece by piece.
- *  In: bytes and a place. Out: values, or INVALID for whatever is not canonical; after INVALID the source is of no
- *  further use. Knows no schemas. */
+/** Reads canonical JSON (RFC 8785) from bytes, value by value.
+ *  In: bytes and an offset. Out: values, or INVALID if the bytes are not canonical. After INVALID the source must not
+ *  be used. Knows no schemas. */
 import { canonicalize, MAX_DEPTH } from "../../base/index.ts";
 
 export const INVALID = Symbol("invalid");
 
-/** Reads one value and moves on behind it. */
+/** Reads one value and moves the offset behind it. */
 export type Read = (source: ByteSource) => unknown;
 
 const [QUOTE, COMMA, COLON, BACKSLASH, ZERO, NINE] = [34, 44, 58, 92, 48, 57] as const;
 const BRACKETS = { "{": 123, "}": 125, "[": 91, "]": 93 } as const;
 
-/** Where reading stands. */
+/** Bytes and the current offset. */
 export class ByteSource {
   readonly bytes: Buffer;
   at = 0;
@@ -21,7 +21,7 @@ export class ByteSource {
     this.bytes = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   }
 
-  /** A string of its own: a slice of one long text would keep all of it in memory. */
+  /** Returns a new string: a slice of one long text would keep all of that text in memory. */
   text(from: number, to: number): string {
     return this.bytes.toString("latin1", from, to);
   }
@@ -51,7 +51,8 @@ export function take(source: ByteSource, word: Uint8Array): boolean {
   return true;
 }
 
-/** `text` in quotes. One with letters beyond ASCII or escapes is never found so, because its bytes differ. */
+/** Consumes `text` in quotes if it comes next. Never matches text with escapes or non-ASCII letters, whose bytes
+ *  differ. */
 export function takeString(source: ByteSource, text: string): boolean {
   const { bytes, at } = source;
   const end = at + text.length + 1;
@@ -64,7 +65,8 @@ export function takeString(source: ByteSource, text: string): boolean {
   return true;
 }
 
-/** 1 for what stands in a string as it is, 2 for a digit in the lower hexadecimals too. */
+/** 0: needs an escape or is not ASCII. 1: stands in a string unescaped. 2: the same, and a lower-case hexadecimal
+ *  digit. */
 const PLAIN = Uint8Array.from({ length: 256 }, (_, code) => {
   if (code < 0x20 || code > 0x7f || code === QUOTE || code === BACKSLASH) return 0;
   return /[0-9a-f]/.test(String.fromCharCode(code)) ? 2 : 1;
@@ -81,7 +83,7 @@ export function readString(source: ByteSource): string | typeof INVALID {
   return source.text(start, end);
 }
 
-/** A string with escapes or letters beyond ASCII: what it says must be written in these very bytes. */
+/** Reads a string with escapes or non-ASCII letters. Its canonical form must equal these bytes. */
 function readEscaped(source: ByteSource, start: number, from: number): string | typeof INVALID {
   const { bytes } = source;
   let end = from;
@@ -118,7 +120,7 @@ export function readNumber(source: ByteSource): number | typeof INVALID {
   for (; bytes[at]! >= ZERO && bytes[at]! <= NINE; at++) value = value * 10 + bytes[at]! - ZERO;
   const digits = at - start;
   source.at = at;
-  // Almost every number is a short whole one.
+  // Almost every number is a short integer.
   if (digits > 0 && digits <= 15 && !isNumeric(bytes[at]!) && (digits === 1 || bytes[start] !== ZERO))
     return value;
   while (isNumeric(bytes[source.at]!)) source.at++;
@@ -126,7 +128,7 @@ export function readNumber(source: ByteSource): number | typeof INVALID {
   return text !== "" && String(Number(text)) === text ? Number(text) : INVALID;
 }
 
-/** What a number may be written with: a digit, or one of `. e E + -`. */
+/** True for a character of a JSON number: a digit, or one of `. e E + -`. */
 function isNumeric(code: number): boolean {
   return (
     (code >= ZERO && code <= NINE) || code === 46 || code === 101 || code === 69 || code === 43 || code === 45
@@ -145,7 +147,7 @@ export function readList(source: ByteSource, read: Read): unknown[] | typeof INV
   return source.close("]") ? out : INVALID;
 }
 
-/** An object of any keys, in their order. */
+/** Reads an object with arbitrary keys in canonical order. */
 export function readMap(
   source: ByteSource,
   readKey: Read,

@@ -29,7 +29,7 @@ const BITS: readonly unknown[] = [
   ],
 ];
 
-/** One random place of `value` replaced, dropped or joined by a stranger. */
+/** Replaces or drops one random part of `value`, or adds a random value beside it. */
 function mutate(value: unknown, rng: ReturnType<typeof rngFrom>): unknown {
   const bit = () => BITS[rng.below(BITS.length)];
   if (typeof value !== "object" || value === null || rng.below(8) === 0) return bit();
@@ -67,14 +67,14 @@ const PIECES = [
 ].map((piece) => Buffer.from(piece));
 PIECES.push(Buffer.of(0xe9), Buffer.of(0xed, 0xa0, 0x80), Buffer.of(0xef, 0xbb, 0xbf));
 
-/** Canonical bytes with one piece put in, or in the place of something. */
+/** Inserts a piece into canonical bytes, or overwrites a part of them with it. */
 function damage(bytes: Uint8Array, rng: ReturnType<typeof rngFrom>): Buffer {
   const at = rng.below(bytes.length + 1);
   const piece = PIECES[rng.below(PIECES.length)]!;
   return Buffer.concat([bytes.subarray(0, at), piece, bytes.subarray(at + rng.below(4))]);
 }
 
-/** What the decoder stands for, the long way: text, JSON.parse, canonical form, zod. */
+/** Reference for the decoder, step by step: text, JSON.parse, canonical form, zod. */
 function decodeSlowly(schema: z.ZodType, bytes: Uint8Array): unknown {
   try {
     return z.decode(schema, parseCanonical(bytes, "here") as never);

@@ -1,7 +1,7 @@
-/** Compiles the schema of a record to its decoder, which reads canonical JSON bytes: text, canonical form and schema in
- *  one pass, without copies. In: a zod schema made of the constructs below; another one is an error of the program,
- *  found when it is compiled. Out: the decoded value, or INVALID. The decoder alone decides what a record is; zod is
- *  asked only for the reason of a refusal. */
+/** Compiles the schema of a record to a decoder of canonical JSON bytes: text, canonical form and schema in one pass,
+ *  without copies. In: a zod schema made of the constructs below. Any other construct is a programming error, thrown
+ *  when the schema is compiled. Out: the decoded value, or INVALID. Only the decoder decides if bytes are a valid
+ *  record; zod only supplies the reason of a refusal. */
 import type { z } from "zod";
 import { canonicalize, DIGEST_PATTERN, RollbookError } from "../../base/index.ts";
 import {
@@ -20,7 +20,7 @@ import {
 
 export type Decoder = (bytes: Uint8Array) => unknown;
 
-/** A decoder of whole byte strings: nothing may stand behind the value. */
+/** Decodes whole byte strings: no byte may follow the value. */
 export function compileDecoder(schema: z.core.$ZodType): Decoder {
   const read = compile(schema);
   return (bytes) => {
@@ -32,14 +32,15 @@ export function compileDecoder(schema: z.core.$ZodType): Decoder {
 
 function compile(schema: z.core.$ZodType): Read {
   const { def } = (schema as z.core.$ZodTypes)._zod;
-  // A schema that is itself a check (z.int, z.email) hides it outside `checks`.
+  // A schema that is itself a check (z.int, z.email) stores the check outside `checks`.
   if ("check" in def) throw unsupported(`the format ${def.check}`);
   const checks = "checks" in def ? (def.checks ?? []) : [];
   const read = isDigestPattern(checks) ? readDigest : withChecks(readerOf(def), checks.map(compileCheck));
   return def.type === "string" ? rememberLast(read) : read;
 }
 
-/** Two checks at most for almost every field: written out, because a loop over closures costs more than they do. */
+/** Almost every field has at most two checks. They are unrolled, because a loop over closures costs more than the
+ *  checks. */
 function withChecks(read: Read, [first, second, ...rest]: readonly Check[]): Read {
   if (first === undefined) return read;
   const checked: Read = (source) => {
@@ -50,7 +51,8 @@ function withChecks(read: Read, [first, second, ...rest]: readonly Check[]): Rea
   return withChecks(checked, rest);
 }
 
-/** Families, workers and revisions come again from record to record: then one string serves, checked once. */
+/** Families, workers and revisions repeat from record to record. The last string is reused, so it is checked only
+ *  once. */
 function rememberLast(read: Read): Read {
   let last: string | undefined;
   return (source) => {
@@ -75,7 +77,7 @@ function readerOf(def: z.core.$ZodTypes["_zod"]["def"]): Read {
       return wordReader(Object.values(def.entries));
     case "boolean":
       return wordReader([true, false]);
-    case "optional": // absent is for the object to see
+    case "optional": // the object handles absence
       return compile(def.innerType);
     case "nullable":
       return firstReader([wordReader([null]), compile(def.innerType)]);
@@ -93,7 +95,7 @@ function readerOf(def: z.core.$ZodTypes["_zod"]["def"]): Read {
       const [readKey, read] = [compile(def.keyType), compile(def.valueType)];
       return (source) => readMap(source, readKey, read);
     }
-    case "union": // members of a discriminated one exclude each other: the first that fits is the one
+    case "union": // members of a discriminated union exclude each other: take the first match
       return firstReader(def.options.map(compile));
     case "pipe":
       if (!("transform" in def)) throw unsupported("a pipe that is no codec");
@@ -111,7 +113,7 @@ function unsupported(what: string): RollbookError {
   );
 }
 
-/** One of a few values, each written in one way only. */
+/** Reads one of a few values, each with a single spelling. */
 function wordReader(values: readonly unknown[]): Read {
   const words = values.map((value) => ({ value, word: Buffer.from(canonicalize(value)) }));
   return (source) => {
@@ -141,7 +143,7 @@ function tupleReader(items: readonly Read[]): Read {
   };
 }
 
-/** Keys are known and come in one order, so each is either the next thing in the text or absent. */
+/** Keys are known and come in one order, so each key is either next in the text or absent. */
 function objectReader(shape: Readonly<Record<string, z.core.$ZodType>>): Read {
   const fields = Object.keys(shape)
     .sort()
@@ -195,7 +197,7 @@ function compileCheck(check: z.core.$ZodCheck<never>): Check {
   switch (def.check) {
     case "string_format": {
       const { pattern } = def;
-      // A sticky or global pattern has a memory.
+      // A sticky or global pattern keeps state between calls.
       if (pattern === undefined || pattern.global || pattern.sticky)
         throw unsupported(`the format ${def.format}`);
       return (value) => pattern.test(value as string);
@@ -220,7 +222,7 @@ function compileCheck(check: z.core.$ZodCheck<never>): Check {
   }
 }
 
-/** A function of the schema's author: a predicate, or one that reports issues. */
+/** A function of the schema's author: a predicate, or a function that reports issues. */
 function customCheck(check: z.core.$ZodCheck<never>): Check {
   const def = check._zod.def as { check: string; fn?: (value: unknown) => unknown };
   if (def.check !== "custom") throw unsupported(`the check ${def.check}`);

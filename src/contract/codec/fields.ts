@@ -1,5 +1,5 @@
-/** The small schemas that records are made of. Wire form in, typed form out; `encodeWire` goes back.
- *  u64 is a bigint inside and a decimal string outside, because JSON numbers end at 2^53. */
+/** The small schemas that records are made of. They decode the wire form to the typed form; `encodeWire` reverses it.
+ *  u64 is a bigint in memory and a decimal string on the wire, because JSON numbers end at 2^53. */
 import * as z from "zod";
 import {
   columnTag,
@@ -14,7 +14,7 @@ import {
 } from "../../base/index.ts";
 import type { RefusalCode } from "./refusal.ts";
 
-/** A brand is a promise about a string that has passed; it costs nothing at run time. */
+/** A brand marks a string that was validated; it has no cost at run time. */
 type Branded<T extends string> = z.ZodType<T, string>;
 
 export const id = z
@@ -50,7 +50,7 @@ export const u64 = z.codec(
   { decode: (text) => BigInt(text), encode: (value) => value.toString() },
 );
 
-/** Text for people and foreign names (models, reasons): well-formed and bounded, otherwise free. */
+/** Text for people and foreign names (models, reasons): well-formed and bounded, otherwise unrestricted. */
 export const text = (maxLength = 4096) =>
   z
     .string()
@@ -61,13 +61,13 @@ export const finite = z
   .number()
   .refine(Number.isFinite, { message: "is not finite", params: { refusal: "non-finite-number" } });
 export const probability = z.number().min(0).max(1);
-/** A whole number from 0 to 2^53−1 (`int` refuses what a double cannot count). */
+/** An integer from 0 to 2^53−1 (`int` refuses integers that a double cannot represent exactly). */
 export const count = z.number().int().min(0);
 /** Milliseconds since the Unix epoch. */
 export const timeMs = count;
 export const dataSource = z.enum(["real", "synthetic"]);
 
-/** Any JSON, handed on as it is: nothing copied, nothing dropped (`z.json` drops a key named `__proto__`). */
+/** Any JSON, unchanged: nothing copied, nothing dropped (`z.json` drops a key named `__proto__`). */
 export const json: z.ZodType<unknown> = z
   .unknown()
   .check((context) => {
@@ -85,16 +85,17 @@ export const jsonObject = z
   })
   .meta({ description: "Any JSON object", type: "object" }) as unknown as z.ZodType<Record<string, unknown>>;
 
-/** Where a converted record came from, and what only its old format can say, so that the way back is exact. */
+/** Source format of a converted record, with the fields that only the old format has, so that converting back is
+ *  exact. */
 export const origin = z.strictObject({ format: id, fields: jsonObject });
 export type Origin = z.output<typeof origin>;
 
-/** A numeric column kept beside the record: it enters the record by its own digest. */
+/** A numeric column stored beside the record. The record holds the digest of the column. */
 export const columnRef = <T extends DType>(dtype: T) =>
   z.strictObject({ digest, dtype: z.literal(dtype), length: count });
 export type ColumnRef<T extends DType = DType> = { digest: Digest; dtype: T; length: number };
 
-/** A blob that another record needs. `external` ones may live outside the book (a 100 GB checkpoint). */
+/** A blob that another record needs. An `external` blob may be outside the book (a 100 GB checkpoint). */
 export interface Reference {
   digest: Digest;
   kind: string;
@@ -106,7 +107,7 @@ export function columnReference(column: ColumnRef, field: string): Reference {
   return { digest: column.digest, kind: columnTag(column.dtype), field };
 }
 
-/** Every digest in a JSON value: the conservative view of what it refers to. */
+/** All digests in a JSON value: a superset of the references of the value. */
 export function digestsIn(value: unknown, found: Digest[] = []): Digest[] {
   if (isDigest(value)) found.push(value);
   else if (Array.isArray(value)) for (const item of value) digestsIn(item, found);
@@ -127,7 +128,7 @@ function reportFault(context: z.core.ParsePayload<unknown>, fault: JsonFault | u
   context.issues.push({ code: "custom", input: context.value, path, message, params: { refusal } });
 }
 
-/** The first thing in `value` that JSON cannot carry, with its place. */
+/** First part of `value` that JSON cannot carry, with its path. */
 function jsonFault(value: unknown, depth: number): JsonFault | undefined {
   switch (typeof value) {
     case "boolean":

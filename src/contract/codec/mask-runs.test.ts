@@ -2,7 +2,7 @@ import fc from "fast-check";
 import { expect, test } from "vitest";
 import { scanMask } from "./mask-runs.ts";
 
-/** Byte by byte. */
+/** Reference: scans byte by byte. */
 function scanSlowly(bytes: Uint8Array) {
   if (bytes.some((value) => value > 1)) return { ones: -1, edges: undefined };
   const padded = [0, ...bytes, 0];

@@ -1,17 +1,17 @@
-/** Where the ones of a mask lie. In: a u8 column. Out: how many ones, and the edges of their runs. Pure. */
+/** Finds the runs of ones in a mask. In: a u8 column. Out: the number of ones, and the edges of their runs. Pure. */
 
 export interface MaskRuns {
-  /** How many ones there are; -1 if the column holds anything but 0 and 1. */
+  /** Number of ones; -1 if the column holds a value other than 0 and 1. */
   ones: number;
-  /** Where the runs of ones begin and end, in turns; undefined if there is none, or more than are worth keeping. */
+  /** Starts and ends of the runs of ones, alternating. Undefined if there is no run, or more than MOST_RUNS. */
   edges: readonly number[] | undefined;
 }
 
-/** A mask has about one run a turn; one with more than this is read again where it is needed. */
+/** A mask has about one run per turn. A mask with more runs than this is scanned again when needed. */
 const MOST_RUNS = 64;
 const FOUR_ONES = 0x01010101;
 
-/** Four bytes at a time: almost all of them say what the one before said. */
+/** Compares four bytes at a time, because most of them equal the byte before. */
 export function scanMask(bytes: Uint8Array): MaskRuns {
   const whole = bytes.byteOffset % 4 === 0 ? bytes.length >> 2 : 0;
   const words = new Uint32Array(bytes.buffer, whole === 0 ? 0 : bytes.byteOffset, whole);
@@ -28,7 +28,7 @@ export function scanMask(bytes: Uint8Array): MaskRuns {
       if (value === inside) continue;
       if (value > 1) return { ones: -1, edges: undefined };
       inside = value;
-      // The sum of all ends less the sum of all beginnings.
+      // Number of ones = sum of the ends − sum of the starts.
       ones += value === 1 ? -at : at;
       if (edges.length <= 2 * MOST_RUNS) edges.push(at);
     }
@@ -40,7 +40,7 @@ export function scanMask(bytes: Uint8Array): MaskRuns {
   return { ones, edges: edges.length === 0 || edges.length > 2 * MOST_RUNS ? undefined : edges };
 }
 
-/** How many of the ones lie in the given parts, which do not overlap. */
+/** Number of ones inside the given parts, which must not overlap. */
 export function onesInside(
   parts: readonly { readonly start: number; readonly end: number }[],
   edges: ArrayLike<number>,

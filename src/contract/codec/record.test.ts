@@ -159,7 +159,7 @@ function shuffleKeys(value: unknown, rng: Rng): unknown {
   return Object.fromEntries(entries.map(([key, item]) => [key, shuffleKeys(item, rng)]));
 }
 
-/** Every leaf replaced by several others, every member dropped, every list emptied and doubled. */
+/** Mutants of a record: every leaf replaced by several others, every member dropped, every list emptied and doubled. */
 function* mutants(wire: unknown): Generator<{ at: string; wire: unknown }> {
   yield* visit(wire, (value) => value, "$");
   function* visit(

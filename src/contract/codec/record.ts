@@ -1,5 +1,5 @@
-/** Records: versioned, canonical, named by their digest.
- *  A record's kind is its `schema` string, which is also the domain tag of its digest. */
+/** Records: versioned, canonical, named by their digest. The kind of a record is its `schema` string, which is also the
+ *  domain tag of its digest. */
 import * as z from "zod";
 import {
   canonicalize,
@@ -30,11 +30,11 @@ export interface RecordType<Schema extends z.ZodType = z.ZodType> {
   readonly kind: string;
   readonly summary: string;
   readonly schema: Schema;
-  /** The typed record of canonical bytes, or INVALID. It decides, and leaves the reason to the schema. */
+  /** Decodes canonical bytes to the typed record, or returns INVALID. Gives no reason; the schema supplies it. */
   readonly decode: Decoder;
-  /** Everything the record points to; `verify` follows them. */
+  /** All references of the record; `verify` follows them. */
   references(record: z.output<Schema>): Reference[];
-  /** Rules that a schema cannot say. Throws a refusal. */
+  /** Rules that a schema cannot express. Throws a refusal. */
   check(record: z.output<Schema>): void;
 }
 
@@ -57,7 +57,7 @@ export function defineRecord<
     summary: options.summary,
     schema,
     decode(bytes: Uint8Array) {
-      decoder ??= compileDecoder(schema); // few kinds are ever read by one command
+      decoder ??= compileDecoder(schema); // one command reads few kinds
       return decoder(bytes);
     },
     references: (options.references ?? (() => [])) as (record: z.output<typeof schema>) => Reference[],
@@ -65,7 +65,7 @@ export function defineRecord<
   };
 }
 
-/** Freezes a record into its canonical bytes, and opens them: what was sealed can be read. */
+/** Encodes a record as canonical bytes and decodes them again, so that every sealed record is readable. */
 export function seal<T extends RecordType>(
   type: T,
   record: Omit<RecordOf<T>, "schema">,
@@ -76,8 +76,8 @@ export function seal<T extends RecordType>(
   return { kind: type.kind, digest: digestBytes(type.kind, bytes), bytes, record: opened };
 }
 
-/** Reads sealed bytes: they must be the canonical form of a valid record. The digest is the caller's to compare,
- *  because the store has recomputed it already. */
+/** Reads sealed bytes, which must be the canonical form of a valid record. Does not compare the digest, because the
+ *  store has already recomputed it. */
 export function openRecord<T extends RecordType>(
   type: T,
   bytes: Uint8Array,
@@ -89,14 +89,14 @@ export function openRecord<T extends RecordType>(
   return record as RecordOf<T>;
 }
 
-/** The JSON value of bytes that must be canonical. */
+/** Parses bytes that must be canonical JSON. */
 export function parseCanonical(bytes: Uint8Array, where: string): unknown {
   const text = decodeUtf8(bytes, where);
   let value: unknown;
   try {
     value = JSON.parse(text);
   } catch {
-    parseJson(text, where); // says where; JSON.parse does not
+    parseJson(text, where); // throws with a position; JSON.parse has none
   }
   if (!isCanonical(text, value)) {
     throw refuse(
@@ -108,7 +108,7 @@ export function parseCanonical(bytes: Uint8Array, where: string): unknown {
   return value;
 }
 
-/** A record from a JSON value of any formatting: checks kind, version, schema and rules. */
+/** Decodes a JSON value of any formatting to a record: checks kind, version, schema and rules. */
 export function decodeWire<T extends RecordType>(type: T, value: unknown, where: string): RecordOf<T> {
   let text: string;
   try {
@@ -130,7 +130,7 @@ function checkRules<T extends RecordType>(type: T, record: RecordOf<T>, where: s
   }
 }
 
-/** Why `value` is no record: its kind, or the first fault that zod finds. */
+/** Error for a `value` that is not a valid record: a wrong kind, or the first fault that zod finds. */
 function refuseRecord(type: RecordType, value: unknown, where: string, cause?: unknown): RollbookError {
   requireKind(type.kind, value, where);
   const { error } = z.safeDecode(type.schema, value as never);
@@ -139,7 +139,7 @@ function refuseRecord(type: RecordType, value: unknown, where: string, cause?: u
   return refuse("bad-record", { where }, `${where}: ${reason}`, { cause });
 }
 
-/** A value of the exchange form of a record, which is read and written but never sealed; zod decodes it. */
+/** Decodes the exchange form of a record with zod. The exchange form is read and written but never sealed. */
 export function decodeExchange<T extends RecordType>(type: T, value: unknown, where: string): RecordOf<T> {
   requireKind(type.kind, value, where);
   const { data, error } = z.safeDecode(type.schema, value as never);
@@ -147,7 +147,7 @@ export function decodeExchange<T extends RecordType>(type: T, value: unknown, wh
   return data as RecordOf<T>;
 }
 
-/** The wire form (plain JSON, u64 as strings) of a typed record. */
+/** Wire form (plain JSON, u64 as strings) of a typed record. */
 export function encodeWire<T extends RecordType>(type: T, record: RecordOf<T>): unknown {
   try {
     return encodeValue(record);
@@ -156,7 +156,7 @@ export function encodeWire<T extends RecordType>(type: T, record: RecordOf<T>): 
   }
 }
 
-/** Bigints are the only values whose wire form differs; everything else passes as it is. */
+/** Only bigints have a different wire form; every other value is unchanged. */
 function encodeValue(value: unknown): unknown {
   if (typeof value === "bigint") return value.toString();
   if (Array.isArray(value)) return value.map(encodeValue);
@@ -191,7 +191,7 @@ function requireKind(kind: string, value: unknown, where: string): void {
   );
 }
 
-/** What to do about a record of a later version than this package knows. */
+/** Remedy for a record of a version that is newer than this package. */
 export const NEEDS_NEWER = "Upgrade rollbook to read it: a newer rollbook wrote it.";
 
 /** True if `found` is a later version of `kind`. */
@@ -201,7 +201,7 @@ export function isNewerVersion(found: unknown, kind: string): boolean {
   return name !== undefined && foundName === name && Number(foundVersion) > Number(version);
 }
 
-/** The refusal for what a schema found wrong with `value`: the first issue, by code, place and field. */
+/** Refusal for schema issues of `value`: the first issue, with its code, path and field. */
 export function refuseIssues(
   issues: readonly z.core.$ZodIssue[],
   value: unknown,

@@ -1,4 +1,4 @@
-/** What the contracts refuse, by name. A refusal is a RollbookError whose code stands in this list. */
+/** The refusal codes of the contracts. A refusal is a RollbookError whose code is in this list. */
 import { RollbookError } from "../../base/index.ts";
 
 export const REFUSALS = {

@@ -1,6 +1,7 @@
-/** The records of a training loop. A transition says what a window reached and by which contents; its envelope says when,
- *  and where the sealed records are. A transition holds no time, no process and no digest that depends on one, so a run
- *  that was killed and resumed seals the same transitions as one that was not. */
+/** The records of a training loop. A transition names the state that a window reached and the contents it used. Its
+ *  envelope holds the time and the digests of the sealed records. A transition holds no time, no process and no digest
+ *  that depends on them. A run that was killed and resumed therefore seals the same transitions as an uninterrupted
+ *  run. */
 import * as z from "zod";
 import { compareUtf8 } from "../../base/index.ts";
 import {
@@ -18,7 +19,7 @@ import {
 } from "../codec/index.ts";
 import { revisionKey } from "../policy/index.ts";
 
-/** The states of a window in their order; a window ends as released or kept. */
+/** States of a window in order; a window ends as released or kept. */
 export const WINDOW_STATES = [
   ...["planned", "collecting", "sealed", "scored", "trained", "judged", "released", "kept"],
 ] as const;
@@ -28,13 +29,13 @@ const policy = z.discriminatedUnion("kind", [
   z.strictObject({ kind: z.literal("behaviour") }),
   z.strictObject({ kind: z.literal("revision"), revision: revisionKey }),
 ]);
-/** What serves: the behaviour of the first window, or a released revision. */
+/** The serving policy: the behaviour policy of the first window, or a released revision. */
 export type LoopPolicy = z.output<typeof policy>;
 
-/** Exact expected rewards, in worlds that know them. */
+/** Exact expected reward, in worlds where it is known. */
 const exactValue = z.optional(finite);
 
-/** Of the reward; absent where the log cannot say. */
+/** Estimate of the reward; absent if the log does not support an estimate. */
 const rewardEstimate = z.optional(
   z.strictObject({ value: finite, low: finite, high: finite, level: probability }),
 );
@@ -44,16 +45,17 @@ const reasons = z.array(text()).max(1000);
 const step = z.discriminatedUnion("state", [
   z.strictObject({
     state: z.literal("planned"),
-    /** Of the configuration, without places. */
+    /** Digest of the configuration, without the place of the run (book, queue, gateways). */
     config: digest,
-    /** Of everything the window collects from: tasks, models, agent. */
+    /** Digest of everything that the window collects from: tasks, models, agent. */
     world: digest,
     policy,
-    /** The router around that policy, with the exploration of a collecting window. */
+    /** Router around `policy`, with the exploration of a collecting window. */
     router: revisionKey,
     /** Releases before this window. */
     releases: count,
-    /** What gateways on the book serve, where it is not the last release of the run: the window is judged against it. */
+    /** Revision that gateways on the book serve, if it is not the last release of the run. The window is judged against
+     *  it. */
     baseline: z.optional(revisionKey),
     value: exactValue,
     best: exactValue,
@@ -63,13 +65,13 @@ const step = z.discriminatedUnion("state", [
     experiment: id,
     seed: u64,
     rollouts: count,
-    /** Of the rows, in order, and of the samples of each: rollout ids follow from it. */
+    /** Digest of the rows, in order, and of the samples of each row. Rollout ids are derived from it. */
     assigned: digest,
   }),
   z.strictObject({ state: z.literal("sealed"), members: digest, rollouts: count }),
   z.strictObject({
     state: z.literal("scored"),
-    /** Of the batch without manifest, ledger and proofs: what a trainer reads. */
+    /** Digest of the batch without manifest, ledger and proofs, which a trainer does not read. */
     batch: digest,
     rows: count,
     considered: count,
@@ -78,10 +80,10 @@ const step = z.discriminatedUnion("state", [
   }),
   z.strictObject({
     state: z.literal("trained"),
-    /** Of the first learner. */
+    /** Revision of the first learner. */
     revision: revisionKey,
     rows: count,
-    /** Where several learners are compared: all of them, in their order. */
+    /** Present if several learners are compared: all of them, in their order. */
     candidates: z.optional(
       z
         .array(z.strictObject({ learner: id, revision: revisionKey, value: exactValue }))
@@ -93,27 +95,27 @@ const step = z.discriminatedUnion("state", [
     state: z.literal("judged"),
     outcome,
     reasons,
-    /** Of the verdict without times; absent where too few rows were left to judge by. */
+    /** Digest of the verdict without times; absent if too few rows were left to judge. */
     verdict: z.optional(digest),
     estimate: rewardEstimate,
-    /** Where whole rollouts were judged: the worth of a reward one decision later. Estimates are then returns of a rollout;
-     *  without it, rewards of a decision. */
+    /** Present if whole rollouts were judged: the weight of a reward one decision later. Estimates are then returns of
+     *  a rollout; without `discount` they are rewards of a decision. */
     discount: z.optional(probability),
-    /** Where several learners are compared: what the gate found of each. Outcome, reasons and estimate above are of the
-     *  best that passed, else of all. */
+    /** Present if several learners are compared: the gate's result for each. Outcome, reasons and estimate above belong
+     *  to the best candidate that passed, else to all candidates. */
     candidates: z.optional(
       z
         .array(z.strictObject({ learner: id, outcome, reasons, estimate: rewardEstimate }))
         .min(2)
         .max(64),
     ),
-    /** The revision that passed, where several are compared. */
+    /** Revision that passed, if several are compared. */
     passed: z.optional(revisionKey),
   }),
   z.strictObject({
     state: z.literal("released"),
     revision: revisionKey,
-    /** The router that was judged and may serve. */
+    /** Router that was judged and may serve. */
     router: digest,
     value: exactValue,
   }),
@@ -126,7 +128,7 @@ export const LoopTransition = defineRecord({
   shape: {
     run: id,
     window: z.number().int().min(1).max(1_000_000),
-    /** The transitions it follows; together they commit to all of the run before it. */
+    /** Transitions that this one follows. Together they commit to the whole run before this transition. */
     previous: z.array(digest).max(2),
     step,
   },
@@ -195,7 +197,7 @@ export const LoopEnvelope = defineRecord({
     router: z.optional(digest),
     baseline: z.optional(digest),
     verdict: z.optional(digest),
-    /** Where several learners are compared: the record of each, in their order. */
+    /** Present if several learners are compared: the record of each, in their order. */
     candidates: z.optional(z.array(digest).min(2).max(64)),
   },
   references: (envelope) => [

@@ -1,12 +1,12 @@
-/** A run pack: everything that a result rests on, in one folder, with the facts that repeat it. The record lists every
- *  other file of the folder by its SHA-256. */
+/** A run pack: one folder with everything that a result depends on, and the facts needed to repeat it. The record lists
+ *  every other file of the folder by its SHA-256. */
 import * as z from "zod";
 import { compareUtf8 } from "../../base/index.ts";
 import { count, defineRecord, digest, id, type RecordOf, refuse, text, timeMs } from "../codec/index.ts";
 import { publicKey } from "../trust/index.ts";
 
 const packedFile = z.strictObject({
-  /** Relative, with /. */
+  /** Relative path, with / as separator. */
   path: text(1024),
   bytes: count,
   /** SHA-256 of the bytes, as `sha256sum` prints it. */
@@ -17,13 +17,14 @@ export const RunPack = defineRecord({
   kind: "rollbook.run-pack.v1",
   summary: "A folder with a result and all of its inputs: files by digest, command, code, Node and machine.",
   shape: {
-    /** What was run: a benchmark suite, an ablation of one, or a training loop. `digest` is of its configuration. */
+    /** The run: a benchmark suite, an ablation of a suite, or a training loop. `digest` is that of its
+     *  configuration. */
     run: z.strictObject({ kind: z.enum(["bench", "loop", "ablation"]), name: id, digest }),
-    /** The command line that repeats it, without the program. */
+    /** Command line that repeats the run, without the program name. */
     command: z.array(text()).min(1),
     code: z.strictObject({
       version: text(64),
-      /** The commit of a clone, and whether files differed from it. */
+      /** Commit of a clone; `dirty` is true if files differed from it. */
       commit: z.optional(text(64)),
       dirty: z.optional(z.boolean()),
       /** SHA-256 of package-lock.json of a clone. */
@@ -38,7 +39,7 @@ export const RunPack = defineRecord({
       memoryBytes: count,
     }),
     files: z.array(packedFile).min(1),
-    /** Whose signature lies beside the record; absent: the pack is not signed. */
+    /** Key whose signature lies beside the record; absent if the pack is not signed. */
     signer: z.optional(publicKey),
     sealedAtMs: timeMs,
   },

@@ -1,5 +1,6 @@
-/** What bandits sum over decisions, sealed in increments: the state of a bandit is the sum of increments that share no
- *  decision. Two processes that count the same decisions write the same bytes; whatever overlaps is counted once. */
+/** Sums over decisions for bandits, sealed in increments. The state of a bandit is the sum of increments that share no
+ *  decision. Two processes that count the same decisions write the same bytes; overlapping decisions are counted
+ *  once. */
 import * as z from "zod";
 import {
   columnRef,
@@ -19,13 +20,13 @@ export const BanditIncrement = defineRecord({
   summary:
     "Sufficient statistics of a set of decisions, each counted once; sums of them are a bandit's state.",
   shape: {
-    /** Which decisions of the book belong to the state: family, session, dates, split. */
+    /** Filter for the decisions of the book that belong to the state: family, session, dates, split. */
     filters: z.record(id as z.ZodType<string, string>, text(512)),
-    /** The feature spec of the linear sums; without one there are counts and rewards alone. */
+    /** Feature spec of the linear sums; without it the increment holds only counts and rewards. */
     features: z.optional(jsonObject),
-    /** Candidates in order of their names; columns hold one value or block per candidate. */
+    /** Candidates, sorted by name. Columns hold one value or block per candidate. */
     arms: z.array(text(512)).min(1).max(100_000),
-    /** Ids of the decisions, and the units (tasks, sessions) they belong to: sorted, one per line of UTF-8. */
+    /** Ids of the decisions, and their units (tasks, sessions): sorted, one per line of UTF-8. */
     decisions: z.strictObject({
       count: z.number().int().min(1),
       ids: columnRef("u8"),
@@ -35,14 +36,14 @@ export const BanditIncrement = defineRecord({
     columns: z.strictObject({
       counts: columnRef("f64"),
       sums: columnRef("f64"),
-      /** Σxxᵀ, the lower triangle row by row. */
+      /** Σxxᵀ: the lower triangle, row by row. */
       gram: z.optional(columnRef("f64")),
       /** Σr·x. */
       response: z.optional(columnRef("f64")),
     }),
-    /** A snapshot names the increments whose decisions it covers. */
+    /** For a snapshot: the increments whose decisions it covers. */
     merges: z.array(digest).max(100_000),
-    /** The trainer batches whose rows it sums. */
+    /** Trainer batches whose rows the increment sums. */
     batches: z.optional(z.array(digest).min(1).max(100_000)),
   },
   references: ({ columns, decisions, merges, batches = [] }) => [
@@ -56,7 +57,7 @@ export const BanditIncrement = defineRecord({
     ...Object.entries(columns).flatMap(([name, column]) =>
       column === undefined ? [] : [columnReference(column, `columns.${name}`)],
     ),
-    // What a snapshot covers may be gone: the snapshot stands by itself.
+    // External, because a snapshot is complete without the increments that it covers; they may be gone.
     ...merges.map((each, i) => ({
       digest: each,
       kind: "rollbook.bandit-increment.v1",

@@ -1,4 +1,4 @@
-/** A confidence floor with what it promises: the expected loss of a policy's departures from its table, at most alpha. */
+/** A confidence floor and its guarantee: the expected loss when a policy departs from its table is at most alpha. */
 import * as z from "zod";
 import {
   count,
@@ -20,7 +20,7 @@ export const FloorPromise = defineRecord({
   shape: {
     policy: revisionKey,
     table: digest,
-    /** Null: no floor keeps the promise; the static table decides everything. */
+    /** Null: no floor keeps the guarantee, and the static table decides everything. */
     floor: z.nullable(probability),
     alpha: probability,
     /** n, B, R̂ and the corrected bound that was compared with alpha. */
@@ -33,7 +33,7 @@ export const FloorPromise = defineRecord({
     measure: id,
     range: z.strictObject({ low: finite, high: finite }),
     propensityFloor: probability,
-    /** The calibration rows. */
+    /** Digest of the calibration rows. */
     data: digest,
     split: splitRule,
     atMs: timeMs,

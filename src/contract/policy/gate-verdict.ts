@@ -1,4 +1,4 @@
-/** What a gate decided about candidate policies, with everything needed to decide it again. */
+/** The decision of a gate about candidate policies, with everything needed to repeat the decision. */
 import * as z from "zod";
 import {
   count,
@@ -19,9 +19,9 @@ import { splitRule } from "./split-rule.ts";
 
 const outcome = z.enum(["pass", "refuse"]);
 
-/** One measure of one candidate: the paired difference to the baseline, its bound, and what it had to clear. All of it is of
- *  one estimate, by the rule's method: with `student-t` DR (of chains chain DR, where outcomes are known their mean), with
- *  the other methods IPS of the outcome minus the middle of its range. */
+/** One measure of one candidate: the paired difference to the baseline, its bound, and its threshold. All fields come
+ *  from one estimate, which depends on the rule's method. `student-t`: DR (chain DR for chains, the mean if outcomes
+ *  are known). Other methods: IPS of the outcome minus the middle of its range. */
 const check = z.strictObject({
   measure: id,
   candidate: finite,
@@ -29,7 +29,7 @@ const check = z.strictObject({
   /** Candidate minus baseline. */
   difference: finite,
   standardError: z.nullable(finite),
-  /** The lower bound of the difference; of a cost, the upper one. Null where it is infinite. */
+  /** Lower bound of the difference; for a cost, the upper bound. Null if infinite. */
   bound: z.nullable(finite),
   epsilon: finite,
   clears: z.boolean(),
@@ -42,7 +42,7 @@ const judged = z.strictObject({
     table: digest,
     floor: z.nullable(probability),
     exploration: probability,
-    /** Masks of the router on price, latency and context length. */
+    /** The router's constraints on price, latency and context length. */
     constraints: z.optional(jsonObject),
     promise: z.optional(digest),
   }),
@@ -55,7 +55,7 @@ const judged = z.strictObject({
     meanWeight: finite,
     unsupportedMass: finite,
   }),
-  /** Share of rows where the policy decides. */
+  /** Share of rows where the policy decides instead of the table. */
   live: probability,
 });
 
@@ -64,46 +64,48 @@ export const GateVerdict = defineRecord({
   summary: "A gate's decision about candidate policies: data, split, rule, estimates, bounds and reasons.",
   shape: {
     outcome,
-    /** The candidate that was let through. */
+    /** The candidate that passed and is released. */
     passed: z.optional(revisionKey),
     candidates: z.array(judged).min(1).max(1000),
     baseline: z.strictObject({
       kind: z.enum(["static", "behaviour", "policy"]),
-      /** Of the table, or of the router around the policy; absent for the policy behind the log. */
+      /** Digest of the table, or of the router around the policy. Absent for the behaviour policy of the log. */
       digest: z.optional(digest),
       revision: z.optional(revisionKey),
     }),
     rule: z.strictObject({
       method: z.enum(["student-t", "empirical-bernstein", "confidence-sequence"]),
       alpha: probability,
-      /** Candidates tried, those included that are not in this record. */
+      /** Number of candidates tried, including candidates that are not in this record. */
       tried: count,
       correction: z.literal("bonferroni"),
       /** alpha / tried: the one-sided error of each bound. */
       perCandidate: probability,
       epsilonQuality: finite,
-      /** Null: quality alone was asked for. */
+      /** Null: only quality was judged. */
       epsilonCost: z.nullable(finite),
-      /** Present where the total reward was judged instead of quality and cost apart; epsilonQuality is then its margin. */
+      /** Present if the total reward was judged instead of quality and cost separately. epsilonQuality is then its
+       *  margin. */
       total: z.optional(
         z.strictObject({
-          /** Quality minus this times cost; absent: the reward as it was logged. */
+          /** The total is quality − costWeight × cost. Absent: the reward as logged. */
           costWeight: z.optional(finite),
         }),
       ),
       propensityFloor: z.optional(probability),
       ranges: z.optional(z.record(z.string(), z.strictObject({ low: finite, high: finite }))),
-      /** Of whole chains: what a reward one decision later is worth; absent where single decisions were judged. */
+      /** Present if whole chains were judged: the weight of a reward one decision later. Absent for single
+       *  decisions. */
       discount: z.optional(probability),
     }),
     data: z.strictObject({
-      /** Of the rows that judged, in canonical form. */
+      /** Digest of the judged rows in canonical form. */
       digest,
       rows: count,
       units: count,
       unlabelled: count,
       leftOut: z.strictObject({ train: count, calibration: count }),
-      /** Of rows from a book: the manifest they were admitted from, and the ledger of what was not. */
+      /** For rows from a book: the manifest they were admitted from, and the ledger of excluded rows. */
       manifest: z.optional(digest),
       ledger: z.optional(digest),
     }),

@@ -1,5 +1,5 @@
-/** A router that rollouts name when they are opened: everything that its choices follow from. A gateway that holds the
- *  same book serves it, whichever process trained it. */
+/** A router that rollouts name when they are opened, with everything that determines its choices. Any gateway on the
+ *  same book can serve it, independent of the process that trained it. */
 import * as z from "zod";
 import { defineRecord, digest, finite, id, json, probability, type RecordOf, u64 } from "../codec/index.ts";
 import { revisionKey } from "./policy-revision.ts";
@@ -9,7 +9,7 @@ export const NamedRouter = defineRecord({
   summary: "A router that rollouts name when they are opened, as those of a window of a training loop do.",
   shape: {
     family: id,
-    /** The digest under which its choices are logged. */
+    /** Digest under which the router's choices are logged. */
     router: digest,
     policy: z.optional(
       z.discriminatedUnion("kind", [
@@ -22,7 +22,7 @@ export const NamedRouter = defineRecord({
     floor: probability,
     exploration: probability,
     constraints: z.optional(json),
-    /** Draws follow from it and from the call. */
+    /** Each draw is a function of this seed and the call. */
     seed: u64,
   },
   references: ({ policy }) =>

@@ -1,4 +1,4 @@
-/** A router that was taken back because its outcomes were worse than those of the one before, with the evidence. */
+/** Withdrawal of a router because its outcomes were worse than those of the previous router, with the evidence. */
 import * as z from "zod";
 import {
   columnRef,
@@ -16,7 +16,7 @@ import {
 } from "../codec/index.ts";
 import { revisionKey } from "./policy-revision.ts";
 
-/** A router by its digest, with the policy behind it; without one the static table decides. */
+/** A router by its digest, with its policy. Without a policy, the static table decides. */
 const servedRouter = z.strictObject({ digest, policy: z.optional(revisionKey) });
 
 export const Rollback = defineRecord({
@@ -24,33 +24,33 @@ export const Rollback = defineRecord({
   summary: "A served router taken back for the one before it, with the paired outcomes that showed harm.",
   shape: {
     family: id,
-    /** What was taken back, and what serves instead. */
+    /** `from` was withdrawn; `to` serves instead. */
     from: servedRouter,
     to: servedRouter,
-    /** The gate verdict that had released `from`. */
+    /** Gate verdict that had released `from`. */
     verdict: z.optional(digest),
     evidence: z.strictObject({
       method: z.literal("confidence-sequence"),
-      /** The error level of the whole sequence: harm is claimed falsely with at most this probability. */
+      /** Error level of the whole sequence: the probability of a false claim of harm is at most alpha. */
       alpha: probability,
       margin: finite,
       range: z.strictObject({ low: finite, high: finite }),
-      /** The outcomes of the previous router: from before the release, or of the share of calls held back. */
+      /** Source of the previous router's outcomes: the record before the release, or the share of calls held back. */
       comparedWith: z.enum(["record", "holdback"]),
-      /** The name of the late feedback that gave the outcomes; absent: recorded rewards. */
+      /** Name of the late feedback that gave the outcomes; absent: recorded rewards. */
       feedback: z.optional(id),
       pairs: z.number().int().min(1),
-      /** Means of the outcomes, the difference new minus previous, and its upper bound. */
+      /** Mean outcomes of both routers, the difference new − previous, and its upper bound. */
       fresh: finite,
       before: finite,
       difference: finite,
       upper: finite,
-      /** Outcomes outside the range, counted as its nearest end. */
+      /** Number of outcomes outside the range, each replaced by the nearest end of the range. */
       clipped: count,
-      /** The differences in the order in which they were counted, and one line of UTF-8 for each: the two decisions. */
+      /** The differences in the order of counting, and for each a line of UTF-8 with its two decisions. */
       terms: columnRef("f64"),
       decisions: columnRef("u8"),
-      /** The rollouts that the outcomes were admitted from. */
+      /** Manifest of the rollouts that the outcomes were admitted from. */
       manifest: z.optional(digest),
     }),
     by: text(512),

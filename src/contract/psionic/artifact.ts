@@ -1,10 +1,11 @@
-/** psionic-v1 rollout artifacts: made with their digest, and checked against it. */
+/** psionic-v1 rollout artifacts: creation with a digest, and checks against it. */
 import type { z } from "zod";
 import { refuse, refuseIssues } from "../codec/index.ts";
 import { digestPsionicArtifact } from "./digest.ts";
 import { type PsionicArtifact, psionicArtifact } from "./schema.ts";
 
-/** Fields in any accepted form (u64 as number, bigint or decimal string); out comes the artifact with its digest. */
+/** Takes fields in any accepted form (u64 as number, bigint or decimal string). Returns the artifact with its
+ *  digest. */
 export function makePsionicArtifact(
   fields: Omit<z.input<typeof psionicArtifact>, "artifact_digest">,
 ): PsionicArtifact {
@@ -12,7 +13,8 @@ export function makePsionicArtifact(
   return checkPsionicArtifact({ ...artifact, artifact_digest: digestPsionicArtifact(artifact) });
 }
 
-/** The original checks only when it makes an artifact; here a forged digest is refused wherever one is read. */
+/** The original implementation checks a digest only when it makes an artifact. Here every read refuses a forged
+ *  digest. */
 export function checkPsionicArtifact(artifact: PsionicArtifact): PsionicArtifact {
   const { artifact_id, samples, proof_references, artifact_digest } = artifact;
   if (samples.length === 0) {

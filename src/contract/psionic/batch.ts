@@ -1,5 +1,5 @@
-/** psionic-v1 trainer batches: assembled as the original does, in input order, and checked on every read.
- *  Stricter in one point: a revision id with two policy digests is refused, where the original lets the last one win. */
+/** psionic-v1 trainer batches: assembled as in the original, in input order, and checked on every read. Stricter in one
+ *  point: a revision id with two policy digests is refused. The original keeps the last digest. */
 import { compareUtf8 } from "../../base/index.ts";
 import { refuse } from "../codec/index.ts";
 import { checkPsionicArtifact, requirePsionicDigest } from "./artifact.ts";
@@ -48,7 +48,7 @@ export function assemblePsionicBatch(parts: PsionicBatchParts): PsionicBatch {
   return { ...fields, batch_digest: digestPsionicBatch(fields) };
 }
 
-/** Sources may repeat; they leave unique by revision id and sorted by its UTF-8 bytes. */
+/** Sources may repeat. The lineage holds them unique by revision id, sorted by the UTF-8 bytes of the id. */
 export function makePsionicLineage(
   target: PsionicRevision,
   sources: readonly PsionicRevision[],
@@ -78,7 +78,7 @@ export function makePsionicLineage(
   };
 }
 
-/** Checks a batch against itself and, where its artifacts are at hand, against them. */
+/** Checks the consistency of a batch and, if its artifacts are given, compares the batch with them. */
 export function checkPsionicBatch(batch: PsionicBatch, rollouts?: readonly PsionicArtifact[]): PsionicBatch {
   const { target_revision: target, source_revisions: sources, lineage_digest } = batch.policy_lineage;
   requireRollouts(batch.batch_id, batch.rollout_ids.length);
@@ -119,7 +119,7 @@ function requireRollouts(batchId: string, count: number): void {
     throw refuse("empty-batch", { batch: batchId }, `psionic batch ${batchId} holds no rollout. Select one.`);
 }
 
-/** Family before duplicate, rollout by rollout, as the original orders them. */
+/** Checks the family before duplicates, rollout by rollout, in the order of the original. */
 function requireFamilies({ batchId, target, rollouts }: PsionicBatchParts): void {
   const seen = new Set<string>();
   for (const { artifact_id, source_policy_revision } of rollouts) {

@@ -1,6 +1,6 @@
-/** psionic-v1 artifacts as ours, and back.
- *  From psionic only the sign of a zero is lost: what our records cannot say travels in their `origin`.
- *  To psionic much is lost (seed, group, prompt, mask, turns, calls, scores), and `lost` names it field by field. */
+/** Converts psionic-v1 artifacts to rollout drafts and back. From psionic only the sign of a zero is lost: fields that
+ *  our records cannot express travel in their `origin`. To psionic much is lost (seed, group, prompt, mask, turns,
+ *  calls, scores); `lost` names each field. */
 import { canonicalize } from "../../base/index.ts";
 import { refuse } from "../codec/index.ts";
 import type { PolicyRevision } from "../policy/index.ts";
@@ -19,7 +19,7 @@ import {
 } from "./convert-revision.ts";
 import type { PsionicArtifact, PsionicProof, PsionicSample, PsionicTermination } from "./schema.ts";
 
-/** What psionic does not record and the reader has to know. */
+/** Facts that psionic does not record and the caller has to supply. */
 interface PsionicContext {
   logprobKind: LogprobKind;
   dataSource: RolloutDraft["dataSource"];
@@ -70,7 +70,7 @@ export function fromPsionicArtifact(
   return { draft, revision };
 }
 
-/** Refuses what psionic cannot express at all: no token stream of the revision's family, a hot swap, no rewards. */
+/** Refuses rollouts that psionic cannot express: no token stream of the revision's family, a hot swap, no rewards. */
 export function toPsionicArtifact(
   draft: RolloutDraft,
   revision: PolicyRevision,
@@ -101,7 +101,8 @@ export function toPsionicArtifact(
   return { artifact, lost };
 }
 
-/** An error of the environment is the task's, one of a tool the sandbox's; a rejection says nothing about the policy. */
+/** An environment error belongs to the task, a tool error to the sandbox. A rejection gives no evidence about the
+ *  policy. */
 const ENDINGS: Readonly<Record<PsionicTermination, Ending>> = {
   completed: { kind: "terminal" },
   max_tokens: { kind: "truncated", limit: "tokens" },
@@ -177,7 +178,7 @@ const CARRIED = new Set([
   ...["envelope", "worker", "startedAtMs", "endedAtMs", "proofs", "origin", "id"],
 ]);
 
-/** The members that say something and have no place in psionic-v1. */
+/** Members that carry information and have no equivalent in psionic-v1. */
 function absentThere(value: object, prefix = ""): string[] {
   return Object.entries(value)
     .filter(([name, item]) => !CARRIED.has(name) && item !== undefined && !isEmpty(item))
@@ -190,7 +191,7 @@ function isEmpty(value: unknown): boolean {
 
 const PROOF_KINDS = { execution_proof: "execution", validator_bundle: "validator-bundle" } as const;
 
-/** A psionic commitment has no nonce to check it with: for us it is a reference, and remembers its kind. */
+/** A psionic commitment has no nonce to check it with. It becomes a reference that remembers its kind. */
 function fromProof(proof: PsionicProof, field: string, kept: KeptTexts): Proof {
   const digest = keepDigest(kept, `${field}.digest`, proof.digest);
   if (proof.kind === "commitment") kept[`${field}.kind`] = proof.kind;

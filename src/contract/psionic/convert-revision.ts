@@ -1,5 +1,5 @@
-/** psionic-v1 revisions as ours, and back. What our record cannot say (an opaque digest text, a parent without its
- *  digest) travels in `origin`; what psionic cannot say is named in `lost`. */
+/** Converts psionic-v1 revisions to policy revisions and back. Fields that our record cannot express (an opaque digest
+ *  text, a parent without its digest) travel in `origin`. `lost` names the fields that psionic cannot express. */
 import { type Digest, digestJson, isDigest } from "../../base/index.ts";
 import { type Origin, refuse } from "../codec/index.ts";
 import type { CheckpointRef, PolicyRevision } from "../policy/index.ts";
@@ -7,7 +7,7 @@ import type { PsionicRevision } from "./schema.ts";
 
 const FORMAT = "psionic-v1" as Origin["format"];
 
-/** psionic names a parent by id alone; give the parent to bind its digest too. */
+/** psionic names a parent by id alone. Pass the parent to bind its digest too. */
 export function fromPsionicRevision(
   revision: PsionicRevision,
   parent?: PsionicRevision,
@@ -35,7 +35,7 @@ export function toPsionicRevision(revision: PolicyRevision): { revision: Psionic
   const kept = keptIn(revision.origin);
   const checkpoint = revision.checkpoint && toCheckpoint(revision.checkpoint, kept);
   const lost = revision.training === undefined ? [] : ["training"];
-  // The original demands the cluster a checkpoint was written by; one process has none.
+  // The original requires the cluster that wrote a checkpoint; a single process has none.
   if (revision.checkpoint !== undefined && checkpoint === undefined) lost.push("checkpoint");
   const parent = revision.parent?.id ?? (kept.parent_revision_id as PsionicRevision["parent_revision_id"]);
   return {
@@ -52,7 +52,7 @@ export function toPsionicRevision(revision: PolicyRevision): { revision: Psionic
   };
 }
 
-/** `sha256:<hex>` and bare hex keep their meaning; any other text is hashed, and the text kept beside it. */
+/** `sha256:<hex>` and bare hex keep their meaning. Any other text is hashed, and the text is kept beside the digest. */
 function toDigest(text: string): Digest {
   if (isDigest(text)) return text;
   if (/^[0-9a-f]{64}$/.test(text)) return `sha256:${text}` as Digest;
@@ -97,7 +97,7 @@ export function toTime(ms: bigint, field: string): number {
   );
 }
 
-/** exactOptionalPropertyTypes tells an absent member from an undefined one. */
+/** exactOptionalPropertyTypes distinguishes an absent member from an undefined member. */
 function optional<Name extends string, T>(name: Name, value: T | undefined): { [K in Name]?: T } {
   return value === undefined ? {} : ({ [name]: value } as { [K in Name]?: T });
 }

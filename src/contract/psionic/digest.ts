@@ -1,5 +1,5 @@
-/** The psionic-v1 digests: SHA-256 hex over `|`-joined labels and values, f32 as four little-endian bytes.
- *  Kept for compatibility only: the joins are ambiguous and leave checkpoint, parent and number unbound. */
+/** The psionic-v1 digests: SHA-256 hex over `|`-joined labels and values, f32 as four little-endian bytes. Kept only
+ *  for compatibility: the joins are ambiguous and leave checkpoint, parent and number unbound. */
 import { createHash, type Hash } from "node:crypto";
 import type { PsionicArtifact, PsionicBatch, PsionicLineage, PsionicRevision } from "./schema.ts";
 

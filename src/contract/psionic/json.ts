@@ -1,5 +1,6 @@
-/** psionic-v1 JSON text, in and out. Reading checks rules and digests. Writing emits u64 as bare digits of any
- *  length, because the original reads nothing else, and f32 as the shortest decimal that gives the same f32 back. */
+/** Reads and writes psionic-v1 JSON text. Reading checks rules and digests. Writing emits u64 as bare digits of any
+ *  length, because the original accepts no other form. f32 is written as the shortest decimal that gives the same f32
+ *  back. */
 import { parseWideJson } from "../../base/index.ts";
 import { checkPsionicArtifact, decodePsionic } from "./artifact.ts";
 import { checkPsionicBatch } from "./batch.ts";
@@ -20,7 +21,7 @@ export function parsePsionicArtifact(text: string, where = "psionic artifact"): 
   return checkPsionicArtifact(decodePsionic(psionicArtifact, parseWideJson(text, where), where));
 }
 
-/** A batch names its artifacts by digest only; `checkPsionicBatch(batch, rollouts)` compares it with them. */
+/** A batch names its artifacts by digest only; `checkPsionicBatch(batch, rollouts)` compares the batch with them. */
 export function parsePsionicBatch(text: string, where = "psionic batch"): PsionicBatch {
   return checkPsionicBatch(decodePsionic(psionicBatch, parseWideJson(text, where), where));
 }
@@ -35,7 +36,7 @@ function write(value: unknown): string {
   if (Array.isArray(value)) return `[${value.map(write).join(",")}]`;
   if (typeof value !== "object" || value === null) return JSON.stringify(value);
   const members = Object.entries(value)
-    // The original leaves out absent optionals and empty proof lists.
+    // The original omits absent optional fields and empty proof lists.
     .filter(([key, item]) => item !== undefined && !(key === "proof_references" && isEmpty(item)))
     .map(([key, item]) => `${JSON.stringify(key)}:${write(item)}`);
   return `{${members.join(",")}}`;

@@ -53,7 +53,7 @@ describe("psionic-v1 digests", () => {
   });
 
   test("sums round to f32 after each addition, per rollout and then across them", () => {
-    // By hand: 2^24 + 1 rounds back to 2^24 in f32, so the first rollout sums to 2^24, not 2^24 + 2.
+    // Computed by hand: 2^24 + 1 rounds back to 2^24 in f32, so the first rollout sums to 2^24, not 2^24 + 2.
     const wide = makePsionicArtifact({
       ...ROLLOUT_A,
       samples: [2 ** 24, 1, 1].map((reward) => ({ token_id: 1, logprob: 0, reward, advantage: 0 })),

@@ -1,21 +1,22 @@
-/** The psionic-v1 records as its JSON spells them. u64 is a bigint here; every f32 is a double that holds one exactly.
- *  Refuses what its digest cannot tell apart (`|`, `@` and control characters in a name) and what f32 cannot hold. */
+/** The psionic-v1 records in the spelling of their JSON. u64 is a bigint here; f32 is a double with an exact f32 value.
+ *  Refuses names that the psionic digest cannot distinguish (`|`, `@` and control characters). Refuses numbers that f32
+ *  cannot hold. */
 import * as z from "zod";
 import { id } from "../codec/index.ts";
 
 const MAX_U64 = 0xffff_ffff_ffff_ffffn;
 
-/** A JSON number of any size, or a decimal string. */
+/** A u64 as a JSON number of any size, or as a decimal string. */
 const u64 = z
   .union([z.bigint(), z.number().int(), z.string().regex(/^(0|[1-9][0-9]{0,19})$/)])
   .transform((value, context) => {
-    // A double past 2^53 has lost digits already; the reader hands those over as bigints.
+    // A double past 2^53 has already lost digits; the JSON reader returns such integers as bigints.
     const wide = typeof value === "number" && !Number.isSafeInteger(value) ? -1n : BigInt(value);
     if (wide < 0n || wide > MAX_U64) context.addIssue({ code: "custom", message: "is not a u64" });
     return wide;
   });
 
-/** serde writes NaN and infinity as null, so a null here is one of them. */
+/** serde writes NaN and infinity as null, so null stands for one of them. */
 const f32 = z.union([z.number(), z.bigint(), z.null()]).transform((value, context) => {
   const rounded = value === null ? Number.NaN : Math.fround(Number(value));
   if (!Number.isFinite(rounded))
@@ -27,7 +28,8 @@ const f32 = z.union([z.number(), z.bigint(), z.null()]).transform((value, contex
   return rounded;
 });
 
-/** Digests and references are opaque to psionic; only what would blur its `|`-joined digest is refused. */
+/** Digests and references are opaque to psionic. Only characters that make its `|`-joined digest ambiguous are
+ *  refused. */
 const opaque = z
   .string()
   .min(1)

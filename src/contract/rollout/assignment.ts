@@ -1,4 +1,5 @@
-/** What a worker was asked to run. An artifact that names an assignment must fit it, end to end. */
+/** An assignment: the work that a worker was asked to run. An artifact that names an assignment must match all its
+ *  fields. */
 import * as z from "zod";
 import { type Digest, digestJson } from "../../base/index.ts";
 import { count, defineRecord, digest, id, type RecordOf, refuse, u64 } from "../codec/index.ts";
@@ -23,12 +24,12 @@ export const Assignment = defineRecord({
 });
 export type Assignment = RecordOf<typeof Assignment>;
 
-/** The seed of one sample: a function of assignment and index, never of worker or attempt, so a retry repeats it. */
+/** Seed of one sample: a function of assignment and index, not of worker or attempt, so a retry has the same seed. */
 export function sampleSeed(assignment: Digest, sample: number): bigint {
   return BigInt(`0x${digestJson("rollbook.sample-seed.v1", [assignment, sample]).slice(7, 23)}`);
 }
 
-/** The fields of a rollout that its assignment decides. */
+/** Fields of a rollout that its assignment determines. */
 type Bound = Pick<RolloutContent, "rolloutId" | "assignment" | "environment" | "task" | "group" | "seed">;
 
 export function checkBinding(content: Bound, assignment: Assignment, assignmentDigest: Digest): void {

@@ -1,5 +1,5 @@
-/** One model call as it crossed the wire, and the messages it carried.
- *  Messages are blobs of their own, so a history resent with every turn is stored once. Measured times are in the envelope. */
+/** One model call as it crossed the wire, and its messages. Messages are separate blobs, so a history that is resent
+ *  with every turn is stored once. Measured times are in the envelope. */
 import * as z from "zod";
 import { canonicalize, type Digest, digestBytes, digestJson, type Json } from "../../base/index.ts";
 import {
@@ -19,10 +19,10 @@ import { revisionKey } from "../policy/index.ts";
 export const MESSAGE_KIND = "rollbook.message.v1";
 /** Bytes of an image, a sound or a file that a message carried; the message names them by digest. */
 export const MEDIA_KIND = "rollbook.media.v1";
-/** A request or a reply, byte for byte as it crossed the wire. */
+/** Kind of a request or reply body, byte for byte as it crossed the wire. */
 export const BODY_KIND = "rollbook.body.v1";
 
-/** The status of a call whose client left before the reply was whole, as nginx gives it. */
+/** Status of a call whose client disconnected before the reply was complete, as in nginx. */
 export const CLIENT_LEFT = 499;
 
 export const Call = defineRecord({
@@ -35,11 +35,12 @@ export const Call = defineRecord({
     revision: z.optional(z.strictObject({ family: id, ...revisionKey.shape })),
     request: z.strictObject({
       messages: z.array(digest).max(100_000),
-      /** The tools offered, as one blob: they are resent with every turn, like messages. */
+      /** The tools offered, as one blob: like messages, they are resent with every turn. */
       tools: z.optional(digest),
       parameters: jsonObject,
       bodyDigest: z.optional(digest),
-      /** What was sent on, where that differs from what was received: a routed alias, a configured capture. */
+      /** Digest of the request that was sent upstream, if it differs from the request received: a routed alias, a
+       *  configured capture. */
       sentDigest: z.optional(digest),
     }),
     response: z.strictObject({
@@ -48,10 +49,11 @@ export const Call = defineRecord({
       status: z.optional(count),
       bodyDigest: z.optional(digest),
     }),
-    /** What the messages carried beside text. */
+    /** Media that the messages carried beside text. */
     media: z.optional(z.array(digest).max(10_000)),
-    /** Bodies that the messages above do not tell exactly, because no canonical JSON can: lone surrogates, numbers that
-     *  overflow, deep nests, no JSON at all. Each is one of the two body digests. */
+    /** Bodies that the messages above cannot reproduce exactly, because canonical JSON cannot express them. Examples:
+     *  lone surrogates, numbers that overflow, deep nesting, or text that is not JSON. Each entry is one of the two
+     *  body digests. */
     bodies: z.optional(z.array(digest).min(1).max(2)),
     usage: z.optional(
       z.strictObject({ promptTokens: count, completionTokens: count, cachedTokens: z.optional(count) }),
@@ -74,14 +76,14 @@ export const Call = defineRecord({
     ...(call.request.tools === undefined
       ? []
       : [{ digest: call.request.tools, kind: MESSAGE_KIND, field: "request.tools" }]),
-    // An artifact may travel without its pictures.
+    // An artifact may travel without its media.
     ...(call.media ?? []).map((each, i) => ({
       digest: each,
       kind: MEDIA_KIND,
       field: `media[${i}]`,
       external: true,
     })),
-    // … and without bodies whose messages are there.
+    // An artifact may travel without bodies whose messages are present.
     ...(call.bodies ?? []).map((each, i) => ({
       digest: each,
       kind: BODY_KIND,
@@ -112,13 +114,14 @@ export function openMessage(bytes: Uint8Array, where: string): unknown {
   return parseCanonical(bytes, where);
 }
 
-/** What a call-log proof binds: the calls of a rollout in order. */
+/** Digest that a call-log proof binds: the calls of a rollout in order. */
 export function digestCallLog(calls: readonly Digest[]): Digest {
   return digestJson("rollbook.call-log.v1", calls);
 }
 
-/** US dollars that a call cost; undefined: not known. Without a recorded cost, an error counts nothing, as in the budget of a
- *  rollout: one refused call would leave the cost of the whole rollout unknown. A client that left may have been billed. */
+/** Cost of a call in US dollars; undefined if unknown. An error without a recorded cost counts as 0, as in the budget
+ *  of a rollout. Otherwise one refused call would make the cost of the whole rollout unknown. A call whose client
+ *  disconnected may have been billed, so its cost stays unknown. */
 export function spentBy({
   costUsd,
   status = 200,

@@ -1,4 +1,4 @@
-/** How a rollout ended, and who is to blame if it failed. Truncation is not termination. */
+/** The ending of a rollout, and the owner of a failure. Truncation is not termination. */
 import * as z from "zod";
 import { text } from "../codec/index.ts";
 
@@ -8,8 +8,9 @@ export type FailureOwner = z.output<typeof failureOwner>;
 export const endingLimit = z.enum(["turns", "tokens", "time", "budget"]);
 export type EndingLimit = z.output<typeof endingLimit>;
 
-/** Who declared an ending as the result of a rollout, where a recorder cannot tell by itself: the executor that ran it, or
- *  the agent, by whose word alone another owner failed. Absent: the recorder, or a record older than this field. */
+/** Source of an ending that the recorder cannot observe. `executor`: the executor that ran the rollout. `agent`: the
+ *  agent, which is then the only source for a failure of another owner. Absent: the recorder, or a record older than
+ *  this field. */
 const declaredBy = z.optional(z.enum(["executor", "agent"]));
 
 export const ending = z.discriminatedUnion("kind", [
@@ -20,8 +21,8 @@ export const ending = z.discriminatedUnion("kind", [
 ]);
 export type Ending = z.output<typeof ending>;
 
-/** Why a rollout with this ending says nothing about the policy, or undefined if it does.
- *  An agent's own failure is a result; a provider's, a sandbox's or ours is not. */
+/** Reason why a rollout with this ending is no evidence about the policy, or undefined if it is evidence. An agent's
+ *  own failure is a result; a failure of provider, sandbox, task or infrastructure is not. */
 export function outsideBaseline(
   end: Ending,
 ): `failed-${Exclude<FailureOwner, "agent">}` | "cancelled" | undefined {

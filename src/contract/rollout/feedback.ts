@@ -1,4 +1,4 @@
-/** An outcome that arrives after the rollout was sealed. It adds a record; it never edits one. */
+/** An outcome that arrives after the rollout was sealed. Feedback adds a record and never edits one. */
 import * as z from "zod";
 import { count, defineRecord, digest, finite, id, type RecordOf, text, timeMs } from "../codec/index.ts";
 
@@ -6,7 +6,7 @@ export const Feedback = defineRecord({
   kind: "rollbook.feedback.v1",
   summary: "A late outcome for a rollout or one of its calls, idempotent by key.",
   shape: {
-    /** The content digest of the rollout. */
+    /** Content digest of the rollout. */
     subject: digest,
     call: z.optional(count),
     name: id,

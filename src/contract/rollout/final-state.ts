@@ -1,4 +1,4 @@
-/** The state in which a rollout ended, as its agent reports it: any JSON, kept as a blob and named by digest. */
+/** The final state of a rollout, as its agent reports it: any JSON, stored as a blob and named by digest. */
 import { canonicalize, type Digest, digestBytes, type Json } from "../../base/index.ts";
 
 export const FINAL_STATE_KIND = "rollbook.final-state.v1";

@@ -1,20 +1,21 @@
-/** What an envelope offers as evidence. Each kind says how it is checked; nothing is believed for being there. */
+/** Evidence in an envelope. Each kind defines its check; presence alone proves nothing. */
 import * as z from "zod";
 import { type Digest, digestJson } from "../../base/index.ts";
 import { digest, text } from "../codec/index.ts";
 
 export const proof = z.discriminatedUnion("kind", [
-  /** The calls of the rollout, in order: recomputed from the content. */
+  /** Digest of the calls of the rollout, in order. Check: recompute it from the content. */
   z.strictObject({ kind: z.literal("call-log"), digest }),
-  /** The worker committed to nonce and content before anyone could see the content: recomputed from both. */
+  /** The worker committed to nonce and content before anyone could see the content. Check: recompute it from both. */
   z.strictObject({ kind: z.literal("commitment"), digest, nonce: text(256) }),
-  /** A record of what ran (a log, a receipt, a bundle of verdicts), as a blob: present and hashed. */
+  /** A record of the execution (a log, a receipt, a bundle of verdicts), as a blob. Check: the blob is present and
+   *  hashed. */
   z.strictObject({ kind: z.literal("execution"), digest, reference: text(1024) }),
   z.strictObject({ kind: z.literal("validator-bundle"), digest, reference: text(1024) }),
 ]);
 export type Proof = z.output<typeof proof>;
 
-/** A commitment made before the content is shown. */
+/** A commitment that is made before the content is shown. */
 export function commitTo(content: Digest, nonce: string): Digest {
   return digestJson("rollbook.commitment.v1", { content, nonce });
 }

@@ -1,6 +1,6 @@
-/** How a rollout came to be: what was opened, called, graded and closed, one record per event. A recorder journals them
- *  while the rollout is open, and puts them into the book with the artifact: a later one knows from them which calls
- *  became which, and whether the sealing was cut short. They prove nothing. */
+/** The history of a rollout: opened, called, graded and closed, one record per event. A recorder journals events while
+ *  the rollout is open, and puts them into the book with the artifact. A later recorder learns from them which calls
+ *  belong to which rollout, and if sealing was interrupted. Events prove nothing. */
 import * as z from "zod";
 import {
   columnRef,
@@ -23,8 +23,8 @@ import { ending } from "./ending.ts";
 import { delivery } from "./rollout.ts";
 import { logprobKind, step } from "./stream.ts";
 
-/** Token ids as the upstream gave them. The prompt repeats `keep` tokens of the call with tokens before it (its
- *  prompt, then its first sample), so that a resent history is stored once. */
+/** Token ids as the upstream returned them. The first `keep` tokens of the prompt repeat the previous call with tokens
+ *  (its prompt, then its first sample). A resent history is thus stored once. */
 const tokens = z.strictObject({
   family: id,
   revision: revisionKey,
@@ -48,7 +48,7 @@ export const rolloutRun = z.strictObject({
 const event = z.discriminatedUnion("kind", [
   z.strictObject({
     kind: z.literal("opened"),
-    /** Whose rollout it is: another recorder on the same book leaves it alone. */
+    /** Owner of the rollout: another recorder on the same book leaves the rollout alone. */
     worker: id,
     environment: environmentKey,
     task: z.strictObject({ id, digest: z.optional(digest) }),
@@ -58,9 +58,9 @@ const event = z.discriminatedUnion("kind", [
     dataSource,
     maxTurns: z.optional(count),
     budgetUsd: z.optional(finite),
-    /** Who runs it and under which claim, where that is another than the recorder. */
+    /** The executor and its claim, if the recorder does not run the rollout itself. */
     run: z.optional(rolloutRun),
-    /** The named router that chooses its models, instead of the one that the recorder serves. */
+    /** The named router that chooses the models, instead of the router that the recorder serves. */
     router: z.optional(digest),
     atMs: timeMs,
   }),
@@ -68,17 +68,17 @@ const event = z.discriminatedUnion("kind", [
     kind: z.literal("called"),
     index: count,
     call: digest,
-    /** The choices of a model that led to this call; more than one after a failover. */
+    /** Model choices that led to this call; more than one after a failover. */
     steps: z.array(step).max(1024),
     stepFamily: z.optional(id),
-    /** The call this one continues, by its messages. */
+    /** Index of the call that this call continues, found by comparing messages. */
     parent: z.optional(count),
     tokens: z.optional(tokens),
     outcome: z.enum(["answered", "refused", "provider-failed", "cut", "disconnected"]),
     startedAtMs: timeMs,
     firstByteMs: z.optional(finite),
     durationMs: finite,
-    /** What became of earlier replies of this rollout. */
+    /** Delivery of earlier replies of this rollout. */
     deliveries: z.array(z.strictObject({ call: count, delivery })).max(10_000),
   }),
   z.strictObject({
@@ -90,7 +90,7 @@ const event = z.discriminatedUnion("kind", [
     idempotencyKey: text(256),
     atMs: timeMs,
   }),
-  /** Comes before the artifact: an event without its envelope means that the sealing was cut short. */
+  /** Written before the artifact: a closed event without its envelope means that sealing was interrupted. */
   z.strictObject({
     kind: z.literal("closed"),
     ending,
@@ -100,9 +100,9 @@ const event = z.discriminatedUnion("kind", [
     finalState: z.optional(digest),
     /** Absent if there was nothing to seal. */
     envelope: z.optional(digest),
-    /** What admission said, where there is one. */
+    /** Receipt of admission, if there is one. */
     receipt: z.optional(digest),
-    /** The key that is to sign the envelope: after a crash it may have to do so again. */
+    /** Key that signs the envelope. After a crash it may have to sign the envelope again. */
     signer: z.optional(publicKey),
     atMs: timeMs,
   }),

@@ -1,4 +1,4 @@
-/** The way back: a stored artifact as the inline JSON that `parseRolloutDraft` reads. */
+/** Converts a stored artifact back to the inline JSON that `parseRolloutDraft` reads. */
 import { type ColumnOf, columnFrom, type Digest, type DType } from "../../base/index.ts";
 import { type ColumnRef, encodeWire, openRecord, refuse } from "../codec/index.ts";
 import { Call, openMessage } from "./call.ts";
@@ -24,7 +24,7 @@ export async function inlineRollout(
     content: _d,
     ...envelopeRest
   } = encodeWire(RolloutEnvelope, envelope) as RolloutEnvelope;
-  // The state may live outside the book, or be erased: then its digest alone is told.
+  // The state may be outside the book, or erased. Then only its digest is returned.
   const state = inline.finalState === undefined ? undefined : await read(inline.finalState as Digest);
   return {
     ...inline,
@@ -35,7 +35,7 @@ export async function inlineRollout(
   };
 }
 
-/** The same without an envelope, and without the value of the final state. */
+/** As inlineRollout, without the envelope and without the value of the final state. */
 export async function inlineContent(read: ReadBlob, digest: Digest): Promise<Record<string, unknown>> {
   const content = openRecord(RolloutContent, await need(read, digest, "content"), digest);
   const { schema: _, calls, streams, ...rest } = encodeWire(RolloutContent, content) as RolloutContent;
@@ -47,7 +47,7 @@ export async function inlineContent(read: ReadBlob, digest: Digest): Promise<Rec
   };
 }
 
-/** The columns of a token stream, typed, as stored. */
+/** Typed columns of a token stream, as stored. */
 export async function readTokenColumns(read: ReadBlob, item: TokenStream): Promise<TokenColumns> {
   const columns: Record<string, unknown> = {};
   for (const [name, column] of Object.entries(item.columns)) {

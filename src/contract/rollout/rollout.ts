@@ -1,5 +1,5 @@
-/** The rollout artifact in two records. Content is what happened and is the same for every worker; the envelope
- *  is who ran it, when, and what proves it. Batches, replay and training bind content only. */
+/** The rollout artifact in two records. The content is what happened, independent of the worker. The envelope holds the
+ *  worker, the times and the proofs. Batches, replay and training bind content only. */
 import * as z from "zod";
 import { type Digest, digestJson } from "../../base/index.ts";
 import {
@@ -36,9 +36,9 @@ export const RolloutContent = defineRecord({
     group: z.optional(id),
     seed: u64,
     dataSource,
-    /** Temperature, top-p and whatever else shaped the draw, as sent. */
+    /** Temperature, top-p and all other sampling parameters, as sent. */
     sampling: jsonObject,
-    /** What else shaped the data, by digest: the candidate mixture, the target, the oracle, the rng. */
+    /** Other configurations that shaped the data, by digest: the candidate mixture, the target, the oracle, the rng. */
     configs: z.optional(z.record(id as z.ZodType<string, string>, digest)),
     calls: z.array(digest).max(100_000),
     streams: z.array(stream).min(1).max(1024),
@@ -64,7 +64,7 @@ export const RolloutContent = defineRecord({
     for (let i = 0; i < calls.length; i++)
       found.push({ digest: calls[i]!, kind: "rollbook.call.v1", field: `calls[${i}]` });
     for (let i = 0; i < streams.length; i++) streamReferences(streams[i]!, `streams[${i}]`, found);
-    // Artifacts from elsewhere may name a state that stays there.
+    // An imported artifact may name a state that is not in the book.
     if (finalState !== undefined)
       found.push({ digest: finalState, kind: FINAL_STATE_KIND, field: "finalState", external: true });
     return found;
@@ -79,8 +79,8 @@ export const RolloutContent = defineRecord({
 });
 export type RolloutContent = RecordOf<typeof RolloutContent>;
 
-/** Whether the last byte of a reply was handed to the client. After a crash it is unknown, unless a later prompt
- *  contains the reply. */
+/** Delivery of a reply: `sent` if its last byte was handed to the client. `unknown` after a crash, unless a later
+ *  prompt contains the reply. */
 export const delivery = z.enum(["sent", "aborted", "unknown"]);
 export type Delivery = z.output<typeof delivery>;
 
@@ -92,7 +92,7 @@ export const RolloutEnvelope = defineRecord({
     worker: id,
     attempt: count,
     claim: z.optional(id),
-    /** The launch it was run for, by the name that its launcher gave. */
+    /** Name that the launcher gave to the launch of this rollout. */
     experiment: z.optional(id),
     startedAtMs: timeMs,
     endedAtMs: timeMs,
@@ -136,7 +136,7 @@ export const RolloutEnvelope = defineRecord({
 });
 export type RolloutEnvelope = RecordOf<typeof RolloutEnvelope>;
 
-/** Checks the proofs of an envelope that follow from the content alone. */
+/** Checks the proofs of an envelope that depend on the content alone. */
 export function checkProofs(envelope: RolloutEnvelope, content: RolloutContent): void {
   for (const each of envelope.proofs) {
     const expected =
@@ -155,7 +155,7 @@ export function checkProofs(envelope: RolloutEnvelope, content: RolloutContent):
   }
 }
 
-/** One id with two digests inside one family means that somebody swapped weights under a name. */
+/** One id with two digests in one family means that weights were swapped under a name. */
 function checkRevisions(streams: RolloutContent["streams"]): void {
   const families = new Map<string, Map<string, Digest>>();
   for (const item of streams) {
@@ -189,7 +189,7 @@ function checkCallIndexes(content: Pick<RolloutContent, "streams" | "calls">): v
   }
 }
 
-/** A rollout id that depends on the assignment and the sample only: re-running gives the same id. */
+/** Rollout id that depends only on the assignment and the sample: a rerun gives the same id. */
 export function rolloutIdFor(assignment: Digest, sample: number): string {
   return `r-${digestJson("rollbook.rollout-id.v1", [assignment, sample]).slice(7, 31)}`;
 }

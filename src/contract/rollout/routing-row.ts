@@ -1,5 +1,6 @@
-/** A line of a routing dataset: one decision with its outcome. It is exchanged in files and never sealed; `convert/` reads and
- *  writes it. This is its shape for readers in other languages; rules between fields are checked where it is read. */
+/** A line of a routing dataset: one decision with its outcome. Rows are exchanged in files and never sealed; `convert/`
+ *  reads and writes them. This schema gives their shape for readers in other languages; the reader checks rules between
+ *  fields. */
 import * as z from "zod";
 
 const terms = z

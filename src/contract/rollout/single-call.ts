@@ -1,10 +1,11 @@
-/** Calls that belong to no opened rollout. Their sealed rollouts share one task id, which says nothing of the question. */
+/** Calls that belong to no opened rollout. Their sealed rollouts share one task id, which does not identify the
+ *  question. */
 import { parseId } from "../../base/index.ts";
 
-/** The gateway's own: who opens a rollout may not name its task so. */
+/** Reserved for the gateway: clients may not open a rollout with this task. */
 export const SINGLE_TASK = parseId("single-call");
 
-/** The task of a rollout as rows are grouped by it. A single call is a task of its own: its rollout stands for it. */
+/** Grouping key of a rollout by task. A single call is its own task, so its rollout is the key. */
 export function taskOf({
   task,
   rolloutId,

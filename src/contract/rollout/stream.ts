@@ -1,5 +1,5 @@
-/** A stream: the choices of one policy family in one rollout, token by token or step by step.
- *  Token streams keep their numbers in columns; mask 1 marks a token the policy sampled, 0 a token it only read. */
+/** A stream: the choices of one policy family in one rollout, token by token or step by step. Token streams hold their
+ *  numbers in columns. Mask 1 marks a token that the policy sampled, 0 a token that it only read. */
 import * as z from "zod";
 import { type ColumnOf, firstNonFinite } from "../../base/index.ts";
 import {
@@ -18,11 +18,11 @@ import {
 } from "../codec/index.ts";
 import { revisionKey } from "../policy/index.ts";
 
-/** `sampling`: the distribution drawn from, after temperature and filters. `model`: the raw softmax. */
+/** `sampling`: the distribution that was sampled, after temperature and filters. `model`: the raw softmax. */
 export const logprobKind = z.enum(["sampling", "model"]);
 export type LogprobKind = z.output<typeof logprobKind>;
 
-/** Tokens start … end−1 came from one call, answered by one revision: a hot swap starts a new segment. */
+/** Tokens start … end−1 came from one call and one revision: a hot swap starts a new segment. */
 const segment = z.strictObject({ start: count, end: count, call: z.optional(count), revision: revisionKey });
 
 export const tokenStream = z.strictObject({
@@ -39,7 +39,8 @@ export const tokenStream = z.strictObject({
     turns: z.optional(columnRef("u32")),
     /** Absent means unlabelled, never 0. */
     rewards: z.optional(columnRef("f32")),
-    /** Claims of the producer of the artifact; a batch computes its own unless told to believe them. */
+    /** Advantages claimed by the producer of the artifact. A batch computes its own unless configured to use the
+     *  claims. */
     advantages: z.optional(columnRef("f32")),
   }),
   segments: z.array(segment).min(1).max(100_000),
@@ -49,18 +50,18 @@ export type TokenStream = z.output<typeof tokenStream>;
 const candidate = z.strictObject({
   id: text(512),
   selectable: z.boolean(),
-  /** Why it may not be chosen; empty for selectable ones. */
+  /** Reasons why the candidate cannot be chosen; empty if it is selectable. */
   reasons: z.array(id).max(64),
-  /** Of the final distribution: after constraints, floor, fallback and exploration. Null: not logged. */
+  /** Probability in the final distribution: after constraints, floor, fallback and exploration. Null: not logged. */
   probability: z.nullable(probability),
-  /** A supervised value of choosing it, where one is known. Never filled from another score. */
+  /** Supervised value of choosing this candidate, if known. Never filled from another score. */
   label: z.optional(finite),
-  /** A score relative to the state it was seen in. It does not telescope and is never a label. */
+  /** Score relative to the state it was observed in. It does not telescope and is never a label. */
   diagnostic: z.optional(finite),
-  /** Where the candidate came from: a generator, a rule, a person. */
+  /** Origin of the candidate: a generator, a rule, a person. */
   provenance: z.optional(text(512)),
   features: z.optional(z.array(finite).max(100_000)),
-  /** What the policy was shown of it, by name: price, latency, history. */
+  /** Facts about the candidate that the policy saw, by name: price, latency, history. */
   seen: z.optional(z.record(text(128), finite)),
 });
 export type Candidate = z.output<typeof candidate>;
@@ -69,29 +70,30 @@ export const step = z.strictObject({
   revision: revisionKey,
   call: z.optional(count),
   turn: count,
-  /** Index of the step this one continues, where that is not the one before: a fork shares its prefix. */
+  /** Index of the step that this step continues, if not the previous step: a fork shares its prefix. */
   parent: z.optional(count),
   context: z.optional(z.array(finite).max(100_000)),
-  /** What the policy was shown of the request beside its prompt, by name. */
+  /** Facts about the request that the policy saw beside its prompt, by name. */
   seen: z.optional(z.record(text(128), z.union([text(1024), finite, z.boolean()]))),
   candidates: z.array(candidate).min(1).max(100_000),
   chosen: count,
-  /** Error of the state before and after the choice, where it is measured: gains over a chain telescope. */
+  /** Error of the state before and after the choice, if measured: gains over a chain telescope. */
   before: z.optional(finite),
   after: z.optional(finite),
   /** Null: unlabelled. */
   reward: z.nullable(finite),
   advantage: z.optional(finite),
   reason: z.optional(text(512)),
-  /** Of the choice, where the log tells that and not the whole distribution. */
+  /** Probability of the choice, if the log has only that and not the whole distribution. */
   propensity: z.optional(probability),
-  /** How the policy's probabilities were made, where they are shares of draws: how many, and the least any selectable
-   *  candidate got. The choice was drawn from the logged distribution, so its probability is exact all the same. */
+  /** Present if the policy's probabilities are shares of Monte Carlo draws: the number of draws, and the least
+   *  probability of a selectable candidate. The choice was drawn from the logged distribution, so its probability is
+   *  exact. */
   monteCarlo: z.optional(z.strictObject({ draws: z.number().int().min(1), floor: probability })),
-  /** The policy behind the router that `revision` names, and how sure it was; the floor may have overruled it. */
+  /** Policy behind the router that `revision` names, and its confidence. The floor may have overruled the policy. */
   policy: z.optional(revisionKey),
   confidence: z.optional(probability),
-  /** What a second router would have done; it did not act. One probability per candidate. */
+  /** Probabilities of a second router that did not act, one per candidate. */
   shadow: z.optional(
     z.strictObject({
       revision: revisionKey,
@@ -128,7 +130,7 @@ export const TOKEN_COLUMNS = {
   advantages: "f32",
 } as const;
 
-/** In the order of a sealed record. */
+/** Column names in the order of a sealed record. */
 export const COLUMN_NAMES = Object.keys(TOKEN_COLUMNS).sort() as (keyof typeof TOKEN_COLUMNS)[];
 
 export function streamReferences(item: Stream, field: string, found: Reference[]): void {
@@ -139,12 +141,12 @@ export function streamReferences(item: Stream, field: string, found: Reference[]
   }
 }
 
-/** How many choices of the policy a stream holds. */
+/** Number of policy choices in a stream. */
 export function sampleCount(item: Stream): number {
   return item.level === "token" ? item.samples : item.steps.length;
 }
 
-/** The rules of one stream that its schema cannot say. */
+/** Checks the rules of one stream that its schema cannot express. */
 export function checkStream(item: Stream, field: string): void {
   if (sampleCount(item) === 0)
     throw refuse(
@@ -245,7 +247,7 @@ function checkDistribution(each: Step, chosen: Candidate, bad: (message: string)
     );
 }
 
-/** A state has one error: what a step leaves is what its continuation finds. */
+/** A state has one error: the error after a step equals the error before its continuation. */
 function checkContinuity(steps: readonly Step[], index: number, field: string): void {
   const parent = parentOf(steps, index);
   const left = parent < 0 ? undefined : steps[parent]!.after;
@@ -258,7 +260,7 @@ function checkContinuity(steps: readonly Step[], index: number, field: string): 
   );
 }
 
-/** The rules of the numbers themselves. Called wherever columns are read or written. */
+/** Checks the column values. Called wherever columns are read or written. */
 export function checkTokenColumns(item: TokenStream, columns: TokenColumns, field: string): void {
   const { mask } = columns;
   const { ones: samples } = scanMask(mask);
@@ -290,11 +292,11 @@ export function checkTokenColumns(item: TokenStream, columns: TokenColumns, fiel
   }
 }
 
-/** Samplers round: a certain token may come out a hair above 0, never more. */
+/** Samplers round: the logprob of a certain token may be slightly above 0, by at most this. */
 export const LOGPROB_TOLERANCE = 1e-3;
 
 function checkLogprobs(logprobs: Float32Array, field: string): void {
-  // Not findIndex, which calls back for every number.
+  // A loop instead of findIndex, which calls a function for every number.
   let at = 0;
   while (at < logprobs.length && !(logprobs[at]! > LOGPROB_TOLERANCE)) at++;
   if (at === logprobs.length) return;
@@ -305,7 +307,7 @@ function checkLogprobs(logprobs: Float32Array, field: string): void {
   );
 }
 
-/** Every sampled token lies in a segment: no sample without a revision that made it. */
+/** Every sampled token lies in a segment, so every sample has a revision. */
 export function checkCoverage(item: TokenStream, mask: Uint8Array, field: string): void {
   const inside = countInside(item.segments, mask);
   if (inside === item.samples) return;

@@ -1,4 +1,4 @@
-/** Where a rollout happens: the key `ref@version`, and the package behind it. */
+/** The environment of a rollout: the key `ref@version`, and the package behind it. */
 import * as z from "zod";
 import { idFault } from "../../base/index.ts";
 import { count, defineRecord, digest, id, json, type RecordOf, refuse, text } from "../codec/index.ts";
@@ -26,7 +26,7 @@ function keyFault(key: string): string | undefined {
   return version === undefined ? undefined : `the version ${version}`;
 }
 
-/** The environment of decisions without a call: what the policy saw is their task. */
+/** Environment of decisions without a call; the task of such a decision is the input that the policy saw. */
 export const DECISION_LOG = "decision-log@1" as EnvironmentKey;
 
 export const EnvironmentPackage = defineRecord({
@@ -52,7 +52,7 @@ export const EnvironmentPackage = defineRecord({
     const paths = new Set<string>();
     for (const [i, { path }] of files.entries()) {
       const field = `files[${i}].path`;
-      // A package is unpacked somewhere; a path must not lead out of there.
+      // A package is unpacked into a folder; a path must not lead out of it.
       if (/(^|\/)(\.{0,2})(\/|$)|[\\\u0000-\u001f]/.test(path))
         throw refuse(
           "bad-record",

@@ -1,4 +1,4 @@
-/** What an agent is asked to do. Its digest is its identity: two tasks with one id and two digests are two tasks. */
+/** A task for an agent. Its digest is its identity: one id with two digests means two tasks. */
 import * as z from "zod";
 import { dataSource, defineRecord, id, json, jsonObject, type RecordOf, text } from "../codec/index.ts";
 import { environmentKey } from "./environment.ts";
@@ -18,7 +18,7 @@ export const Task = defineRecord({
 });
 export type Task = RecordOf<typeof Task>;
 
-/** Names under which a payload holds what is asked. */
+/** Usual payload names for the question of a task. */
 const ASKED = [
   ...[
     "question",
@@ -34,9 +34,9 @@ const ASKED = [
   ],
 ] as const;
 
-/** What people call a task (a launched one has a digest for an id): a name, title or id in its payload, else the beginning
- *  of its prompt, else of what its payload asks: under a usual name, else the first text of several words, else the first
- *  text. The record need not have been checked. */
+/** Title of a task for people (the id of a launched task is a digest). Sources, in order: a name, title or id in the
+ *  payload; the beginning of the prompt; the question in the payload. The question is the text under a usual name, else
+ *  the first text of several words, else the first text. The record need not be validated. */
 export function taskTitle({ payload, prompt }: Pick<Partial<Task>, "payload" | "prompt">): string | null {
   const fields = (payload ?? {}) as Record<string, unknown>;
   const { name, title, id: own } = fields;
@@ -49,17 +49,17 @@ export function taskTitle({ payload, prompt }: Pick<Partial<Task>, "payload" | "
   return words === undefined ? null : (words as string).trim().slice(0, 80);
 }
 
-/** The text of a prompt, or of the last message of one. */
+/** Text of a prompt, or of its last message. */
 function askedIn(prompt: unknown): string | undefined {
   const last = Array.isArray(prompt) ? prompt.at(-1) : prompt;
   const content = isPlain(last) ? (last.content ?? last.text) : last;
   return textsIn(content)[0];
 }
 
-/** Levels that are looked into: deeper text is data. */
+/** Levels to search for text; deeper text is data. */
 const MOST_LEVELS = 4;
 
-/** Texts in the order in which they stand, those of nested values included. */
+/** Texts in document order, including those of nested values. */
 function textsIn(value: unknown, levels = MOST_LEVELS): string[] {
   if (typeof value === "string") return value.trim() === "" ? [] : [value.trim()];
   if (levels === 0 || typeof value !== "object" || value === null) return [];

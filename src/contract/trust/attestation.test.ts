@@ -43,7 +43,7 @@ describe("attestations", () => {
   });
 
   test("a key or signature has one spelling: another would count one signer twice", () => {
-    // The last base64url character of 32 bytes carries two unused bits, of 64 bytes four.
+    // The last base64url character of 32 bytes has two unused bits, that of 64 bytes has four.
     const respell = (text: string) => text.slice(0, -1) + nextCharacter(text.at(-1)!);
     const { signer, signature } = sealed.record;
     const twins = [

@@ -1,5 +1,5 @@
-/** Ed25519 signatures over sealed records. One signature covers many subjects, because verifying one costs as
- *  much as hashing 200 KB: a group commit signs once. Further signers (validators) add attestations of their own. */
+/** Ed25519 signatures over sealed records. Verifying a signature costs as much as hashing 200 KB, so one signature
+ *  covers many subjects: a group commit signs once. Further signers (validators) add their own attestations. */
 import { type KeyObject, verify } from "node:crypto";
 import * as z from "zod";
 import { canonicalize, type Digest } from "../../base/index.ts";
@@ -26,12 +26,12 @@ export const Attestation = defineRecord({
 });
 export type Attestation = RecordOf<typeof Attestation>;
 
-/** Throws a refusal unless the signature is good. Says nothing about trust in the signer. */
+/** Throws a refusal unless the signature is valid. Does not check trust in the signer. */
 export function checkAttestation(attestation: Attestation): void {
   if (!verify(null, ...signedParts(attestation))) throw badSignature(attestation);
 }
 
-/** The same on another thread: for those who check one after the other while serving many. */
+/** As checkAttestation, on another thread: for servers that check attestations between requests. */
 export function checkAttestationAside(attestation: Attestation): Promise<void> {
   return new Promise((done, failed) => {
     verify(null, ...signedParts(attestation), (error, good) => {
@@ -54,7 +54,7 @@ function badSignature({ signer, subjects }: Attestation): Error {
   );
 }
 
-/** Distinct keys per subject: ten signatures by one signer are one signer. */
+/** Distinct keys per subject: ten signatures by one key count as one signer. */
 export function signersOf(attestations: Iterable<Attestation>): Map<Digest, Set<PublicKey>> {
   const signers = new Map<Digest, Set<PublicKey>>();
   for (const { signer, subjects } of attestations) {
@@ -67,12 +67,12 @@ export function signersOf(attestations: Iterable<Attestation>): Map<Digest, Set<
   return signers;
 }
 
-/** What an attestation says. The subjects are sorted and unique. */
+/** Text of an attestation. The subjects are sorted and unique. */
 export function attestationText(signer: PublicKey, subjects: readonly Digest[]): string {
   return canonicalize({ signer, subjects });
 }
 
-/** What is signed of it: the kind comes first, so that the signature fits no record of another kind. */
+/** Signed message of an attestation. The kind comes first, so that the signature fits no record of another kind. */
 export function attestationMessage(text: string): Buffer {
   return Buffer.from(`${Attestation.kind}\0${text}`);
 }

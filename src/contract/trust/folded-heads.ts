@@ -1,4 +1,5 @@
-/** The list of heads that a head folds: digests in order, 32 bytes each, so that one is found without reading all. */
+/** The list of heads that a head folds: sorted digests of 32 bytes each, so that a lookup does not read the whole
+ *  list. */
 import type { Digest } from "../../base/index.ts";
 import { refuse } from "../codec/index.ts";
 
@@ -16,7 +17,7 @@ export function headsOf(list: Uint8Array): Digest[] {
   );
 }
 
-/** Throws a refusal unless the list holds as many digests as its head says, in order and each once. */
+/** Throws a refusal unless the list holds exactly `heads` digests, sorted and unique. */
 export function checkFoldedList(list: Uint8Array, heads: number): void {
   let inOrder = list.length === heads * DIGEST_BYTES;
   for (let at = DIGEST_BYTES; inOrder && at < list.length; at += DIGEST_BYTES)
@@ -25,7 +26,7 @@ export function checkFoldedList(list: Uint8Array, heads: number): void {
     throw refuse("bad-record", { heads }, `the list of folded heads is not ${heads} digests in order.`);
 }
 
-/** By bisection: the list must be in order. */
+/** Binary search: the list must be sorted. */
 export function isFolded(head: Digest, list: Uint8Array): boolean {
   const wanted = bytesOf(head);
   let [low, high] = [0, list.length / DIGEST_BYTES];

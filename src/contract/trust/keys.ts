@@ -1,13 +1,14 @@
-/** Ed25519 keys by their short names, and signatures in text. Says nothing about trust. */
+/** Ed25519 keys as short names, and signatures as text. Does not decide trust. */
 import { createPublicKey, type KeyObject } from "node:crypto";
 import * as z from "zod";
 
-/** `ed25519:` and the base64url of the 32 key bytes: short enough to be its own name. */
+/** `ed25519:` and the base64url of the 32 key bytes: short enough to serve as the name of the key. */
 export type PublicKey = `ed25519:${string}`;
 
 const KEY_PREFIX = "ed25519:";
 
-/** The last character of base64url has spare bits, here zero: a second spelling of a key would be a second signer. */
+/** The last base64url character has spare bits, which must be zero: a second spelling of a key would count as a second
+ *  signer. */
 export const publicKey = z
   .string()
   .regex(
@@ -18,7 +19,7 @@ export const signature = z
   .string()
   .regex(/^[A-Za-z0-9_-]{85}[AQgw]$/, "is not a signature of 86 base64url characters");
 
-/** Making a key object costs a fifth of a verification, and a book has few signers. */
+/** Creating a key object costs a fifth of a verification, and a book has few signers. */
 const keys = new Map<PublicKey, KeyObject>();
 const KEPT_KEYS = 64;
 

@@ -1,8 +1,8 @@
-/** The answer to a submission: what was decided, by which measurements. Refusing is an answer, not an error. */
+/** The answer to a submission: the decision and its measurements. A refusal is an answer, not an error. */
 import * as z from "zod";
 import { defineRecord, digest, finite, id, type RecordOf, text, timeMs } from "../codec/index.ts";
 
-/** `stored`: kept, freshness not judged. `unknown`: judged, but it could not be measured. */
+/** `stored`: kept, freshness not judged. `unknown`: judged, but freshness could not be measured. */
 const receiptOutcome = z.enum([
   "stored",
   "accepted-exact",
@@ -16,7 +16,7 @@ const receiptOutcome = z.enum([
 ]);
 export type ReceiptOutcome = z.output<typeof receiptOutcome>;
 
-/** One measurement against its budgets. A null observation is an explicit "could not be measured". */
+/** One measurement against its budgets. A null observation means "could not be measured". */
 const signal = z.strictObject({
   name: id,
   observed: z.nullable(finite),

@@ -9,7 +9,7 @@ import { nameKey, type PublicKey } from "./keys.ts";
 export interface Signer {
   readonly publicKey: PublicKey;
   attest(subjects: readonly Digest[]): Sealed<Attestation>;
-  /** The signature of an attestation that is sealed elsewhere; signs on another thread. `text`: its `attestationText`. */
+  /** Signs an attestation on another thread; the caller seals it. `text`: its `attestationText`. */
   signAside(text: string): Promise<string>;
   signHead(head: UnsignedHead): Sealed<BookHead>;
 }

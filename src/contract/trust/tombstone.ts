@@ -1,5 +1,6 @@
-/** What was erased from a book, by whom and why. It stays where the erased bytes were: a reader that meets a reference to them
- *  learns that they are gone on purpose. Holds digests and kinds, nothing of the content. */
+/** Record of an erasure: the erased blobs, the person and the reason. The tombstone takes the place of the erased
+ *  bytes: a reader that finds a reference to them learns that they were erased on purpose. Holds digests and kinds, no
+ *  content. */
 import * as z from "zod";
 import type { Digest } from "../../base/index.ts";
 import { defineRecord, digest, id, type RecordOf, refuse, text, timeMs } from "../codec/index.ts";
@@ -17,9 +18,9 @@ export const Tombstone = defineRecord({
       .array(z.strictObject({ rollout: id, content: digest }))
       .min(1)
       .max(MANY),
-    /** Records that must not come back: contents, envelopes, events, feedback, batch shards. */
+    /** Records that must not be stored again: contents, envelopes, events, feedback, batch shards. */
     records: z.array(erasedBlob).min(1).max(MANY),
-    /** What only these records needed. The same bytes may enter the book again with another rollout. */
+    /** Blobs that only these records needed. Another rollout may store the same bytes again. */
     blobs: z.array(erasedBlob).max(MANY),
     reason: text(),
     by: id,

@@ -1,4 +1,4 @@
-/** A validator's judgement of one rollout, and the release of a quarantined one. Verdicts gate batches. */
+/** A validator's judgement of one rollout, and the release of a quarantined rollout. Verdicts gate batches. */
 import * as z from "zod";
 import { defineRecord, digest, id, json, type RecordOf, refuse, text, timeMs } from "../codec/index.ts";
 
@@ -32,7 +32,7 @@ export const Verdict = defineRecord({
   shape: {
     subject: digest,
     validator: id,
-    /** The policy family it is about; absent: every family that learns from the rollout. */
+    /** Policy family of the verdict. Absent: every family that learns from the rollout. */
     family: z.optional(id),
     disposition,
     weightBps: z.number().int().min(0).max(FULL_WEIGHT_BPS),
@@ -46,7 +46,7 @@ export const Verdict = defineRecord({
   check(verdict) {
     const bad = (message: string) =>
       refuse("bad-record", { field: "disposition", disposition: verdict.disposition }, message);
-    // A rollout that no validator looked at is "unobserved" and cannot be accepted.
+    // A rollout that no validator examined is "unobserved" and cannot be accepted.
     if (verdict.disposition === "accepted" && verdict.observations.length === 0)
       throw bad("an acceptance without observations: use unobserved.");
     if (verdict.codes.includes("duplicate-detected") && verdict.disposition === "accepted")

@@ -1,6 +1,6 @@
-/** Rows as an Arrow IPC file (Feather version 2), uncompressed: a schema, record batches, a footer that says where they are.
- *  In: groups of rows, flat columns that may hold null, key-value metadata. Out: bytes to a new file. Memory is bounded by
- *  one group. Follows https://arrow.apache.org/docs/format/Columnar.html, metadata version 5. */
+/** Rows as an Arrow IPC file (Feather version 2), uncompressed: a schema, record batches, and a footer with their
+ *  positions. In: groups of rows, flat columns that may hold null, key-value metadata. Out: bytes to a new file. Memory
+ *  is bounded by one group. Follows https://arrow.apache.org/docs/format/Columnar.html, metadata version 5. */
 import type { NewFile } from "../new-file.ts";
 import {
   type FlatValue,
@@ -15,13 +15,13 @@ import {
   vector,
 } from "./flat-buffer.ts";
 
-/** Milliseconds since the Unix epoch, in UTC, for `time`. */
+/** `time`: milliseconds since the Unix epoch, in UTC. */
 export type ArrowType = "text" | "i64" | "f64" | "time";
 
 interface ArrowColumn<Row> {
   readonly name: string;
   readonly type: ArrowType;
-  /** A string, a bigint or a number by its type, or null. */
+  /** A string, a bigint or a number, according to the column's type, or null. */
   value(row: Row): unknown;
 }
 
@@ -36,7 +36,7 @@ const VERSION_5 = 4;
 const [SCHEMA, RECORD_BATCH] = [1, 3];
 const END = Buffer.from([0xff, 0xff, 0xff, 0xff, 0, 0, 0, 0]);
 
-/** Gives the number of rows. */
+/** Returns the number of rows. */
 export async function writeArrowRows<Row>(
   { groups, columns, metadata }: ArrowRows<Row>,
   file: NewFile,
@@ -70,7 +70,7 @@ export async function writeArrowRows<Row>(
   return count;
 }
 
-/** A message with its prefix: a mark, the length of the metadata, the metadata. The body follows it. */
+/** A message without its body: a marker, the length of the metadata, the metadata. The body follows. */
 function message(type: number, header: FlatValue, bodyBytes: number): Uint8Array {
   const metadata = flatBuffer(table(i16(VERSION_5), u8(type), header, i64(bodyBytes)));
   const prefix = Buffer.alloc(8, 0xff);
@@ -90,7 +90,7 @@ function schemaOf<Row>(
   return table(i16(0), vector(fields), vector(pairs));
 }
 
-/** The number of a type in Arrow's union of types, and what else it says. */
+/** The number of a type in Arrow's union of types, and its additional fields. */
 const TYPES: Readonly<Record<ArrowType, { readonly id: number; readonly detail: FlatValue }>> = {
   i64: { id: 2, detail: table(i32(64), u8(1)) },
   f64: { id: 3, detail: table(i16(2)) },
@@ -118,7 +118,7 @@ function batchOf<Row>(columns: readonly ArrowColumn<Row>[], rows: readonly Row[]
   return { batch, body };
 }
 
-/** One bit a value, the lowest first; none at all where no value is null. */
+/** One bit per value, the lowest bit first. Empty if no value is null. */
 function validity(values: readonly unknown[], nulls: number): Uint8Array {
   if (nulls === 0) return new Uint8Array();
   const bits = new Uint8Array(Math.ceil(values.length / 8));
@@ -143,7 +143,7 @@ function wholes(values: readonly unknown[]): Uint8Array[] {
   return [bytes];
 }
 
-/** Where each text ends, and the texts. */
+/** Offsets of the texts, and the texts. */
 function texts(values: readonly unknown[]): Uint8Array[] {
   const all = values.map((value) => Buffer.from((value as string | null) ?? ""));
   const ends = Buffer.alloc(4 * (all.length + 1));

@@ -1,12 +1,12 @@
-/** The FlatBuffers that Arrow's metadata consists of: tables, strings, vectors and structs, written from front to back, so
- *  that every offset points forward. In: a tree of values. Out: bytes. Pure. */
+/** FlatBuffers for Arrow's metadata: tables, strings, vectors and structs, written from front to back, so that every
+ *  offset points forward. In: a tree of values. Out: bytes. Pure. */
 
 export type FlatValue =
   | { readonly kind: "scalar"; readonly bytes: 1 | 2 | 4 | 8; readonly value: number | bigint }
   | { readonly kind: "string"; readonly text: string }
-  /** By slot; undefined takes the default of the schema. */
+  /** Fields by slot. Undefined takes the default of the schema. */
   | { readonly kind: "table"; readonly fields: readonly (FlatValue | undefined)[] }
-  /** Of strings or tables. */
+  /** A vector of strings or tables. */
   | { readonly kind: "vector"; readonly items: readonly FlatValue[] }
   /** Structs of 64-bit numbers. */
   | { readonly kind: "structs"; readonly count: number; readonly words: readonly bigint[] };
@@ -22,7 +22,7 @@ export const structs = (rows: readonly (readonly bigint[])[]): FlatValue => ({
   ...{ kind: "structs", count: rows.length, words: rows.flat() },
 });
 
-/** The buffer whose root is this table; its length is a multiple of 8. */
+/** The buffer with this table as its root. Its length is a multiple of 8. */
 export function flatBuffer(root: FlatValue): Uint8Array {
   const out = new FlatWriter();
   out.follow(out.space(4), root);
@@ -42,7 +42,7 @@ class FlatWriter {
     this.space((to - ((this.#end + before) % to)) % to);
   }
 
-  /** So many zero bytes; gives where they begin. */
+  /** Reserves this many zero bytes. Returns their position. */
   space(bytes: number): number {
     const at = this.#end;
     this.#end += bytes;
@@ -51,7 +51,7 @@ class FlatWriter {
     return at;
   }
 
-  /** Writes a value at the end, and the offset to it at `from`. */
+  /** Writes a value at the end, and the offset of the value at `from`. */
   follow(from: number, value: FlatValue): void {
     const at = this.#write(value);
     this.#buffer.writeUInt32LE(at - from, from);
@@ -114,7 +114,7 @@ class FlatWriter {
     return at;
   }
 
-  /** Its structs begin at a multiple of 8, after the count. */
+  /** The structs begin at a multiple of 8, after the count. */
   #structs({ count, words }: Extract<FlatValue, { kind: "structs" }>): number {
     this.align(8, 4);
     const at = this.space(4 + 8 * words.length);
@@ -124,7 +124,7 @@ class FlatWriter {
   }
 }
 
-/** Where the fields of a table lie, after the offset to its vtable; 0 for one that is absent. */
+/** Offsets of a table's fields, after the offset to its vtable. 0 for an absent field. */
 function layout(fields: readonly (FlatValue | undefined)[]): { offsets: number[]; size: number } {
   let size = 4;
   const offsets = fields.map((field) => {

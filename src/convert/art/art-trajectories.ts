@@ -1,5 +1,5 @@
-/** Groups of trajectories as ART logs them in Parquet. An unlabelled rollout is left out: a trajectory without a reward is
- *  worth 0 to ART. Failures have no place in the file either; ART keeps them as exceptions, which its files drop. */
+/** Groups of trajectories in the form of ART's Parquet logs. Unlabelled rollouts are left out: ART would read a missing
+ *  reward as 0. Failures are left out too: ART keeps them as exceptions, which its files do not contain. */
 import type { ChatMessage } from "../chat/index.ts";
 import { toMessages } from "../chat/index.ts";
 import {
@@ -101,7 +101,7 @@ function artRow(
     group_logs: [],
     reward: rollout.reward!,
     metrics: scores.length === 0 ? null : JSON.stringify(metrics),
-    // ART's metadata takes text, numbers and flags only.
+    // ART's metadata accepts only text, numbers and flags.
     metadata: JSON.stringify({
       ...provenanceOfRollout(rollout, batch),
       model,

@@ -1,13 +1,13 @@
-/** The records of ATIF (Agent Trajectory Interchange Format), as far as Rollbook reads and writes them: the types that it
- *  writes, and the schema of what it reads. No behaviour. */
+/** The records of ATIF (Agent Trajectory Interchange Format) that Rollbook reads and writes: the types it writes, and
+ *  the schema of the files it reads. No behaviour. */
 import * as z from "zod";
 import type { Json } from "../../base/index.ts";
 
 export const ATIF_VERSION = "ATIF-v1.7";
-/** The versions that are read: each added optional fields. */
+/** The versions that can be read. Each version added optional fields. */
 export const ATIF_VERSIONS: readonly string[] = Array.from({ length: 9 }, (_, minor) => `ATIF-v1.${minor}`);
 
-/** Where the arguments of a tool call are no JSON object, their text stands under this key of one. */
+/** Arguments of a tool call that are not a JSON object are stored as text under this key of an object. */
 export const ARGUMENTS_TEXT = "arguments_text";
 
 export interface AtifMetrics {
@@ -21,7 +21,7 @@ export interface AtifMetrics {
 }
 
 export interface AtifStep {
-  /** From 1. */
+  /** Counts from 1. */
   readonly step_id: number;
   readonly timestamp?: string;
   readonly source: "system" | "user" | "agent";
@@ -68,7 +68,7 @@ const text = z.string().nullish();
 const amount = z.number().nullish();
 const parts = z.union([z.string(), z.array(z.unknown())], "expected a text or a list of parts").nullish();
 
-/** A trajectory in a file: null stands for an absent field. Ids and sources of steps are checked with their place. */
+/** A trajectory in a file. Null counts as an absent field. The reader checks ids and sources of steps separately. */
 export const atifShape = z.object({
   session_id: text,
   trajectory_id: text,

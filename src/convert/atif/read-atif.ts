@@ -1,5 +1,6 @@
-/** ATIF trajectories as rollouts in the exchange form. In: a file with one trajectory, or one a line. Out: one rollout each.
- *  Every agent step becomes a call; the steps before it are its prompt. A version that is not known is refused. */
+/** ATIF trajectories as rollouts in the exchange form. In: a file with one trajectory, or one per line. Out: one
+ *  rollout per trajectory. Every agent step becomes a call, with the steps before it as its prompt. Unknown versions
+ *  are refused. */
 import { digestJson, isObject, type Json, parseJson, parseTime, RollbookError } from "../../base/index.ts";
 import { readLines } from "../text-lines.ts";
 import {
@@ -34,7 +35,7 @@ export async function* readAtif(
   }
 }
 
-/** A trajectory a line; or one document over many lines, as agents write it. */
+/** Reads one trajectory per line, or one document over many lines, as agents write it. */
 async function* trajectoriesOf(file: string): AsyncGenerator<{ value: unknown; where: string }> {
   const open: string[] = [];
   let isLines = false;
@@ -42,7 +43,7 @@ async function* trajectoriesOf(file: string): AsyncGenerator<{ value: unknown; w
     if (text.trim() === "") continue;
     const where = `${file}:${line}`;
     const whole = open.length === 0 ? parsed(text) : undefined;
-    // After a line that was whole, one that is not is damaged.
+    // If an earlier line was a complete trajectory, an incomplete line is damaged.
     if (whole === undefined && !isLines) open.push(text);
     else yield { value: whole ?? parseJson(text, where), where };
     isLines ||= whole !== undefined;
@@ -175,19 +176,19 @@ function messageOf(step: AtifStep): TraceMessage {
   };
 }
 
-/** The tokens of the replies in order. A prompt that does not begin with what came before starts a stream of its own. */
+/** The tokens of the replies in order. A prompt that does not begin with the earlier tokens starts a new stream. */
 function streamsOf(steps: readonly AtifStep[]): TraceTokens[] {
   const streams: { ids: number[]; mask: number[]; logprobs: number[] }[] = [];
   for (const { metrics } of steps) {
     const { prompt_token_ids: prompt, completion_token_ids: said, logprobs } = known(metrics);
-    // Without log-probabilities there is nothing to weigh a token by, and none are made up.
+    // Tokens without log-probabilities cannot be weighted, and we do not invent any.
     if (!prompt || !said || !logprobs) continue;
     let stream = streams.at(-1);
     if (stream === undefined || !stream.ids.every((id, i) => prompt[i] === id)) {
       stream = { ids: [], mask: [], logprobs: [] };
       streams.push(stream);
     }
-    // One at a time: a call with as many arguments as a long prompt has tokens would overflow the stack.
+    // Adds one token at a time: a call with one argument per token of a long prompt would overflow the stack.
     for (const id of prompt.slice(stream.ids.length)) add(stream, id, 0, 0);
     for (const [i, id] of said.entries()) add(stream, id, 1, logprobs[i]!);
   }
@@ -203,12 +204,12 @@ function add(
   logprobs.push(logprob);
 }
 
-/** Some writers spell an absent number as null. */
+/** Some writers store an absent number as null. */
 function known(metrics: AtifMetrics | null | undefined): AtifMetrics {
   return Object.fromEntries(Object.entries(metrics ?? {}).filter(([, value]) => value !== null));
 }
 
-/** Text, or parts of which those without text are kept as JSON. */
+/** Plain text, or the text of all parts. Parts without text are kept as JSON. */
 function textOf(content: unknown): string {
   if (typeof content === "string") return content;
   if (content === null || content === undefined) return "";

@@ -1,6 +1,7 @@
-/** Rollouts as ATIF trajectories, one JSON object a line. A trajectory is one conversation: of a rollout with forks it is
- *  the last, and the extras hold the rest. The ids and log-probabilities of a reply stand on its step where it was sampled in
- *  one piece. Arguments of a tool call must be an object; text that is none is kept under `arguments_text`. */
+/** Rollouts as ATIF trajectories, one JSON object per line. A trajectory is one conversation. For a rollout with forks
+ *  it is the last conversation, and the extras hold the others. A reply that was sampled in one piece has its ids and
+ *  log-probabilities on its step. Arguments of a tool call must be an object; other text is kept under
+ *  `arguments_text`. */
 import { isObject, type Json } from "../../base/index.ts";
 import { readTurn, sameTurn } from "../chat/index.ts";
 import type { HandedConversation, HandedRollout, HandedTokens, TrainerFormat } from "../handover/index.ts";
@@ -30,7 +31,7 @@ export const atifTrajectories: TrainerFormat<AtifTrajectory> = {
   async *rows(rollouts, { batch, losses }) {
     for await (const rollout of rollouts) {
       const conversation = rollout.conversations.at(-1);
-      // The format demands a step of the agent.
+      // The format requires at least one agent step.
       if (conversation === undefined || !conversation.turns.some(({ role }) => role === "assistant")) {
         losses.add("rollouts without a reply");
         continue;
@@ -87,7 +88,7 @@ function trajectoryOf(
   };
 }
 
-/** Metrics by the position of the reply's turn in the conversation. */
+/** Metrics, keyed by the position of the reply's turn in the conversation. */
 function metricsAt(
   { calls, tokens }: HandedRollout,
   { turns }: HandedConversation,
@@ -133,7 +134,7 @@ function stepsOf(
     for (const message of traceMessages(turn)) {
       const last = steps.at(-1);
       if (message.role === "tool") {
-        // A result must name a call of its own step.
+        // A result must name a call of the same step.
         const known =
           last?.tool_calls?.some(({ tool_call_id }) => tool_call_id === message.tool_call_id) === true;
         const result = { source_call_id: known ? message.tool_call_id! : null, content: message.content };
@@ -180,13 +181,13 @@ function stepOf({ role, content, reasoning_content, tool_calls }: TraceMessage, 
   };
 }
 
-/** An object that is written as JSON.stringify would; every other text as it is. */
+/** Parses an object only if JSON.stringify would write the same text. Any other text is kept unchanged. */
 function argumentsOf(text: string): { readonly [key: string]: Json } {
   try {
     const value = JSON.parse(text) as unknown;
     if (isObject(value) && JSON.stringify(value) === text) return value as { [key: string]: Json };
   } catch {
-    // The model wrote no JSON; its text is kept.
+    // The model did not write JSON. Its text is kept.
   }
   return { [ARGUMENTS_TEXT]: text };
 }

@@ -1,5 +1,5 @@
-/** Places in a file for arrays whose sizes are known, each filled from its start. In: positions and sizes, then bytes in
- *  any order of the arrays. Out: a file without holes: an array that is not filled exactly is an error. */
+/** Slots in a file for arrays of known sizes, each filled from its start. In: positions and sizes, then bytes in any
+ *  order of the arrays. Out: a file without holes. An array that is not filled exactly is an error. */
 import { crc32 } from "node:zlib";
 import { RollbookError } from "../../base/index.ts";
 import type { NewFile } from "../new-file.ts";
@@ -33,7 +33,7 @@ export class ColumnSlots {
     if (this.#checksums) slot.crc = crc32(bytes, slot.crc);
   }
 
-  /** CRC-32 by name. */
+  /** Returns the CRC-32 of each array by name. */
   finish(): ReadonlyMap<string, number> {
     for (const [name, { bytes, filled }] of this.#slots)
       if (filled !== bytes) throw misfit(name, bytes, filled);

@@ -78,7 +78,7 @@ describe.each(EXPORT_FORMATS)("a batch exported as %s", (format) => {
     const { out, rows: read } = await exported({ level: "token", shardTokens: 150_000, rows }, format);
     const found = await READERS[format](out);
     expect(found.rows).toHaveLength(rows.length);
-    // A loop, because a failing toEqual of so much would take minutes to print.
+    // Uses a loop, because a failing toEqual on so much data would take minutes to print.
     const differs = found.rows.findIndex((row, i) => !isDeepStrictEqual(row, plainRow(read[i]!)));
     expect(differs).toBe(-1);
   });

@@ -1,5 +1,5 @@
 /** The rows of a batch as flat columns, for formats that state the size of every array before its values.
- *  The first pass (`planColumns`) reads shard records alone and measures; the second (`flatBlocks`) gives the values in
+ *  The first pass (`planColumns`) measures and reads only shard records. The second (`flatBlocks`) yields the values in
  *  blocks. Memory: one shard, and the distinct names of candidates. */
 import { type Column, type DType, ITEM_BYTES } from "../../base/index.ts";
 import type { BatchRow } from "../../contract/index.ts";
@@ -13,7 +13,7 @@ export type FlatColumn =
       readonly kind: "text";
       readonly name: string;
       readonly length: number;
-      /** Code points of the longest text. */
+      /** Number of code points in the longest text. */
       readonly widest: number;
       readonly utf8Bytes: number;
     };
@@ -23,7 +23,7 @@ type TextBlock = { readonly name: string; readonly texts: readonly string[] };
 
 interface FlatPlan {
   readonly columns: readonly FlatColumn[];
-  /** The number of each candidate name; empty at token level. */
+  /** Index of each candidate name. Empty at token level. */
   readonly candidateNames: ReadonlyMap<string, number>;
 }
 
@@ -31,7 +31,7 @@ export function itemBytes(type: NumberType): number {
   return type === "i64" ? 8 : ITEM_BYTES[type];
 }
 
-/** The little-endian bytes of a block, shared, not copied. */
+/** The little-endian bytes of a block, shared and not copied. */
 export function bytesOfBlock({ values }: NumberBlock): Uint8Array {
   return new Uint8Array(values.buffer, values.byteOffset, values.byteLength);
 }
@@ -39,7 +39,7 @@ export function bytesOfBlock({ values }: NumberBlock): Uint8Array {
 const ROW_TEXTS = {
   content: (row: BatchRow): string => row.content,
   rollout_id: (row: BatchRow): string => row.rolloutId,
-  /** An id is never empty, so empty means none. */
+  /** An id is never empty, so the empty text means no group. */
   group: (row: BatchRow): string => row.group ?? "",
 };
 
@@ -76,7 +76,7 @@ const CANDIDATE_NUMBERS = {
   candidate_selectable: "u8",
 } as const;
 
-/** Texts and offsets of this many rows at a time: the texts of a shard may be larger than its numbers. */
+/** Number of rows per block of texts and offsets. The texts of a shard may be larger than its numbers. */
 const ROWS_AT_A_TIME = 8192;
 
 export async function planColumns(batch: ReadableBatch): Promise<FlatPlan> {
@@ -109,7 +109,7 @@ export async function planColumns(batch: ReadableBatch): Promise<FlatPlan> {
   return { columns, candidateNames };
 }
 
-/** Every value of every column; blocks of one column come in order. */
+/** Yields every value of every column. Blocks of one column come in order. */
 export async function* flatBlocks(
   batch: ReadableBatch,
   plan: FlatPlan,
@@ -177,7 +177,7 @@ function* stepBlocks(
   yield { name: "candidate_selectable", values: columns.candidateSelectable };
 }
 
-/** Where each part begins when parts of these lengths follow what came before. */
+/** Start of each part, for parts of these lengths after the earlier parts. */
 function startsOf(lengths: ArrayLike<number>, before: Offsets, name: keyof Offsets): number[] {
   return Array.from(lengths, (length) => {
     const start = before[name];
@@ -212,7 +212,7 @@ class TextSize {
   add(text: string): void {
     this.#length++;
     this.#utf8Bytes += Buffer.byteLength(text);
-    // The number of code points is at most that of UTF-16 units.
+    // A text has at most as many code points as UTF-16 units.
     if (text.length > this.#widest) this.#widest = Math.max(this.#widest, [...text].length);
   }
 

@@ -1,5 +1,5 @@
 /** Exports a trainer batch as one file of a format that trainers read.
- *  In: a batch and a path that is free. Out: the file, whole or not there. Does not change the book. */
+ *  In: a batch and an unused path. Out: the complete file, or no file. Does not change the book. */
 import { statSync } from "node:fs";
 import type { ReadableBatch } from "../../keep/batch/index.ts";
 import { type NewFile, writeNewFile } from "../new-file.ts";
@@ -7,7 +7,7 @@ import { type NewFile, writeNewFile } from "../new-file.ts";
 export const EXPORT_FORMATS = ["jsonl", "npz", "safetensors", "parquet"] as const;
 export type ExportFormat = (typeof EXPORT_FORMATS)[number];
 
-/** Gives the size of the file in bytes. */
+/** Returns the size of the file in bytes. */
 export async function exportBatch(
   batch: ReadableBatch,
   options: { format: ExportFormat; out: string },
@@ -19,7 +19,7 @@ export async function exportBatch(
 
 type WriteBatch = (batch: ReadableBatch, file: NewFile) => Promise<void>;
 
-/** Loaded when asked for: the Parquet writer is a package of its own. */
+/** Loaded on demand: the Parquet writer is a separate package. */
 async function writerOf(format: ExportFormat): Promise<WriteBatch> {
   switch (format) {
     case "jsonl":

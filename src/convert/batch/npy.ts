@@ -1,4 +1,4 @@
-/** Arrays of numpy's .npy format, version 1, one dimension. Pure. In: type and length, then values. Out: bytes. */
+/** One-dimensional arrays in numpy's .npy format, version 1. Pure. In: type and length, then values. Out: bytes. */
 import { RollbookError } from "../../base/index.ts";
 import type { NumberType } from "./flat-columns.ts";
 
@@ -22,7 +22,7 @@ export function numpyText(width: number): string {
 
 export function npyHeader(type: string, length: number): Uint8Array {
   const text = `{'descr': '${type}', 'fortran_order': False, 'shape': (${length},), }`;
-  // The values begin at a multiple of 64, as numpy writes them.
+  // The values begin at a multiple of 64, as in files written by numpy.
   const bytes = Buffer.alloc(Math.ceil((10 + text.length + 1) / 64) * 64, " ");
   bytes.write("\x93NUMPY\x01\x00", "latin1");
   bytes.writeUInt16LE(bytes.length - 10, 8);

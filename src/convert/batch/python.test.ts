@@ -14,7 +14,7 @@ import { writeNewFile } from "../new-file.ts";
 import { exportBatch } from "./index.ts";
 import { writeNpz } from "./write-npz.ts";
 
-/** Reads every file named and prints, for each, its types and its rows in the form of `plainRow`. */
+/** Reads every named file and prints, for each, its types and its rows in the form of `plainRow`. */
 const PROGRAM = `
 import json, math, sys
 import numpy as np, pyarrow.parquet as pq
@@ -97,7 +97,7 @@ await describeNeeding(requirement, "Python", () => {
   type Found = { batch: string; types: Record<string, string>; rows: unknown[] };
   const found = new Map<string, Found[]>();
 
-  /** One process for each kind of file: its imports cost more than its reading. */
+  /** One process per kind of file, because imports take longer than reading. */
   function read(suffix: string): Found[] {
     const known = found.get(suffix);
     if (known !== undefined) return known;

@@ -4,7 +4,7 @@ import type { ReadableBatch, StepBatchRow, TokenBatchRow } from "../../keep/batc
 import type { NewFile } from "../new-file.ts";
 import { provenanceOf } from "./provenance.ts";
 
-/** A row may be longer than a string may be. */
+/** Numbers per write, because a row may be longer than the maximum length of a string. */
 const NUMBERS_AT_A_TIME = 65_536;
 
 export async function writeJsonl(batch: ReadableBatch, file: NewFile): Promise<void> {
@@ -29,7 +29,7 @@ export async function writeJsonl(batch: ReadableBatch, file: NewFile): Promise<v
   }
 }
 
-/** Without the braces. */
+/** The fields of a JSON object, without the braces. */
 function factsOf(row: TokenBatchRow | StepBatchRow): string {
   return [
     `"content":${JSON.stringify(row.content)}`,

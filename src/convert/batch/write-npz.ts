@@ -8,7 +8,7 @@ import { encodeFixedText, npyHeader, numpyText, numpyType } from "./npy.ts";
 import { provenanceOf } from "./provenance.ts";
 import { centralDirectory, localHeader, planZip } from "./zip-records.ts";
 
-/** The array that holds the provenance, as UTF-8. */
+/** The array with the provenance, as UTF-8. */
 const PROVENANCE_ARRAY = "meta.json";
 
 export async function writeNpz(
@@ -57,7 +57,7 @@ function bytesOfColumn(column: FlatColumn): number {
   return column.length * (column.kind === "text" ? 4 * widthOf(column) : itemBytes(column.type));
 }
 
-/** numpy has no text of width 0. */
+/** numpy has no text type of width 0. */
 function widthOf(column: FlatColumn): number {
   return column.kind === "text" ? Math.max(1, column.widest) : 0;
 }

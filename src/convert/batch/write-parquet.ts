@@ -1,6 +1,6 @@
-/** A batch as a Parquet file: one row per row of the batch, lists for what is ragged, Snappy pages.
+/** A batch as a Parquet file: one row per row of the batch, lists for ragged values, Snappy pages.
  *  In: a batch. Out: the file, one row group after the other; memory is bounded by one shard.
- *  Provenance stands in the key-value metadata of the file. */
+ *  The key-value metadata of the file holds the provenance. */
 import type { ReadableBatch, StepBatchRow, TokenBatchRow } from "../../keep/batch/index.ts";
 import type { NewFile } from "../new-file.ts";
 import {

@@ -1,6 +1,6 @@
 /** A batch as a safetensors file. In: a batch. Out: the file, in two passes over the shards.
- *  The format has no text: a column of text is two tensors, NAME.utf8 with all bytes and NAME.offsets with where each text
- *  begins and the last one ends. Provenance stands in the metadata. The same batch gives the same bytes. */
+ *  The format has no text type. A text column is two tensors: NAME.utf8 with all bytes, and NAME.offsets with the start
+ *  of each text and the end of the last one. The metadata holds the provenance. The same batch gives the same bytes. */
 import type { ReadableBatch } from "../../keep/batch/index.ts";
 import { planSafetensors, type TensorShape } from "../../policy/index.ts";
 import type { NewFile } from "../new-file.ts";

@@ -1,6 +1,6 @@
-/** The records of a ZIP archive of stored (uncompressed) entries whose sizes are known beforehand. Pure.
- *  In: names and sizes. Out: where each entry lies, and the bytes around them. ZIP64 where 32 bits do not do.
- *  The time of every entry is 1 January 1980, so that the same content gives the same bytes. */
+/** The records of a ZIP archive of stored (uncompressed) entries with known sizes. Pure.
+ *  In: names and sizes. Out: the position of each entry, and the bytes around them. Uses ZIP64 if 32 bits are not
+ *  enough. The time of every entry is 1 January 1980, so that the same content gives the same bytes. */
 
 interface ZipEntry {
   readonly name: string;
@@ -20,7 +20,7 @@ const DOS_DATE = 0x0021;
 /** Names are UTF-8. */
 const FLAGS = 0x0800;
 
-/** `limit` is the size from which on ZIP64 is used; only tests lower it. */
+/** `limit` is the size from which ZIP64 is used. Only tests lower it. */
 export function planZip(entries: readonly ZipEntry[], limit = LIMIT_32): ZipPlan {
   const plain = place(entries, false);
   return plain.directoryAt < limit ? plain : place(entries, true);
@@ -41,7 +41,7 @@ export function localHeader(plan: ZipPlan, index: number, crc: number): Uint8Arr
   return Buffer.concat([fixed, Buffer.from(name), extra]);
 }
 
-/** The central directory and the records after it, with which the archive ends. */
+/** The end of the archive: the central directory and the records after it. */
 export function centralDirectory(plan: ZipPlan, crcOf: (name: string) => number): Uint8Array {
   const parts = plan.entries.map(({ name, size, headerAt }) => {
     const extra = Buffer.alloc(plan.isZip64 ? 28 : 0);

@@ -1,7 +1,7 @@
-/** A line of a chat log as a rollout of one call: what was asked of OpenAI or Anthropic, and what came back.
- *  In: JSON with `request` and `response`, the bodies as they crossed the wire; beside them, where known, `id`, `session`,
- *  `task`, `time`, `latency_ms`, `cost_usd`, `status`, `reward`. Out: a draft, a pure function of the line. What the log does
- *  not say stays missing: no probability, no reward, no usage, no cost is made up. A time that is missing is 0. */
+/** A line of a chat log as a rollout of one call: a request to OpenAI or Anthropic, and its response.
+ *  In: JSON with `request` and `response`, the bodies as sent; also, if known, `id`, `session`, `task`, `time`,
+ *  `latency_ms`, `cost_usd`, `status`, `reward`. Out: a draft, a pure function of the line. Data that the log lacks
+ *  stays missing: no probability, reward, usage or cost is invented. A missing time is 0. */
 import {
   digestJson,
   given,
@@ -23,7 +23,7 @@ import { type Ending, type EnvironmentKey, loggedPolicy, type RolloutDraft } fro
 
 type ChatLogFields = Readonly<Record<string, unknown>>;
 
-/** The family of what a log calls a model: one candidate, and no word on how it was chosen. */
+/** The policy family of logged models: one candidate, with an unknown method of choice. */
 export const CHAT_LOG_FAMILY = parseId("chat-log");
 const ENVIRONMENT = "chat-log@1" as EnvironmentKey;
 
@@ -96,7 +96,7 @@ export function chatLogDraft(
   };
 }
 
-/** Some logs wrap the body, with the status beside it. */
+/** Some logs wrap the body and put the status beside it. */
 function bodyOf(log: ChatLogFields): { body: ChatLogFields; status?: number } {
   const response = log.response as ChatLogFields;
   const status = numberAt(log.status ?? response.status_code);
@@ -138,7 +138,7 @@ function endingOf(of: {
     case "length":
       return { kind: "truncated", limit: "tokens" };
     case "tools":
-      // The tools were run elsewhere, and the rest of the conversation is another line.
+      // The tools ran elsewhere, and another line holds the rest of the conversation.
       return { kind: "truncated", limit: "turns" };
     case "stop":
     case "other":
@@ -155,7 +155,7 @@ function messageOf(error: unknown): string {
     : "an error without a message";
 }
 
-/** Seconds since 1970 as the providers write them, milliseconds, or ISO 8601; 0 where there is none. */
+/** Seconds since 1970, as providers write them, milliseconds, or ISO 8601. 0 if the time is missing. */
 function timeOf(value: unknown): number {
   if (typeof value === "string") return Math.max(0, parseTime(value)?.atMs ?? 0);
   if (typeof value !== "number" || !Number.isFinite(value) || value < 0) return 0;

@@ -9,7 +9,7 @@ const result = (id: string | null, text: string, failed = false): ChatPart => ({
   ...{ kind: "tool-result", id, text, failed },
 });
 
-// Messages by hand, after the public references of the four formats.
+// Messages written by hand, after the public references of the four formats.
 const MESSAGES: [string, unknown, string, ChatPart[]][] = [
   ["text", { role: "user", content: "hi" }, "user", [{ kind: "text", text: "hi" }]],
   ["an error of a server", { error: { message: "no model" } }, "error", [{ kind: "text", text: "no model" }]],

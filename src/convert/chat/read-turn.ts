@@ -1,12 +1,12 @@
-/** A message of any wire format as one turn of a conversation: who speaks, and what, part by part.
- *  In: a message as OpenAI chat, responses and completions or Anthropic messages write it; or any other JSON. Out: a turn.
- *  Pure. Nothing is dropped: a part that is not understood is kept as its JSON. */
+/** A message of any wire format as one turn of a conversation: its role and its parts.
+ *  In: a message of OpenAI chat, responses or completions, of Anthropic messages, or any other JSON. Out: a turn.
+ *  Pure. Nothing is dropped: an unknown part is kept as JSON. */
 import { canonicalize, isObject, type Json } from "../../base/index.ts";
 
 export type ChatPart =
   | { readonly kind: "text"; readonly text: string }
   | { readonly kind: "thinking"; readonly text: string }
-  /** The arguments as JSON text; what a model wrote need not parse. */
+  /** The arguments as JSON text. The model's text may be invalid JSON. */
   | {
       readonly kind: "tool-call";
       readonly id: string | null;
@@ -24,7 +24,7 @@ export type ChatPart =
   | { readonly kind: "other"; readonly json: string };
 
 export interface ChatTurn {
-  /** system, user, assistant, tool, or what the message says. */
+  /** system, user, assistant, tool, or the role in the message. */
   readonly role: string;
   readonly parts: readonly ChatPart[];
 }
@@ -66,7 +66,7 @@ function errorTurn(error: Record<string, unknown>): ChatTurn {
   };
 }
 
-/** The same to a model: what servers add to a reply and clients leave out of a prompt does not count. */
+/** True if both turns are equal to a model. Fields that servers add to a reply and clients omit do not count. */
 export function sameTurn(a: ChatTurn, b: ChatTurn): boolean {
   return turnKey(a) === turnKey(b);
 }
@@ -84,7 +84,7 @@ function callKey(part: Extract<ChatPart, { kind: "tool-call" }>): unknown {
   }
 }
 
-/** The items of OpenAI's responses that are not messages. */
+/** Items of OpenAI's responses API that are not messages. */
 function itemTurn(message: TurnFields): ChatTurn | undefined {
   const { type } = message;
   if (type === "function_call" || type === "custom_tool_call")
@@ -149,7 +149,7 @@ function textOf(part: unknown): string[] {
   return isObject(part) && typeof part.text === "string" ? [part.text] : [];
 }
 
-/** Where the bytes are: an address, or the digest under which the recorder kept them. Never the bytes themselves. */
+/** Location of the bytes: an address, or the digest under which the recorder stored them. Never the bytes. */
 function sourceOf(part: TurnFields): string {
   const found = JSON.stringify(part).match(/sha256:[0-9a-f]{64}|https?:\/\/[^"\\\s]{1,2000}/);
   return found?.[0] ?? "inline";
@@ -171,7 +171,7 @@ function textOrNull(value: unknown): string | null {
   return typeof value === "string" ? value : null;
 }
 
-/** Of a tool that a request offers: OpenAI nests it, Anthropic does not; a built-in tool has a type alone. */
+/** Name of a tool in a request. OpenAI nests it, Anthropic does not, and a built-in tool has only a type. */
 export function toolName(tool: unknown): string {
   const { function: nested, name, type } = isObject(tool) ? tool : {};
   return String((isObject(nested) ? nested.name : undefined) ?? name ?? type ?? "?");

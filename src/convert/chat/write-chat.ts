@@ -1,19 +1,19 @@
-/** Conversations as trainers read them: chat rows for supervised fine-tuning, and pairs of a better and a worse reply.
- *  In: conversations with their rewards. Out: rows of JSON in OpenAI's chat form, which TRL, Axolotl and LLaMA-Factory read.
- *  Pure. What a model thought is left out; media are named, not embedded. */
+/** Conversations for trainers: chat rows for supervised fine-tuning, and pairs of a better and a worse reply.
+ *  In: conversations with their rewards. Out: rows of JSON in OpenAI's chat form, which TRL, Axolotl and LLaMA-Factory
+ *  read. Pure. Reasoning of a model is left out. Media are named, not embedded. */
 import { isObject } from "../../base/index.ts";
 import type { ChatPart, ChatTurn } from "./read-turn.ts";
 
 export interface ExportedConversation {
   readonly rolloutId: string;
   readonly task: string;
-  /** Rollouts of one group were asked the same. */
+  /** Rollouts of one group have the same prompt. */
   readonly group: string | null;
   /** Null: unlabelled. */
   readonly reward: number | null;
   readonly model: string;
   readonly turns: readonly ChatTurn[];
-  /** As the call offered them. */
+  /** Tools in the form in which the call offered them. */
   readonly tools?: unknown;
 }
 
@@ -38,7 +38,7 @@ interface SftRow {
 }
 
 interface PairRow {
-  /** What both were asked. */
+  /** The prompt of both replies. */
   readonly prompt: readonly ChatMessage[];
   readonly chosen: readonly ChatMessage[];
   readonly rejected: readonly ChatMessage[];
@@ -50,7 +50,7 @@ interface PairRow {
   readonly rejected_rollout_id: string;
 }
 
-/** Undefined for a conversation in which the model says nothing at the end: there is nothing to learn to say. */
+/** Undefined for a conversation that does not end with the model's reply, because it has no target. */
 export function sftRow(conversation: ExportedConversation): SftRow | undefined {
   const { rolloutId, task, model, reward, turns } = conversation;
   if (turns.at(-1)?.role !== "assistant") return undefined;
@@ -61,8 +61,8 @@ export function sftRow(conversation: ExportedConversation): SftRow | undefined {
   };
 }
 
-/** The best and the worst of those that were asked the same, where their rewards differ by at least `minGap`; of equals
- *  the smaller rollout id. One pair for each question, in the order of the questions. */
+/** The best and the worst conversation per prompt, if their rewards differ by at least `minGap`. Ties go to the smaller
+ *  rollout id. One pair per prompt, in the order of the prompts. */
 export function pairRows(
   conversations: Iterable<ExportedConversation>,
   { minGap = 0 }: { minGap?: number } = {},
@@ -97,7 +97,7 @@ function pairOf(
   };
 }
 
-/** Everything before the model first speaks. */
+/** Number of turns before the model's first turn. */
 function promptLength({ turns }: ExportedConversation): number {
   const first = turns.findIndex(({ role }) => role === "assistant");
   return first < 0 ? turns.length : first;
@@ -129,7 +129,7 @@ function toolCallOf(
   return { id: part.id ?? "", type: "function", function: { name: part.name, arguments: part.arguments } };
 }
 
-/** The part as plain text; nothing of reasoning and tools, which have fields of their own. */
+/** The part as plain text. Empty for reasoning and tools, which have separate fields. */
 export function plainText(part: ChatPart): string[] {
   switch (part.kind) {
     case "text":
@@ -147,7 +147,7 @@ export function plainText(part: ChatPart): string[] {
   }
 }
 
-/** In OpenAI's form; Anthropic names the parts of a tool otherwise. */
+/** Converts tools to OpenAI's form. Anthropic names the parts of a tool differently. */
 function toolsOf({ tools }: ExportedConversation): { tools?: unknown[] } {
   if (!Array.isArray(tools) || tools.length === 0) return {};
   const toOpenAi = (tool: unknown) =>

@@ -1,5 +1,5 @@
-/** Writes rollouts in the format of a trainer or a trace tool: one file, there whole or not at all.
- *  In: rollouts in the order the format asks for. Out: the file, how many rows, and what the format could not carry. */
+/** Writes rollouts in the format of a trainer or a trace tool: one complete file, or none.
+ *  In: rollouts in the order that the format requires. Out: the file, the number of rows, and the lost fields. */
 import { type Digest, plural, RollbookError } from "../../base/index.ts";
 import {
   type FieldLoss,
@@ -31,12 +31,12 @@ export type TrainerFormatName = (typeof TRAINER_FORMATS)[number];
 
 export interface HandoverReport {
   readonly rows: number;
-  /** What rollouts had and the format cannot carry: how many rollouts had it. */
+  /** Fields that the format cannot hold, with the number of rollouts that had them. */
   readonly losses: readonly FieldLoss[];
   readonly warnings: readonly string[];
 }
 
-/** Loaded when asked for. */
+/** Loads the format on demand. */
 export async function trainerFormat(name: TrainerFormatName): Promise<TrainerFormat> {
   switch (name) {
     case "slime":
@@ -68,11 +68,11 @@ export async function trainerFormat(name: TrainerFormatName): Promise<TrainerFor
   }
 }
 
-/** Formats whose files come back as rollouts. */
+/** Formats whose files can be read back as rollouts. */
 export const TRACE_FORMATS = ["verifiers", "atif"] as const;
 export type TraceFormatName = (typeof TRACE_FORMATS)[number];
 
-/** Rollouts in the exchange form with the records that they refer to, one at a time. */
+/** Reads rollouts in the exchange form with the records that they refer to, one at a time. */
 export async function* readTraces(
   file: string,
   { from, dataSource }: { from: TraceFormatName; dataSource: "real" | "synthetic" },
@@ -149,18 +149,18 @@ async function writeRows(
   return count;
 }
 
-/** How much a row weighs in a row group: one for each number, and one for every 8 characters of text. */
+/** Weight of a row in a row group: 1 per number, and 1 per 8 characters of text. */
 function valuesIn(value: unknown): number {
   if (typeof value === "string") return 1 + value.length / 8;
   if (typeof value !== "object" || value === null) return 1;
   if (ArrayBuffer.isView(value)) return value.byteLength / 4;
   const inner: readonly unknown[] = Array.isArray(value) ? value : Object.values(value);
-  // A list of numbers is long and flat: it is not walked.
+  // A list of numbers is long and flat, so its elements are not visited.
   if (inner.length > 64 && typeof inner[0] !== "object" && typeof inner[0] !== "string") return inner.length;
   return inner.reduce<number>((sum, each) => sum + valuesIn(each), 1);
 }
 
-/** Why rollouts became no rows. Fields that rows lack explain nothing. */
+/** Reasons why rollouts became no rows. Fields that rows lack are not reasons. */
 function describe(losses: LossTally, rollouts: number): string {
   const parts: readonly string[] = ROLLOUT_PARTS;
   const list = losses.list().filter(({ field }) => !parts.includes(field));

@@ -1,4 +1,4 @@
-/** A conversation in the words of the chat exports. Pure. */
+/** Converts a conversation to the form of the chat exports. Pure. */
 import type { ExportedConversation } from "../chat/index.ts";
 import type { HandedConversation, HandedRollout } from "./handed-rollout.ts";
 

@@ -1,5 +1,5 @@
-/** A rollout on its way to another program: what was sealed, what it earned, its conversations and the tokens of one stream.
- *  No behaviour. The book gathers it; every format of this folder's neighbours reads it. */
+/** A rollout on its way to another program: its sealed content, its reward, its conversations and the tokens of one
+ *  stream. No behaviour. The book gathers it, and every format in the neighbouring folders reads it. */
 import type { Digest, Json } from "../../base/index.ts";
 import type {
   Call,
@@ -14,16 +14,16 @@ export interface HandedTask {
   readonly id: string;
   readonly digest?: Digest | undefined;
   readonly prompt?: Json | undefined;
-  /** Handed to the agent verbatim. Absent where the book has no record of the task. */
+  /** Passed to the agent verbatim. Absent if the book has no record of the task. */
   readonly payload?: Readonly<Record<string, Json>> | undefined;
   readonly label?: Json | undefined;
 }
 
-/** One conversation with one model; forks of a rollout give one each. */
+/** One conversation with one model. Each fork of a rollout gives one. */
 export interface HandedConversation {
   readonly turns: readonly ChatTurn[];
   readonly model: string;
-  /** As the call offered them. */
+  /** Tools in the form in which the call offered them. */
   readonly tools?: unknown;
 }
 
@@ -41,7 +41,7 @@ export interface HandedTokens {
   readonly family: string;
   readonly ids: Uint32Array;
   readonly logprobs: Float32Array;
-  /** 1: sampled by the policy. */
+  /** 1: the policy sampled the token. */
   readonly mask: Uint8Array;
   readonly turns?: Uint32Array | undefined;
   readonly rewards?: Float32Array | undefined;
@@ -50,7 +50,7 @@ export interface HandedTokens {
   readonly logprobKind: LogprobKind;
   readonly tokenizer?: Digest | undefined;
   readonly segments: TokenStream["segments"];
-  /** Of every sampled token, as the batch computed it; null where tokens differ or there is no batch. */
+  /** Advantage of every sampled token, from the batch. Null if tokens differ or there is no batch. */
   readonly advantage: number | null;
   readonly weightBps: number;
 }
@@ -61,17 +61,17 @@ export interface HandedRollout {
   readonly record: RolloutContent;
   readonly times: HandedTimes | undefined;
   readonly task: HandedTask;
-  /** Null: unlabelled, or outside the baseline. Never 0 for either. */
+  /** Null: unlabelled, or outside the baseline. Neither case is 0. */
   readonly reward: number | null;
-  /** Why it stands outside every baseline: a failure of others, or cancelled. Null: it is a result. */
+  /** Reason why the rollout is outside every baseline: a failure of another owner, or cancelled. Null: a result. */
   readonly excluded: ExclusionReason | null;
   readonly calls: readonly HandedCall[];
   readonly conversations: readonly HandedConversation[];
   readonly tokens: HandedTokens | null;
-  /** The records that the content refers to (its task, assignment, environment, revisions), in the order in which another
-   *  book can take them. One that is gone from the book is left out. */
+  /** The records that the content refers to (its task, assignment, environment, revisions), in an order in which
+   *  another book can import them. Records that the book no longer holds are left out. */
   records(): Promise<readonly Json[]>;
-  /** The exchange form of the content, read from the book. Rejects where a message of it is gone. */
+  /** The exchange form of the content, read from the book. Rejects if a message is no longer in the book. */
   whole(): Promise<{ readonly [key: string]: Json }>;
 }
 
@@ -80,7 +80,7 @@ interface HandedTimes {
   readonly endedAtMs: number;
 }
 
-/** The rows of one group: what was asked once and answered several times. */
+/** The group of a row: rollouts that answer the same prompt. */
 export function groupOf({ record }: HandedRollout): string {
   return record.group ?? record.rolloutId;
 }

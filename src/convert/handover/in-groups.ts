@@ -1,9 +1,9 @@
-/** Walks over rollouts that come one task after the other, and marks the first of each task. In: rollouts. Out: the same, and
- *  groups of neighbours. */
+/** Iterates over rollouts sorted by task, and marks the first of each task.
+ *  In: rollouts. Out: the same rollouts, and groups of adjacent items. */
 import { taskOf } from "../../contract/index.ts";
 import type { HandedRollout } from "./handed-rollout.ts";
 
-/** One rollout at a time: a row for each task needs the first alone. A call that was served by itself is a task of its own. */
+/** Yields one rollout at a time: a row per task needs only the first. A call without a task is a separate task. */
 export async function* byTask(
   rollouts: AsyncIterable<HandedRollout>,
 ): AsyncGenerator<{ readonly rollout: HandedRollout; readonly taskId: string; readonly isFirst: boolean }> {
@@ -15,7 +15,7 @@ export async function* byTask(
   }
 }
 
-/** Neighbours with the same key, one list at a time: memory holds the largest group. */
+/** Yields lists of adjacent items with the same key. Memory holds the largest group. */
 export async function* inGroups<T>(items: AsyncIterable<T>, keyOf: (item: T) => string): AsyncGenerator<T[]> {
   let group: T[] = [];
   for await (const item of items) {

@@ -1,8 +1,8 @@
-/** What a format cannot carry, counted by field. In: rollouts and the fields a format carries. Out: counts, largest first.
+/** Counts the fields that a format cannot hold. In: rollouts and the fields of a format. Out: counts, largest first.
  *  A field counts once for each rollout that has it. */
 import type { HandedRollout } from "./handed-rollout.ts";
 
-/** Every part of a rollout that some format drops, and whether a rollout has it. */
+/** Every part of a rollout that some format drops, with a test for its presence. */
 const PARTS = {
   "calls.cost": ({ calls }) => calls.some(({ record }) => record.costUsd !== undefined),
   "calls.usage": ({ calls }) => calls.some(({ record }) => record.usage !== undefined),
@@ -46,7 +46,7 @@ export class LossTally {
     if (count > 0) this.#counts.set(field, (this.#counts.get(field) ?? 0) + count);
   }
 
-  /** Counts every part that the rollout has and the format does not carry. */
+  /** Counts every part that the rollout has and the format does not hold. */
   addParts(rollout: HandedRollout, carried: readonly RolloutPart[]): void {
     for (const [part, has] of Object.entries(PARTS) as [RolloutPart, (each: HandedRollout) => boolean][])
       if (!carried.includes(part) && has(rollout)) this.add(part);

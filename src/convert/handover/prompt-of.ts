@@ -1,4 +1,4 @@
-/** The prompt of a rollout and what came after it, as messages of a chat. Pure. */
+/** The prompt of a rollout and its completion, as chat messages. Pure. */
 import { isObject, type Json } from "../../base/index.ts";
 import { type ChatMessage, toMessages } from "../chat/index.ts";
 import type { HandedConversation, HandedRollout } from "./handed-rollout.ts";
@@ -8,14 +8,14 @@ interface SplitConversation {
   readonly completion: readonly ChatMessage[];
 }
 
-/** Everything before the model first speaks, and the rest. */
+/** Splits at the model's first turn. */
 export function splitConversation({ turns }: HandedConversation): SplitConversation {
   const first = turns.findIndex(({ role }) => role === "assistant");
   const at = first < 0 ? turns.length : first;
   return { prompt: toMessages(turns.slice(0, at)), completion: toMessages(turns.slice(at)) };
 }
 
-/** The task's prompt where it is recorded, else what the model was first asked. Undefined where neither is known. */
+/** The recorded prompt of the task, else the first prompt of the model. Undefined if neither is known. */
 export function promptOf({
   task,
   conversations,
@@ -28,13 +28,13 @@ export function promptOf({
   return asked.length === 0 ? undefined : asked;
 }
 
-/** The same as messages only. */
+/** The prompt of `promptOf`, always as messages. */
 export function promptMessages(rollout: HandedRollout): readonly ChatMessage[] | undefined {
   const prompt = promptOf(rollout);
   return typeof prompt === "string" ? [{ role: "user", content: prompt }] : prompt;
 }
 
-/** What the model and its tools said, as one text. The tokens are exact; this is for people. */
+/** The output of the model and its tools, as one text for people. The tokens are the exact form. */
 export function responseText({ conversations }: HandedRollout): string {
   const last = conversations.at(-1);
   if (last === undefined) return "";

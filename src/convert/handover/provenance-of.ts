@@ -1,4 +1,4 @@
-/** Where a row comes from, in the names that every format uses: digests of batch, content and envelope, and the ids. Pure. */
+/** The provenance of a row, named alike in every format: digests of batch, content and envelope, and the ids. Pure. */
 import { groupOf, type HandedRollout } from "./handed-rollout.ts";
 import type { HandoverBatch } from "./trainer-format.ts";
 

@@ -1,5 +1,5 @@
-/** The shape of a format that rollouts are written in. In: rollouts, those of one group (or task) one after the other.
- *  Out: rows of JSON values. A format checks what its reader demands of a row before it gives the row away. */
+/** The interface of a format for rollouts. In: rollouts, adjacent if they share a group (or task).
+ *  Out: rows of JSON values. A format checks the requirements of its reader before it yields a row. */
 import type { Digest } from "../../base/index.ts";
 import type { TrainerBatch } from "../../contract/index.ts";
 import type { ParquetColumn } from "../parquet/index.ts";
@@ -9,18 +9,18 @@ import type { LossTally, RolloutPart } from "./loss-tally.ts";
 export interface HandoverBatch {
   readonly digest: Digest;
   readonly record: TrainerBatch;
-  /** The number of a revision, where its record has one. */
+  /** The number of a revision, if its record has one. */
   numberOf(revision: string): bigint | undefined;
 }
 
 export interface HandoverOptions {
-  /** Groups of different sizes (default: refuse). */
+  /** Handling of groups with different sizes (default: refuse). */
   readonly uneven?: "refuse" | "keep" | undefined;
-  /** Failures that are outside the baseline: marked where the format has a mark (default), or left out. */
+  /** Handling of failures outside the baseline: marked if the format has a mark (default), or left out. */
   readonly failures?: "mark" | "omit" | undefined;
-  /** KTO: the least reward of a desirable completion. */
+  /** KTO: the minimum reward of a desirable completion. */
   readonly threshold?: number | undefined;
-  /** DPO: the least difference of the two rewards. */
+  /** DPO: the minimum difference of the two rewards. */
   readonly minGap?: number | undefined;
 }
 
@@ -32,13 +32,13 @@ export interface HandoverContext {
 }
 
 export interface TrainerFormat<Row extends object = object> {
-  /** `tokens`: rows of a sealed token batch; `rollouts`: that, or any admitted rollouts. */
+  /** `tokens`: rows of a sealed token batch. `rollouts`: such rows, or any admitted rollouts. */
   readonly from: "tokens" | "rollouts";
-  /** Rollouts with the same one follow each other. */
+  /** Rollouts with the same group or task are adjacent. */
   readonly together: "group" | "task";
-  /** The parts of a rollout that a row holds; the others are counted as lost. */
+  /** The parts of a rollout that a row holds. Other parts are counted as lost. */
   readonly carried: readonly RolloutPart[];
   rows(rollouts: AsyncIterable<HandedRollout>, context: HandoverContext): AsyncIterable<Row>;
-  /** Present: the file is Parquet; absent: JSON Lines. */
+  /** Present: the file is Parquet. Absent: JSON Lines. */
   readonly columns?: readonly ParquetColumn<Row>[];
 }

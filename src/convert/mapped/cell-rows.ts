@@ -1,6 +1,6 @@
-/** Rows of a table, whatever file it is in: CSV, JSON Lines or Parquet. One way in for every reader that takes a column map.
- *  In: a path, its form, the columns wanted. Out: a function from column to cell for each row, streamed. In JSON Lines and
- *  Parquet a column may be a path: `request.messages[0].content`, `choices[-1].text`. */
+/** Rows of a table in CSV, JSON Lines or Parquet. Every reader with a column map uses this module.
+ *  In: a path, its form, the requested columns. Out: a function from column to cell for each row, streamed. In JSON
+ *  Lines and Parquet a column may be a path: `request.messages[0].content`, `choices[-1].text`. */
 import { isObject, type Json } from "../../base/index.ts";
 import { readCsv, readTable } from "../csv-records.ts";
 import type { LinePlace } from "../foreign-decision.ts";
@@ -10,7 +10,7 @@ import { parquetColumns, readParquet } from "../parquet-records.ts";
 export const TABLE_FORMS = ["csv", "jsonl", "parquet"] as const;
 export type TableForm = (typeof TABLE_FORMS)[number];
 
-/** Undefined: nothing there. In CSV every cell is text. */
+/** Undefined: no value. In CSV every cell is text. */
 export type TableCell = Json | undefined;
 
 export interface CellRow {
@@ -18,7 +18,7 @@ export interface CellRow {
   readonly place: LinePlace;
 }
 
-/** By the name of the file; CSV where that says nothing. */
+/** Infers the form from the file's name (default: CSV). */
 export function tableFormOf(file: string): TableForm {
   if (/\.parquet$/i.test(file)) return "parquet";
   return /\.(jsonl|ndjson|json)(\.gz)?$/i.test(file) ? "jsonl" : "csv";
@@ -48,7 +48,7 @@ export async function* readCells(
   }
 }
 
-/** The columns that a file has: those of the header, of the first object, or of the Parquet schema. */
+/** The columns of a file: from the header, the first object, or the Parquet schema. */
 export async function columnsOfTable(file: string, form: TableForm = tableFormOf(file)): Promise<string[]> {
   if (form === "parquet") return parquetColumns(file);
   if (form === "csv") for await (const { fields } of readCsv(file)) return [...fields];
@@ -57,7 +57,7 @@ export async function columnsOfTable(file: string, form: TableForm = tableFormOf
   return [];
 }
 
-/** A key of this very name comes first, so that names with dots need no escape. */
+/** A key with exactly this name takes precedence, so that names with dots need no escape. */
 function cellAt(value: { readonly [key: string]: TableCell }, column: string): TableCell {
   if (Object.hasOwn(value, column)) return value[column];
   let found: TableCell = value as Json;

@@ -17,44 +17,45 @@ import {
 } from "../foreign-decision.ts";
 import { type CellRow, readCells, type TableCell, type TableForm } from "./cell-rows.ts";
 
-/** A column that counts towards the reward with its weight. */
+/** A column that enters the reward with its weight. */
 export interface TermColumn {
   readonly column: string;
   readonly weight: number;
 }
 
 export interface ColumnMap {
-  /** The choice: the model that answered. */
+  /** The column of the choice: the model that answered. */
   readonly action: string;
-  /** Without it the reward is the weighted sum of the terms. */
+  /** If absent, the reward is the weighted sum of the terms. */
   readonly reward?: string;
   readonly terms?: readonly TermColumn[];
-  /** Measured beside the reward, and no part of it unless the terms say so. */
+  /** Measured besides the reward. A part of the reward only if it is also a term. */
   readonly cost?: string;
   readonly latency?: string;
   readonly propensity?: string;
-  /** A list in each row: what could have been chosen. Without it every row has the candidates of the whole file. */
+  /** A list in each row: the available candidates. If absent, every row has the candidates of the whole file. */
   readonly candidates?: string;
-  /** Names each decision; without it an id is made of the row's content. */
+  /** Id of each decision. If absent, the id is made from the row's content. */
   readonly id?: string;
   readonly session?: string;
   readonly task?: string;
-  /** ISO 8601 (without an offset: UTC), or seconds or milliseconds since 1970. Without it a dataset keeps the order of the file, a book sorts by id. */
+  /** ISO 8601 (without an offset: UTC), or seconds or milliseconds since 1970. If absent, a dataset keeps the order of
+   *  the file, and a book sorts by id. */
   readonly time?: string;
   readonly episode?: string;
   readonly step?: string;
-  /** The user's question: the words that policies read. */
+  /** The user's question: the text that policies read. */
   readonly prompt?: string;
-  /** Messages of a chat request, whose prompt is the one that a gateway shows to its router. */
+  /** Messages of a chat request. Their prompt is the one that a gateway shows to its router. */
   readonly messages?: string;
-  /** Fields of the request. A number enters as a number, other text as a category. */
+  /** Fields of the request. A number stays a number, other text is a category. */
   readonly features?: readonly string[];
 }
 
 interface MappedTableOptions {
   readonly columns: ColumnMap;
   readonly form?: TableForm | undefined;
-  /** Names of the candidates in order, where the action column holds names. Otherwise it holds indices from 0. */
+  /** Names of the candidates in order, if the action column holds names. Otherwise it holds indices from 0. */
   readonly actions?: readonly string[];
 }
 
@@ -68,7 +69,7 @@ export async function* readMappedTable(
     yield decisionOf(row, columns, numbers);
 }
 
-/** Every column that the map names, each once. */
+/** Every column in the map, each once. */
 export function wantedColumns({ features = [], terms = [], ...rest }: ColumnMap): string[] {
   return [...new Set([...Object.values(rest), ...features, ...terms.map(({ column }) => column)])];
 }
@@ -131,14 +132,14 @@ function promptOf({ cell, place }: CellRow, columns: ColumnMap): Pick<ForeignDec
   );
 }
 
-/** A list as JSON, or as JSON text in a cell of a CSV. */
+/** A JSON list, or JSON text in a CSV cell. */
 function listOf(cell: TableCell, { file, line }: LinePlace): Json[] | undefined {
   const value =
     typeof cell === "string" && cell.trimStart().startsWith("[") ? parseJson(cell, `${file}:${line}`) : cell;
   return Array.isArray(value) ? value : undefined;
 }
 
-/** `["a", "b"]`, or in text `a|b`, `a;b` and `a,b`. */
+/** Accepts `["a", "b"]`, or the texts `a|b`, `a;b` and `a,b`. */
 function namesOf(cell: TableCell, columns: ColumnMap, place: LinePlace): readonly string[] {
   const listed = listOf(cell, place) ?? textOf(cell).split(/[|;,]/);
   const names = listed.map((each) => textOf(each).trim());
@@ -194,7 +195,7 @@ function named(name: string, numbers: ReadonlyMap<string, number>, place: LinePl
   );
 }
 
-/** The reward and its terms. A reward that the terms make up is unlabelled where one of them is missing. */
+/** The reward and its terms. A reward made of terms is unlabelled if a term is missing. */
 function measuredOf(
   { cell, place }: CellRow,
   columns: ColumnMap,
@@ -218,7 +219,7 @@ function measuredOf(
   return { reward: toReward(cell(columns.reward), columns.reward, place), terms };
 }
 
-/** What it measures, where the map says so, else the last step of its path: `scores.quality` is quality. */
+/** "cost" or "latency" if the map assigns the column, else the last step of its path: `scores.quality` is quality. */
 function termName(column: string, { cost, latency }: ColumnMap): string {
   if (column === cost) return "cost";
   return column === latency ? "latency" : column.slice(column.lastIndexOf(".") + 1);

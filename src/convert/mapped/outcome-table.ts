@@ -1,6 +1,6 @@
-/** Full information: a table with one row per question and the outcome of every candidate in a column of its own.
+/** Full information: a table with one row per question and one outcome column per candidate.
  *  In: a path (CSV, JSON Lines or Parquet, by its name) and a column map. Out: decisions without propensities, whose
- *  candidates all carry their outcomes. The id of a row is a column, else the digest of what it holds. */
+ *  candidates all have outcomes. The id of a row is a column, else the digest of its content. */
 import { IMPORTED_FAMILY } from "../../contract/index.ts";
 import type { LoggedRow, RewardTerms } from "../../learn/index.ts";
 import { badRow, type LinePlace, toField, toNumber, toReward } from "../foreign-decision.ts";
@@ -9,14 +9,14 @@ import { type CellRow, readCells, type TableCell, type TableForm } from "./cell-
 import { CategoryTally } from "./survey-table.ts";
 
 export interface OutcomeColumns {
-  /** One column per candidate: its quality, as a number or true and false. */
+  /** One column per candidate: its quality, as a number or as true and false. */
   readonly outcomes: readonly string[];
   readonly prompt?: string;
-  /** A column per candidate in the same order, or one pattern in which {} is the outcome's column. */
+  /** One column per candidate in the same order, or one pattern with {} for the outcome's column. */
   readonly costs?: readonly string[];
   readonly features?: readonly string[];
   readonly id?: string;
-  /** Rows of one task stay in one part of a split. */
+  /** Rows of one task stay in the same split. */
   readonly task?: string;
 }
 
@@ -84,7 +84,7 @@ function rowFrom(
     session: id,
     task: columns.task === undefined ? taskOfQuestion(context, id) : text(columns.task),
     ...{ family: IMPORTED_FAMILY, atMs: 0, source, context, candidates },
-    // No policy chose: the first candidate fills the field of the choice, without a probability.
+    // No policy chose. The first candidate fills the field of the choice, without a probability.
     ...{ chosen: 0, propensity: null, reward, terminal: true, terms, rewardFrom: "imported" },
   };
 }

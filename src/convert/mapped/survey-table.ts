@@ -1,6 +1,6 @@
-/** The first pass over a table with a column map: which candidates there are, and whether the map fits the file.
- *  In: a path, the map. Out: the candidates. Refuses a path that no row has, and a text column given as a feature that
- *  holds another value in almost every row: a category of single cases teaches nothing. Memory: 24 bytes for each row and feature. */
+/** The first pass over a table with a column map: finds the candidates and checks that the map fits the file.
+ *  In: a path, the map. Out: the candidates. Refuses a path that no row has, and a text feature with a different value
+ *  in almost every row: a category of single cases teaches nothing. Memory: 24 bytes for each row and feature. */
 import { compareUtf8, RollbookError } from "../../base/index.ts";
 import { type ActionSet, checkFound } from "../action-set.ts";
 import { badRow, toField } from "../foreign-decision.ts";
@@ -8,11 +8,11 @@ import { IdTable } from "../id-table.ts";
 import { columnsOfTable, readCells, type TableForm } from "./cell-rows.ts";
 import { type ColumnMap, textOf, wantedColumns } from "./mapped-table.ts";
 
-/** More candidates than this are another column: ids, prompts. */
+/** Maximum number of candidates. More of them mean another kind of column, such as ids or prompts. */
 const MAX_FOUND = 1000;
-/** In fewer rows than this every category may be rare by chance. */
+/** Minimum number of rows: in fewer rows every category may be rare by chance. */
 const ENOUGH_ROWS = 10;
-/** Of the rows: a category with more values than this is free text or an id. */
+/** Maximum share of distinct values among the rows. A category with more values is free text or an id. */
 const MOST_VALUES = 0.9;
 
 interface SurveyRequest {
@@ -21,8 +21,8 @@ interface SurveyRequest {
   readonly stated?: ActionSet | undefined;
 }
 
-/** The candidates are stated, listed by each row, or those that the action column holds: 0, 1, 2 … are numbers, anything
- *  else names. */
+/** The candidates are given, listed by each row, or found in the action column. Values 0, 1, 2 … there are indices, and
+ *  other values are names. */
 export async function surveyTable(
   file: string,
   { columns, form, stated }: SurveyRequest,
@@ -54,7 +54,7 @@ export async function surveyTable(
   return checkFound({ count: actions.size, ...(numbered ? {} : { names }) }, file);
 }
 
-/** How many different texts each feature holds. */
+/** Number of distinct texts of each feature. */
 export class CategoryTally {
   readonly #seen: Map<string, { readonly values: IdTable; count: number }>;
 
@@ -92,7 +92,7 @@ async function absentColumns(
   );
 }
 
-/** 9 before 10 where both are numbers. */
+/** Compares numbers by value, so that 9 comes before 10. */
 function compareNames(a: string, b: string): number {
   const gap = Number(a) - Number(b);
   return Number.isNaN(gap) || gap === 0 ? compareUtf8(a, b) : gap;

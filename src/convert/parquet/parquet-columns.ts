@@ -1,4 +1,4 @@
-/** The columns of a Parquet file: types of values, and lists and structs of them. Pure. */
+/** The columns of a Parquet file: types of values, and lists and structs of these types. Pure. */
 import type { SchemaElement } from "hyparquet-writer";
 
 type ParquetLeaf = Pick<SchemaElement, "type" | "converted_type" | "logical_type" | "repetition_type">;
@@ -9,7 +9,7 @@ export const U32: ParquetLeaf = { type: "INT32", converted_type: "UINT_32", repe
 export const I64: ParquetLeaf = { type: "INT64", repetition_type: "REQUIRED" };
 export const F32: ParquetLeaf = { type: "FLOAT", repetition_type: "REQUIRED" };
 export const F64: ParquetLeaf = { type: "DOUBLE", repetition_type: "REQUIRED" };
-/** Milliseconds since the Unix epoch, in UTC. Without the logical type polars reads a time of no zone. */
+/** Milliseconds since the Unix epoch, in UTC. Without the logical type, polars reads a time without a zone. */
 export const TIME: ParquetLeaf = {
   type: "INT64",
   converted_type: "TIMESTAMP_MILLIS",
@@ -19,10 +19,10 @@ export const TIME: ParquetLeaf = {
 export const FLAG: ParquetLeaf = { type: "BOOLEAN", repetition_type: "REQUIRED" };
 export const orNull = (leaf: ParquetLeaf): ParquetLeaf => ({ ...leaf, repetition_type: "OPTIONAL" });
 
-/** A struct: its fields by name. */
+/** A struct, with its fields by name. */
 interface ParquetStruct {
   readonly fields: Readonly<Record<string, ParquetType>>;
-  /** Whether a value may be null. */
+  /** Present if a value may be null. */
   readonly nullable?: true;
 }
 interface ParquetList {
@@ -40,7 +40,7 @@ export interface ParquetColumn<Row> {
   value(row: Row): unknown;
 }
 
-/** The column whose value is the field of that name. */
+/** A column with the value of the field of that name. */
 export function field<Row extends object>(name: keyof Row & string, type: ParquetType): ParquetColumn<Row> {
   return { name, type, value: (row) => row[name] };
 }
@@ -62,7 +62,7 @@ export function elementsOf(name: string, type: ParquetType): SchemaElement[] {
   return [{ name, ...type }];
 }
 
-/** Whether a column holds numbers with a point only: a dictionary takes 0 and -0 for one value. */
+/** True if a column holds only floating-point numbers. They need no dictionary, which would treat 0 and -0 as equal. */
 export function isFloat(type: ParquetType): boolean {
   if ("element" in type) return isFloat(type.element);
   return !("fields" in type) && (type.type === "FLOAT" || type.type === "DOUBLE");

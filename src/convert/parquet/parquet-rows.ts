@@ -10,12 +10,12 @@ const FLUSH_BYTES = 1 << 20;
 interface ParquetRows<Row> {
   readonly rows: AsyncIterable<Row>;
   readonly columns: readonly ParquetColumn<Row>[];
-  /** How much of a row group a row fills, in values. */
+  /** Share of a row group that a row fills, in values. */
   sizeOf(row: Row): number;
   readonly metadata: Readonly<Record<string, string>>;
 }
 
-/** Gives the number of rows. */
+/** Returns the number of rows. */
 export async function writeParquetRows<Row>(
   { rows, columns, sizeOf, metadata }: ParquetRows<Row>,
   file: NewFile,
@@ -39,7 +39,7 @@ export async function writeParquetRows<Row>(
 
 function dataOf<Row>({ name, type, value }: ParquetColumn<Row>, rows: readonly Row[]) {
   const data = rows.map(value);
-  // A dictionary takes 0 and -0 for one value.
+  // A dictionary would treat 0 and -0 as one value.
   return isFloat(type)
     ? { name, data, encoding: "PLAIN" as const, offsetIndex: false }
     : { name, data, offsetIndex: false };
@@ -52,7 +52,7 @@ function schemaOf<Row>(columns: readonly ParquetColumn<Row>[]): SchemaElement[] 
   ];
 }
 
-/** The bytes of the Parquet writer, handed on to a file whenever there are many. */
+/** Buffers the bytes of the Parquet writer, and flushes them to a file in large pieces. */
 class FileBytes extends ByteWriter {
   readonly #file: NewFile;
 

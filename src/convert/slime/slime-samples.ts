@@ -1,7 +1,7 @@
-/** Rows of a token batch as slime's samples, one JSON object a line; examples/slime_samples.py makes the torch file of them.
- *  `group_index` counts the groups of the batch, `index` the samples; samples of one rollout share `rollout_id`.
- *  A failure that is outside the baseline is marked (`status`, `remove_sample`) and has no reward: it is never a 0.
- *  slime's own normalization does not take a missing reward; `post_process_rewards` of the script does. */
+/** Rows of a token batch as slime's samples, one JSON object per line. examples/slime_samples.py converts them to a
+ *  torch file. `group_index` counts the groups of the batch, `index` the samples. Samples of one rollout share
+ *  `rollout_id`. A failure outside the baseline is marked (`status`, `remove_sample`) and has no reward. It never
+ *  counts as 0. slime's own normalization rejects a missing reward; `post_process_rewards` of the script accepts it. */
 import { type Json, RollbookError } from "../../base/index.ts";
 import type { Ending } from "../../contract/index.ts";
 import type { ChatMessage } from "../chat/index.ts";
@@ -38,7 +38,7 @@ interface SlimeSample {
   readonly rollout_log_probs: readonly number[];
   readonly remove_sample: boolean;
   readonly status: SlimeStatus;
-  /** The payload of the task, and `rollbook` with the provenance. */
+  /** The payload of the task, and the provenance under `rollbook`. */
   readonly metadata: Readonly<Record<string, Json | RowProvenance>>;
   readonly session_id: string;
 }
@@ -79,7 +79,7 @@ export const slimeSamples: TrainerFormat<SlimeSample> = {
   },
 };
 
-/** Groups must be of one size, and each must hold a result: a baseline of nothing teaches nothing. */
+/** Groups must have equal sizes, and each must hold a result: a baseline without results teaches nothing. */
 class GroupSizes {
   readonly #context: HandoverContext;
   #first: { group: string; size: number } | undefined;

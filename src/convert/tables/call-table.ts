@@ -1,5 +1,5 @@
-/** The table of calls: one row a model call. Messages are named by digest: a history that every call resends would make
- *  the file grow with the square of the turns. */
+/** The table of calls: one row per model call. Messages are stored as digests: a history that every call resends would
+ *  make the file grow with the square of the turns. */
 import type { Digest } from "../../base/index.ts";
 import { Call, type RolloutEnvelope } from "../../contract/index.ts";
 import { readRecord } from "../../store/index.ts";

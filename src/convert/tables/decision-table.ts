@@ -1,5 +1,4 @@
-/** The table of decisions: one row a step of a step stream, as it was recorded. Tokens are no decisions here: `batch
- *  export` writes them. */
+/** The table of decisions: one row per step of a step stream, as recorded. `batch export` writes tokens. */
 import type { Step } from "../../contract/index.ts";
 import { decisionId } from "../../keep/admit/index.ts";
 import { nested, real, text, whole } from "./table-column.ts";

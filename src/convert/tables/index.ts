@@ -1,5 +1,5 @@
-/** Writes rollouts, calls or decisions as one Parquet or Arrow file for SQL and data frames, there whole or not at all.
- *  In: rollouts one at a time. Out: the file, and how many rows it has. */
+/** Writes rollouts, calls or decisions as one complete Parquet or Arrow file for SQL and data frames, or none.
+ *  In: rollouts, one at a time. Out: the file, and its number of rows. */
 import type { TableRequest } from "./tabled-rollout.ts";
 
 export {
@@ -10,7 +10,7 @@ export {
   type TableFormat,
 } from "./tabled-rollout.ts";
 
-/** Loaded when asked for: the Parquet writer is a package of its own. */
+/** Loaded on demand: the Parquet writer is a separate package. */
 export async function writeTable(request: TableRequest): Promise<number> {
   return (await import("./write-table.ts")).writeTable(request);
 }

@@ -1,4 +1,4 @@
-/** The table of rollouts: one row a rollout, with the fields of `artifact ls` and of its last run. */
+/** The table of rollouts: one row per rollout, with the fields of `artifact ls` and of its last run. */
 import { nested, real, text, time, whole } from "./table-column.ts";
 import type { BookTable, TabledRollout } from "./tabled-rollout.ts";
 
@@ -19,7 +19,7 @@ export const rolloutTable: BookTable<TabledRollout> = {
     // `group` is a keyword of SQL.
     text("group_id", ({ content }) => content.group),
     text("data_source", ({ content }) => content.dataSource),
-    // Up to 2^64 − 1, which no signed column holds.
+    // Text, because a seed can be 2^64 − 1, which no signed column can hold.
     text("seed", ({ content }) => content.seed.toString()),
     nested("sampling", ({ content }) => content.sampling),
     text("ending", ({ listed }) => listed.ending),

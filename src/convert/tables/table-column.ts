@@ -1,6 +1,6 @@
 /** Columns of the tables for SQL and data frames. Every column may be null: a value that was not recorded is unknown.
- *  Nested values are JSON in text columns, which DuckDB, pyarrow and polars all read as text; polars reads Parquet's own
- *  JSON type as bytes. */
+ *  Nested values are JSON in text columns, which DuckDB, pyarrow and polars all read as text. polars reads Parquet's
+ *  own JSON type as bytes. */
 import type { ArrowType } from "../arrow/index.ts";
 
 export interface BookColumn<Item> {
@@ -23,7 +23,7 @@ export function whole<Item>(name: string, value: ValueOf<Item, number>): BookCol
   return { name, type: "i64", value: (item) => toBigInt(value(item)) };
 }
 
-/** From milliseconds since the Unix epoch. */
+/** `value` returns milliseconds since the Unix epoch. */
 export function time<Item>(name: string, value: ValueOf<Item, number>): BookColumn<Item> {
   return { name, type: "time", value: (item) => toBigInt(value(item)) };
 }

@@ -1,4 +1,4 @@
-/** What the tables are made from, and what a table is: columns, and the rows that one rollout gives. */
+/** The input of the tables, and the interface of a table: its columns, and the rows of one rollout. */
 import type { Digest } from "../../base/index.ts";
 import type { Level, ReadBlob, RolloutContent, RolloutEnvelope } from "../../contract/index.ts";
 import type { BookColumn } from "./table-column.ts";
@@ -10,7 +10,7 @@ export const TABLE_FORMATS = ["parquet", "arrow"] as const;
 export type TableFormat = (typeof TABLE_FORMATS)[number];
 
 export interface TabledRollout {
-  /** As `artifact ls` lists it. */
+  /** The fields that `artifact ls` shows. */
   readonly listed: {
     /** Digest of the content. */
     readonly content: Digest;
@@ -25,7 +25,7 @@ export interface TabledRollout {
     readonly feedback: readonly { readonly name: string; readonly value: number }[];
   };
   readonly content: RolloutContent;
-  /** Of the last run. */
+  /** Envelope of the last run. */
   readonly envelope: RolloutEnvelope;
 }
 
@@ -37,10 +37,10 @@ export interface BookTable<Item> {
 export interface TableRequest {
   readonly table: BookTableName;
   readonly format: TableFormat;
-  /** A free path. */
+  /** An unused path. */
   readonly out: string;
   readonly rollouts: AsyncIterable<TabledRollout>;
   readonly read: ReadBlob;
-  /** Decisions of this policy family only. */
+  /** Writes only decisions of this policy family. */
   readonly family?: string | undefined;
 }

@@ -1,5 +1,5 @@
-/** Writes one table as a Parquet or an Arrow file. Memory is bounded by one row group: rows are kept as the values of their columns,
- *  and text counts toward the size of a group. */
+/** Writes one table as a Parquet or an Arrow file. Memory is bounded by one row group: rows are held as the values of
+ *  their columns, and text counts towards the size of a group. */
 
 import { type ArrowType, writeArrowRows } from "../arrow/index.ts";
 import { writeNewFile } from "../new-file.ts";
@@ -10,10 +10,10 @@ import { decisionTable } from "./decision-table.ts";
 import { rolloutTable } from "./rollout-table.ts";
 import type { BookTable, TableRequest } from "./tabled-rollout.ts";
 
-/** Characters that fill as much of a row group as one number. */
+/** Number of characters that count as much as one number in a row group. */
 const CHARS_PER_VALUE = 256;
 
-/** Gives the number of rows. */
+/** Returns the number of rows. */
 export function writeTable(request: TableRequest): Promise<number> {
   const { table, family } = request;
   switch (table) {

@@ -1,6 +1,6 @@
-/** A rollout in the exchange form from what a trace tells: calls, tokens, scores, the ending. Pure.
- *  Where the trace carries our extras the rollout is the one that was exported; elsewhere nothing is made up: no seed but 0,
- *  no revision but that of the log, no reward where the trace has none. */
+/** A rollout in the exchange form from the data of a trace: calls, tokens, scores, the ending. Pure.
+ *  If the trace has our extras, the result is the exported rollout. Otherwise nothing is invented: the seed is 0, the
+ *  revision is that of the log, and there is no reward if the trace has none. */
 import { type Digest, digestJson, given, type Id, idFault, type Json, parseId } from "../../base/index.ts";
 import { type Ending, loggedPolicy, RolloutDraft } from "../../contract/index.ts";
 import type { TraceExtras, TraceFields } from "./trace-extras.ts";
@@ -19,7 +19,7 @@ export interface TraceCall {
 export interface TraceTokens {
   readonly ids: readonly number[];
   readonly mask: readonly number[];
-  /** 0 where the mask is 0. */
+  /** 0 at positions with mask 0. */
   readonly logprobs: readonly number[];
 }
 
@@ -37,13 +37,13 @@ export interface TracedRollout {
   readonly startedAtMs: number;
   readonly endedAtMs: number;
   readonly extras: TraceExtras | undefined;
-  /** The name of the format: whose log it is. */
+  /** The name of the format, which identifies the log's origin. */
   readonly format: string;
 }
 
-/** A trace as the book takes it: the rollout, and the records that it refers to, as far as the trace carries them. */
+/** A trace in the form that the book imports: the rollout, and the records it refers to that the trace holds. */
 export interface ReadTrace {
-  /** Its place in the file. */
+  /** Place of the trace in the file. */
   readonly where: string;
   readonly rollout: Record<string, Json>;
   readonly records: readonly TraceFields[];
@@ -53,7 +53,7 @@ export function tracedToRead(trace: TracedRollout, where: string): ReadTrace {
   return { where, rollout: rolloutOfTrace(trace), records: trace.extras?.records ?? [] };
 }
 
-/** Of what a trace shows. */
+/** Digest of the visible content of a trace. */
 export function shownOf({ calls, tokens, scores }: TracedRollout): Digest {
   return digestJson("rollbook.trace-shown.v1", { calls, tokens, scores });
 }
@@ -91,7 +91,7 @@ export function rolloutOfTrace(trace: TracedRollout): Record<string, Json> {
   } as Record<string, Json>;
 }
 
-/** The text itself where it may be an id, else a digest of it. */
+/** The text itself if it is a valid id, else a digest of the text. */
 function idOf(text: string, kind: string): Id {
   return parseId(
     idFault(text) === undefined ? text : `${kind}-${digestJson("rollbook.trace-id.v1", text).slice(7, 23)}`,
@@ -155,7 +155,7 @@ function columns({ ids, mask, logprobs }: TraceTokens): { ids: Json; mask: Json;
   return { ids: [...ids], mask: [...mask], logprobs: [...logprobs] };
 }
 
-/** On the last sampled token. */
+/** Puts the reward on the last sampled token. */
 function rewardAtEnd({ mask }: TraceTokens, reward: number): Json {
   const last = mask.lastIndexOf(1);
   return mask.map((_, i) => (i === last ? reward : 0));

@@ -1,16 +1,17 @@
-/** What a trace format has no field for and its free-form part carries: everything sealed but messages, ids, masks,
- *  log-probabilities and scores, which have fields of their own. With it a trace that comes back is the same rollout. */
+/** The sealed fields that a trace format lacks, stored in its free-form part: everything except messages, ids, masks,
+ *  log-probabilities and scores, which have their own fields. With these extras, a trace reads back as the same
+ *  rollout. */
 import * as z from "zod";
 import { type Digest, isObject, type Json, RollbookError } from "../../base/index.ts";
 import { Call, encodeWire, RolloutContent } from "../../contract/index.ts";
 import type { HandedRollout, HandoverBatch, RolloutPart } from "../handover/index.ts";
 import { requireShape } from "./trace-shape.ts";
 
-/** The key under which it stands. */
+/** The key of the extras in the free-form part. */
 export const EXTRAS_KEY = "rollbook";
 const EXTRAS_SCHEMA = "rollbook.trace-extras.v1";
 
-/** What a trace carries, in fields of the format or in its extras. */
+/** Parts of a rollout that a trace holds, in fields of the format or in its extras. */
 export const TRACED_PARTS: readonly RolloutPart[] = [
   ...(["calls.cost", "calls.usage", "configs", "ending", "environment", "finalState", "reward"] as const),
   ...(["conversations.forks", "conversations.thinking", "conversations.tools", "sampling"] as const),
@@ -25,13 +26,13 @@ export interface TraceExtras {
   readonly batch: string | null;
   readonly contentDigest: string;
   readonly envelopeDigest: string | null;
-  /** Fields of the content record beside calls, streams and scores. */
+  /** Fields of the content record besides calls, streams and scores. */
   readonly content: TraceFields;
-  /** One for each call: its record without messages and tools. */
+  /** One entry per call: its record without messages and tools. */
   readonly calls: readonly TraceFields[];
-  /** The token stream without its ids, log-probabilities and mask; null: there is none. */
+  /** The token stream without its ids, log-probabilities and mask. Null: there is none. */
   readonly stream: TraceFields | null;
-  /** Its index among the streams of the rollout. */
+  /** Index of the token stream among the streams of the rollout. */
   readonly at: number;
   /** The step streams, each with its index. */
   readonly steps: readonly (readonly [number, TraceFields])[];
@@ -39,16 +40,16 @@ export interface TraceExtras {
   readonly scorers: TraceFields;
   readonly reward: number | null;
   readonly excluded: string | null;
-  /** The records that the rollout refers to, in the order in which another book can take them. */
+  /** The records that the rollout refers to, in an order in which another book can import them. */
   readonly records?: readonly TraceFields[];
-  /** Where the format itself has no place for scores. */
+  /** Present if the format itself has no field for scores. */
   readonly scores?: readonly { readonly name: string; readonly value: number; readonly weight: number }[];
-  /** Present where the trace alone would come back as another rollout. */
+  /** Present if the trace alone would be read as a different rollout. */
   readonly whole?: TraceWhole;
 }
 
 export interface TraceWhole {
-  /** Digest of what the trace shows: if it differs, the trace was edited. */
+  /** Digest of the trace's visible content. If it differs, the trace was edited. */
   readonly shown: Digest;
   /** The exchange form without an envelope. */
   readonly rollout: TraceFields;
@@ -93,7 +94,7 @@ export async function traceExtras(rollout: HandedRollout, batch: HandoverBatch |
   };
 }
 
-/** Undefined where the free-form part is not ours; refused where it is of a version that is not known. */
+/** Undefined if the free-form part is not ours. Refuses an unknown version. */
 export function readExtras(free: unknown, where: string): TraceExtras | undefined {
   const found = isObject(free) ? free[EXTRAS_KEY] : undefined;
   if (!isObject(found)) return undefined;

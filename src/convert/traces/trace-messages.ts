@@ -1,4 +1,4 @@
-/** Messages of OpenAI's chat form, and back from the flat form of trace formats. Pure. */
+/** Messages in OpenAI's chat form, converted from and to the flat form of trace formats. Pure. */
 import { isObject, type Json } from "../../base/index.ts";
 import { type ChatTurn, plainText } from "../chat/index.ts";
 
@@ -13,13 +13,13 @@ export interface TraceMessage {
 interface TraceToolCall {
   readonly id: string;
   readonly name: string;
-  /** As the model wrote them. */
+  /** The text that the model wrote. */
   readonly arguments: string;
 }
 
 const ROLES: ReadonlySet<string> = new Set(["system", "user", "assistant", "tool"]);
 
-/** A turn as messages: results of tools are one each. A role that traces do not know speaks as the user. */
+/** A turn as messages, with one message per tool result. An unknown role becomes the user. */
 export function traceMessages({ role, parts }: ChatTurn): TraceMessage[] {
   const results = parts.filter((part) => part.kind === "tool-result");
   const calls = parts.filter((part) => part.kind === "tool-call");
@@ -49,7 +49,7 @@ export function traceMessages({ role, parts }: ChatTurn): TraceMessage[] {
   ];
 }
 
-/** As OpenAI's chat form writes it. */
+/** The message in OpenAI's chat form. */
 export function toOpenAi(message: TraceMessage): Json {
   const { role, content, reasoning_content, tool_calls, tool_call_id } = message;
   return {

@@ -1,10 +1,10 @@
-/** Checks the shape of a trace that another program wrote: a file is not trusted, and every field that is read has the type
+/** Checks the shape of a trace that another program wrote: the file is not trusted, and every field must have the type
  *  that its readers expect. In: a schema and a value. Out: nothing, or a refusal that names the field. */
 import type { z } from "zod";
 import { asSentence, RollbookError } from "../../base/index.ts";
 import { configProblem } from "../../contract/index.ts";
 
-/** `remedy` is a sentence that says what to do. */
+/** `remedy` is a sentence with the next step for the user. */
 export function requireShape(
   schema: z.ZodType,
   value: unknown,

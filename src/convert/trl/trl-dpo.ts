@@ -1,4 +1,4 @@
-/** Pairs of a better and a worse reply to one prompt, for TRL's DPOTrainer: the best and the worst of those asked the same. */
+/** Pairs of a better and a worse reply to one prompt, for TRL's DPOTrainer: the best and the worst reply per prompt. */
 import { pairRows } from "../chat/index.ts";
 import { inGroups, type RolloutPart, type TrainerFormat, toExported } from "../handover/index.ts";
 import { type TrlMessage, trlMessages, trlTools } from "./trl-messages.ts";

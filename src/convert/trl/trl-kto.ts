@@ -1,4 +1,4 @@
-/** Replies that are desirable or not, for TRL's KTOTrainer. The threshold on the reward is the caller's to name. */
+/** Replies marked as desirable or not, for TRL's KTOTrainer. The caller sets the threshold on the reward. */
 import { RollbookError } from "../../base/index.ts";
 import {
   provenanceOfRollout,

@@ -1,4 +1,4 @@
-/** Messages as TRL's chat templates read them: the arguments of a tool call are an object, not text. Pure. */
+/** Messages in the form of TRL's chat templates: the arguments of a tool call are an object, not text. Pure. */
 import { isObject } from "../../base/index.ts";
 import type { ChatMessage } from "../chat/index.ts";
 
@@ -11,7 +11,7 @@ export interface TrlMessage {
   }[];
 }
 
-/** Undefined where the arguments of a call are no JSON object: no template can render them. */
+/** Undefined if the arguments of a call are not a JSON object, because no template can render them. */
 export function trlMessages(messages: readonly ChatMessage[]): TrlMessage[] | undefined {
   const found: TrlMessage[] = [];
   for (const { role, content, tool_calls } of messages) {
@@ -29,7 +29,7 @@ export function trlMessages(messages: readonly ChatMessage[]): TrlMessage[] | un
   return found;
 }
 
-/** As text: the schemas of two tools have no common columns. TRL parses it. */
+/** JSON text, because the schemas of two tools have no common columns. TRL parses it. */
 export function trlTools(tools: unknown): { tools?: string } {
   return Array.isArray(tools) && tools.length > 0 ? { tools: JSON.stringify(tools) } : {};
 }

@@ -1,5 +1,5 @@
-/** Rows of a token batch as the rollout samples of TRL's asynchronous GRPO, with the log-probabilities that were sampled.
- *  The advantage is the batch's own: one number for a sample, so batches whose advantage differs by token are refused. */
+/** Rows of a token batch as the rollout samples of TRL's asynchronous GRPO, with the log-probabilities of sampling.
+ *  The advantage comes from the batch: one number per sample. A batch whose advantages differ by token is refused. */
 import { RollbookError } from "../../base/index.ts";
 import {
   groupOf,
@@ -22,7 +22,7 @@ interface TrlRolloutRow {
   readonly completion_mask: readonly number[];
   readonly old_log_probs: readonly number[];
   readonly advantage: number;
-  /** Of the oldest revision that sampled; -1 where no record has its number. */
+  /** Number of the oldest revision that sampled. -1 if no record has its number. */
   readonly model_version: number;
   readonly group_id: number;
   readonly metrics: { readonly reward: number };

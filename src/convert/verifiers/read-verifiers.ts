@@ -1,5 +1,5 @@
 /** Traces of verifiers v1 as rollouts in the exchange form. In: the lines of `traces.jsonl`. Out: one rollout for each
- *  trace. Traces of another version are refused with the line. */
+ *  trace. Traces of another version are refused, with the line. */
 import { isObject, type Json, RollbookError } from "../../base/index.ts";
 import type { Ending } from "../../contract/index.ts";
 import { readJsonLines } from "../json-lines.ts";
@@ -69,7 +69,7 @@ export function readTrace(
     sampling: {},
     calls: callsOf(trace, { nodes, placed: extras !== undefined, where }),
     tokens: leavesOf(nodes).map((leaf) => tokensOf(pathTo(nodes, leaf))),
-    // A reward that was not computed is missing, not 0.
+    // A reward that was not computed stays missing and is not 0.
     scores: named.flatMap(([name, reward]) =>
       reward === null ? [] : [{ name, value: reward.score, weight: reward.weight ?? 1 }],
     ),
@@ -86,7 +86,7 @@ function requireVersion(trace: unknown, where: string): void {
     throw unknownVersion(where, `trace version ${JSON.stringify(version)}`, version);
 }
 
-/** The invariants of the graph: parents come first, masks are as long as ids, one log-probability for each sampled token. */
+/** Checks the graph: parents come first, masks are as long as ids, and each sampled token has one log-probability. */
 function checkNodes(nodes: readonly VerifiersNode[], where: string): void {
   for (const [i, node] of nodes.entries()) {
     const bad = (what: string) =>
@@ -107,7 +107,7 @@ function callsOf(
   trace: VerifiersTrace,
   { nodes, placed, where }: { nodes: readonly VerifiersNode[]; placed: boolean; where: string },
 ): TraceCall[] {
-  // Segments count the calls of the rollout that was exported: one that got no reply keeps its place.
+  // Segments refer to calls of the exported rollout by index, so a call without a reply keeps its position.
   const recorded = (trace.calls ?? []).filter(({ node }) => placed || (node !== null && node !== undefined));
   for (const [i, { node }] of recorded.entries())
     if (node !== null && node !== undefined && node >= nodes.length)

@@ -1,5 +1,5 @@
-/** The calls of a rollout as a graph of messages: a history that several calls resend stands once, forks share their
- *  beginning. Tokens are placed so that the nodes from a root to a leaf give the exact sequence. Pure. */
+/** The calls of a rollout as a graph of messages: a history that several calls resend is stored once, and forks share
+ *  their beginning. Tokens are placed so that the nodes from a root to a leaf give the exact sequence. Pure. */
 import { type ChatTurn, readTurn, sameTurn } from "../chat/index.ts";
 import type { HandedCall, HandedTokens } from "../handover/index.ts";
 import { type TraceMessage, traceMessages, traceTools } from "../traces/index.ts";
@@ -18,7 +18,7 @@ interface GraphNode {
 
 export class MessageGraph {
   readonly #nodes: GraphNode[] = [];
-  /** The node of each call's reply; null where it has none. */
+  /** The reply node of each call. Null if the call has no reply. */
   readonly replies: (number | null)[] = [];
 
   constructor(calls: readonly HandedCall[]) {
@@ -37,8 +37,8 @@ export class MessageGraph {
     return this.#nodes.length;
   }
 
-  /** Puts the tokens of a stream on the replies that sampled them, each with the prompt before it. Where that cannot give
-   *  the exact sequence, all of them stand on the last reply. */
+  /** Puts the tokens of a stream on the replies that sampled them, each with the prompt before it. If this cannot give
+   *  the exact sequence, all tokens go on the last reply. */
   placeTokens({ ids, mask, logprobs, segments }: HandedTokens): void {
     const owners = segments.map(({ call }) => (call === undefined ? null : (this.replies[call] ?? null)));
     const inLine = owners.every(
@@ -69,7 +69,7 @@ export class MessageGraph {
   #walk(parent: number | null, step: Pick<GraphNode, "turn" | "tools" | "sampled">): number | null {
     const known = this.#nodes.findIndex((node) => node.parent === parent && sameTurn(node.turn, step.turn));
     if (known >= 0) {
-      // One turn may be several messages; the last of them ends it.
+      // One turn may be several messages. The last message ends the turn.
       return this.#endOf(known, step.turn);
     }
     let at = parent;
@@ -103,7 +103,7 @@ export class MessageGraph {
     return false;
   }
 
-  /** Tokens need a reply to stand on; a rollout that recorded no call gets an empty one. */
+  /** Tokens need a reply node. A rollout without a recorded call gets an empty reply. */
   #lastReply(): number {
     const found = this.#nodes.findLastIndex(({ sampled }) => sampled);
     if (found >= 0) return found;
@@ -116,6 +116,6 @@ export class MessageGraph {
 }
 
 function verifiersMessage({ role, content, ...rest }: TraceMessage): VerifiersMessage {
-  // Only an assistant may say nothing.
+  // Only an assistant message may have no content.
   return { role, content: role === "assistant" ? content : (content ?? ""), ...rest };
 }

@@ -1,5 +1,5 @@
-/** The records of verifiers v1 (`traces.jsonl`), as far as Rollbook reads and writes them: the types that it writes, and the
- *  schemas of what it reads. No behaviour. */
+/** The records of verifiers v1 (`traces.jsonl`) that Rollbook reads and writes: the types it writes, and the schemas of
+ *  the files it reads. No behaviour. */
 import * as z from "zod";
 import type { Json } from "../../base/index.ts";
 
@@ -20,7 +20,7 @@ export interface VerifiersNode {
   readonly timestamp: number;
   readonly token_ids: readonly number[];
   readonly mask: readonly boolean[];
-  /** As many as the mask has true values. */
+  /** One log-probability per true value of the mask. */
   readonly logprobs: readonly number[];
   readonly advantages?: readonly number[];
   readonly tools?: readonly Json[];
@@ -85,7 +85,7 @@ export interface VerifiersEpisode {
   readonly traces: readonly VerifiersTrace[];
 }
 
-/** The reward of a rollout that has no named score, where the format wants a name. */
+/** Name of the reward of a rollout without a named score, because the format requires a name. */
 export const UNNAMED_REWARD = "rollbook.reward";
 
 const text = z.string().nullish();
@@ -94,7 +94,7 @@ const span = z.object({ start: amount, end: amount }).nullish();
 const errors = z.array(z.object({ type: text, message: text })).nullish();
 const task = z.object({ data: z.record(z.string(), z.unknown()).nullish(), key: text }).nullish();
 
-/** An episode in a file, without its traces. Null stands for an absent field. */
+/** An episode in a file, without its traces. Null counts as an absent field. */
 export const episodeShape = z.object({
   env: z.object({ id: text }).nullish(),
   group: z.object({ id: z.string() }).nullish(),

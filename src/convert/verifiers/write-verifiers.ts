@@ -1,6 +1,6 @@
-/** Rollouts as episodes of verifiers v1, one JSON object a line of `traces.jsonl`: one trace each.
- *  Root-to-leaf concatenation of a trace's nodes is the exact token sequence, and a node has one log-probability for each
- *  sampled token. A failure has errors and no reward. */
+/** Rollouts as episodes of verifiers v1, one JSON object per line of `traces.jsonl`, each with one trace.
+ *  Root-to-leaf concatenation of a trace's nodes is the exact token sequence, and a node has one log-probability for
+ *  each sampled token. A failure has errors and no reward. */
 import { given } from "../../base/index.ts";
 import type { Ending } from "../../contract/index.ts";
 import {
@@ -30,7 +30,7 @@ import {
   type VerifiersTrace,
 } from "./verifiers-records.ts";
 
-/** The release whose records these are. */
+/** The release of verifiers that defines these records. */
 const VERIFIERS_RELEASE = "0.4.0";
 
 const CARRIED: readonly RolloutPart[] = [...TRACED_PARTS, "tokens.advantages"];

@@ -1,5 +1,5 @@
 /** Rows of a token batch as the outputs of verl's agent loop, as Parquet: prompt and response ids, the mask of sampled
- *  tokens, their log-probabilities and the reward. `uid` is the group, by which verl computes advantages. */
+ *  tokens, their log-probabilities and the reward. `uid` is the group, over which verl computes advantages. */
 import { RollbookError } from "../../base/index.ts";
 import {
   groupOf,

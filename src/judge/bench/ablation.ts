@@ -1,10 +1,11 @@
-/** The result of an ablation: one row for each reward, dataset size, arm and confidence floor. Digests and figures only. */
+/** The result of an ablation: one row for each reward, dataset size, arm and confidence floor.
+ *  Only digests and figures. */
 import { type Digest, isObject, type Json, parseJson, RollbookError } from "../../base/index.ts";
 import type { ArmResult } from "./result.ts";
 
-/** The values that are varied. */
+/** The varied values. */
 export interface Ablation {
-  /** Decisions in a training log. */
+  /** Numbers of decisions in a training log. */
   readonly decisions: readonly number[];
   /** Confidence floors of every learned arm. */
   readonly floors: readonly number[];
@@ -34,7 +35,7 @@ export interface AblationResult {
   readonly rows: readonly AblationRow[];
 }
 
-/** A result file; `where` names it in errors. */
+/** Parses a result file; `where` names it in errors. */
 function jsonOf(text: string, where: string): Json {
   try {
     return parseJson(text);

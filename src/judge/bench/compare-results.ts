@@ -1,4 +1,5 @@
-/** Compares two results of one suite, for example before and after a change: arm by arm, paired by task and repetition. */
+/** Compares two results of one suite, for example before and after a change:
+ *  arm by arm, paired by task and repetition. */
 import { isObject, parseJson, RollbookError } from "../../base/index.ts";
 import { type PairedDifference, pairedDifference } from "./paired-arms.ts";
 import type { BenchResult } from "./result.ts";
@@ -35,7 +36,7 @@ export function compareResults(before: BenchResult, after: BenchResult, level = 
   });
 }
 
-/** A result file; `where` names it in errors. */
+/** Parses a result file; `where` names it in errors. */
 export function parseResult(text: string, where: string): BenchResult {
   let value: unknown;
   try {

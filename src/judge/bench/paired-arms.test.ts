@@ -4,7 +4,7 @@ import { differenceOverTasks, pairedDifference } from "./index.ts";
 
 const normal = (rng: Rng) => Math.sqrt(-2 * Math.log(1 - rng.float())) * Math.cos(2 * Math.PI * rng.float());
 
-/** A world in which tasks, repetitions and cells all vary, around a known mean. */
+/** Cells around a known mean, with variation by task, by repetition and by cell. */
 function cellsOf(rng: Rng, { tasks, repetitions }: { tasks: number; repetitions: number }): number[][] {
   const byTask = Array.from({ length: tasks }, () => 0.2 * normal(rng));
   return Array.from({ length: repetitions }, () => {

@@ -1,9 +1,9 @@
 /** Compares two arms that played the same tasks with the same seeds.
  *  In: the difference of each task in each repetition. Out: the mean difference with its interval. Pure.
  *
- *  Tasks and repetitions are both drawn: another set of tasks, or another training log, would have given another mean. The
- *  variance is the sum of both parts, (variance over tasks) / T + (variance over repetitions) / R. The noise that remains
- *  in a cell is in both parts, so the interval is slightly wide, never narrow. Degrees of freedom by Satterthwaite. */
+ *  Tasks and repetitions are both random: other tasks, or another training log, would have given another mean. The
+ *  variance is the sum of both parts, (variance over tasks) / T + (variance over repetitions) / R. The remaining noise
+ *  of a cell is in both parts, so the interval is slightly wide, never narrow. Degrees of freedom by Satterthwaite. */
 import { RollbookError } from "../../base/index.ts";
 import { studentQuantile } from "../ope/index.ts";
 
@@ -34,7 +34,7 @@ export function pairedDifference(cells: PairedCells, level = 0.95): PairedDiffer
   ]);
 }
 
-/** Of one repetition: the training log is given, tasks are drawn. */
+/** Interval of one repetition: the training log is fixed, tasks are random. */
 export function differenceOverTasks(row: readonly number[], level = 0.95): PairedDifference {
   return interval(meanOf(row), level, [{ variance: varianceOf(row) / row.length, freedom: row.length - 1 }]);
 }

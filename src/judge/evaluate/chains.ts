@@ -1,8 +1,9 @@
-/** Decisions by rollout. In: judged rows. Out: the rows of each chain in the order of their steps; a row with its return. Pure. */
+/** Decisions by rollout. In: judged rows.
+ *  Out: the rows of each chain in the order of their steps; a row with its return. Pure. */
 import { compareNatural } from "../../learn/index.ts";
 import type { JudgedRow } from "./judged-row.ts";
 
-/** The places of the rows of each chain, the chains by their first row. */
+/** The indexes of the rows of each chain. Chains are ordered by their first row. */
 export function chainPlaces(rows: readonly JudgedRow[]): number[][] {
   const chains = new Map<string, number[]>();
   rows.forEach(({ id, chain = id }, i) => {
@@ -15,7 +16,7 @@ export function chainPlaces(rows: readonly JudgedRow[]): number[][] {
   );
 }
 
-/** One row per chain: its first, with the return for its reward. */
+/** One row per chain: its first row, with the return as its reward. */
 export function rowsOfReturns(rows: readonly JudgedRow[], discount: number): JudgedRow[] {
   return chainPlaces(rows).map((places) => ({
     ...rows[places[0]!]!,

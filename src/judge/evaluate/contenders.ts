@@ -1,5 +1,6 @@
-/** The baselines of a learned policy: the static table, always the best single candidate, chance, the policy that
- *  made the log, and, where every outcome is known, an oracle. All but the last two go through the router's own path. */
+/** The baselines of a learned policy: the static table, always the best single candidate, uniform choice, the behaviour
+ *  policy of the log, and an oracle if every outcome is known. All but the behaviour policy and
+ *  the oracle use the router's code path. */
 import {
   type Constraints,
   type DecisionPolicy,
@@ -13,7 +14,7 @@ import { isBurden, type JudgedRow, type Measure } from "./judged-row.ts";
 export interface Contender {
   readonly name: string;
   readonly about: string;
-  /** "logged": the policy behind the log, whose value is the plain mean. */
+  /** "logged": the behaviour policy of the log. Its value is the plain mean. */
   readonly distribution: Distribution | "logged";
 }
 
@@ -21,7 +22,7 @@ export interface Contender {
 export interface RouterSetup {
   readonly policy: DecisionPolicy | undefined;
   readonly table: StaticTable;
-  /** Null: no floor keeps what was promised, so the static table decides everything. */
+  /** Null: no floor keeps the promise, so the static table always decides. */
   readonly floor: number | null;
   readonly exploration: number;
   readonly constraints?: Constraints | undefined;
@@ -39,7 +40,7 @@ export function routed(router: Router): Distribution {
   return (row) => distribution(row.context, row.candidates, router).probabilities;
 }
 
-/** The learned policy first. */
+/** The learned policy is the first contender. */
 export function contendersOf(
   setup: RouterSetup,
   { single, oracle }: { single: StaticTable | undefined; oracle: Measure | undefined },

@@ -1,9 +1,9 @@
 /** The quality of a router at each cost, with bands.
- *  Two views of one policy: by share of calls to the more expensive of two models (RouteLLM's APGR and CPT), and by money:
- *  the upper hull of the points that floors and single candidates reach (RouterBench's area).
- *  In: evaluation data, a router. Out: points, figures and bands: percentiles over replicates of whole units for APGR and
- *  CPT, cross-fitted bounds for areas, which are maxima (see hull.ts). A point that the log does not support gets a reason
- *  instead of a number. */
+ *  Two views of one policy. By share of calls to the more expensive of two models: RouteLLM's APGR and CPT. By money:
+ *  the upper hull of the points that floors and single candidates reach, RouterBench's area.
+ *  In: evaluation data, a router. Out: points, figures and bands. Bands of APGR and CPT are percentiles over replicates
+ *  of whole units. Areas are maxima, so they get cross-fitted bounds (see hull.ts). A point that the log does not
+ *  support gets a reason instead of a number. */
 import { distribution, type Router } from "../../policy/index.ts";
 import { bootstrap, percentileInterval } from "../ope/index.ts";
 import type { Distribution, EvaluationData } from "./evaluation-data.ts";
@@ -18,20 +18,21 @@ export interface CostQuality {
   readonly apgr: Banded;
   readonly cpt50: Banded;
   readonly cpt80: Banded;
-  /** Present where cost is known. */
+  /** Present if cost is known. */
   readonly hull?: Hull;
 }
 
 interface Hull {
-  /** One point per floor, from "always the policy" to "never", and one per single candidate. */
+  /** One point per floor, from "always the policy" to "never the policy", and one per single candidate. */
   readonly points: readonly { readonly name: string; readonly cost: number; readonly quality: number }[];
   /** Points that the log does not support, with the reasons. */
   readonly refused: readonly RefusedPoint[];
-  /** Mean quality over the cost range of the single candidates, along the hull of all points. Absent if a point is. */
+  /** Mean quality over the cost range of the single candidates, along the hull of all points.
+   *  Absent if a point is refused. */
   readonly area?: Banded;
-  /** The same for the single candidates alone: what mixing them at random would reach. Absent if one of them is. */
+  /** The same area for the single candidates alone: the quality of mixing them at random. Absent if one is refused. */
   readonly singlesArea?: Banded;
-  /** The first less the second: what the policy adds to mixing the candidates at random. */
+  /** `area` minus `singlesArea`: the policy's gain over mixing the candidates at random. */
   readonly gain?: Banded;
 }
 
@@ -41,9 +42,9 @@ interface RefusedPoint {
 }
 
 const PARTS = 10;
-/** Prices that differ by less are the same. */
+/** Prices that differ by less are equal. */
 const ROUNDING = 1e-9;
-/** Floors at these quantiles of the policy's confidence. */
+/** Quantiles of the policy's confidence that serve as floors. */
 const FLOORS = [0, 0.1, 0.25, 0.5, 0.75, 0.9] as const;
 
 export function costQualityOf(
@@ -86,8 +87,9 @@ export function costQualityOf(
   };
 }
 
-/** The cheapest and the most expensive candidate, of several at one price the best; without cost the worst and the best. Both are offered everywhere and,
- *  where two are, supported by the log. */
+/** The cheapest and the most expensive candidate. Among equal prices it takes the candidate of best quality. Without
+ *  cost: the worst and the best candidate. Both are selectable in every row. If two candidates have support in the log,
+ *  both have support. */
 function pairOf(data: EvaluationData, quality: Measure): { weak: string; strong: string } | undefined {
   const open = data.candidates.filter((id) =>
     data.rows.every((row) => row.candidates.some((one) => one.id === id && one.selectable)),
@@ -102,7 +104,7 @@ function pairOf(data: EvaluationData, quality: Measure): { weak: string; strong:
   const ends = [Math.min(...valued.map((each) => each.by)), Math.max(...valued.map((each) => each.by))];
   const tied = (a: number, b: number) => Math.abs(a - b) <= ROUNDING * Math.max(Math.abs(a), Math.abs(b));
   const byQuality = [...valued].sort((a, b) => a.quality - b.quality);
-  // Where all cost the same there is quality to trade, and nothing else.
+  // If all prices are equal, only quality can be traded.
   if (tied(ends[0]!, ends[1]!)) return { weak: byQuality[0]!.id, strong: byQuality.at(-1)!.id };
   const [weak, strong] = ends.map((end) => byQuality.filter((each) => tied(each.by, end)).at(-1)!.id);
   return { weak: weak!, strong: strong! };
@@ -113,7 +115,7 @@ const always =
   (row) =>
     row.candidates.map((one) => (one.id === id ? 1 : 0));
 
-/** One policy per share: it sends that share of the rows, highest scores first, to the strong model. */
+/** One policy per share. It sends that share of the rows, highest scores first, to the strong model. */
 function sharesOf(
   data: EvaluationData,
   { weak, strong, router }: { weak: string; strong: string; router: Router },
@@ -192,7 +194,7 @@ function toPoints(qualities: readonly number[]): FrontierPoint[] {
   return qualities.map((quality, part) => ({ share: part / PARTS, quality }));
 }
 
-/** No band where a tenth of the replicates lack the figure. */
+/** No band if more than a tenth of the replicates lack the figure. */
 function bandOf(replicates: readonly (number | undefined)[], level: number): Banded["band"] {
   const found = Float64Array.from(replicates.filter((each) => each !== undefined));
   if (found.length < 0.9 * replicates.length) return undefined;

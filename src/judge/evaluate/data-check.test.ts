@@ -36,7 +36,7 @@ describe("duplicates", () => {
 });
 
 describe("sessions of rollouts that are units of their own", () => {
-  /** Sixty sessions, hard or easy, of ten rollouts of two decisions; the last one earns. */
+  /** Sixty sessions, hard or easy, each of ten rollouts with two decisions. The last decision earns the reward. */
   const rng = rngFrom(3);
   const rows = Array.from({ length: 600 }, (_, i) => {
     const hard = Math.floor(i / 10) % 2 === 0;
@@ -97,7 +97,7 @@ describe("sessions whose decisions are units of their own", () => {
   });
 
   it("are no finding where they are samples of one request, which share its difficulty", () => {
-    // Eight of ten rewards agree; the copies of the other check keep their own choice.
+    // Eight of ten rewards agree, as in the test above. Each row keeps its own choice.
     const samples = inSessions.map((row, i) => ({
       ...row,
       context: { ...row.context, prompt: `task ${Math.floor(i / 10)}` },

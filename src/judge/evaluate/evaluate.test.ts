@@ -8,7 +8,7 @@ import { type Evaluation, evaluatePolicy } from "./evaluate.ts";
 import { hullArea } from "./hull.ts";
 import { toJudgedRows } from "./judged-row.ts";
 
-/** Sends proofs to strong and sums to cheap: the optimum, said with a confidence of 0.8. */
+/** Sends proofs to strong and sums to cheap, with a confidence of 0.8: the optimum. */
 const wise: DecisionPolicy = {
   family: "router",
   revision: { id: "wise" as never, digest: digestJson("test", "wise") },
@@ -149,7 +149,7 @@ describe("evaluate", () => {
   });
 
   it("gives no number to what the log cannot carry: neither a contender, nor a point, nor a figure made of them", () => {
-    // 55 rows: about half of them speak of "always strong", fewer than the 50 that are needed.
+    // 55 rows: about half of them choose "always strong", fewer than the required 50.
     const { contenders, comparisons, frontier } = judge(routingWorld(55, 4));
     for (const name of ["learned", "static", "single"]) {
       const found = contenders.find((each) => each.name === name)!;
@@ -191,9 +191,9 @@ describe("hullArea", () => {
       { cost: 1, quality: 0.9, single: true },
     ];
     expect(hullArea([cheap, dear])).toBeCloseTo(0.7, 12);
-    // A point at (0.5, 0.9) lifts the hull to 0.9 from there on: (0.7 + 0.9) / 2.
+    // A point at (0.5, 0.9) raises the hull to 0.9 from there on: (0.7 + 0.9) / 2.
     expect(hullArea([cheap, dear, { cost: 0.5, quality: 0.9, single: false }])).toBeCloseTo(0.8, 12);
-    // One below the line changes nothing.
+    // A point below the line changes nothing.
     expect(hullArea([cheap, dear, { cost: 0.5, quality: 0.6, single: false }])).toBeCloseTo(0.7, 12);
     expect(hullArea([cheap])).toBeUndefined();
   });

@@ -1,7 +1,7 @@
-/** Compares a learned policy with its baselines on the same rows, by the path that the router takes.
- *  In: judge rows, a router, an Rng. Out: diagnostics, then values with intervals, differences paired row by row, liveness
- *  and the cost–quality frontier; refusals with reasons where the log does not support an estimate. Pure.
- *  Does not decide: the gate does. */
+/** Compares a learned policy with its baselines on the same rows, through the router's code path.
+ *  In: judge rows, a router, an Rng. Out: diagnostics, then values with intervals, differences paired row by row,
+ *  liveness and the cost–quality frontier. If the log does not support an estimate, it gives a refusal with reasons.
+ *  Pure. Does not decide: the gate does. */
 import { given } from "../../base/index.ts";
 import type { StaticTable } from "../../policy/index.ts";
 import {
@@ -29,10 +29,10 @@ export interface Valued {
 export interface ContenderReport {
   readonly name: string;
   readonly about: string;
-  /** How its values were found. */
+  /** Method behind the contender's values. */
   readonly basis: "off-policy" | "on-policy" | "full information" | "refused";
   readonly values: Partial<Readonly<Record<Measure, Valued>>>;
-  /** Diagnostics and all estimators, by measure, where the log was asked. */
+  /** Diagnostics and all estimators, by measure, if the values come from the log. */
   readonly panels: Partial<Readonly<Record<Measure, PanelResult>>>;
   readonly reasons: readonly string[];
 }
@@ -41,7 +41,7 @@ interface Comparison {
   readonly measure: Measure;
   readonly against: string;
   readonly difference: Valued;
-  /** By the wider of the two intervals. */
+  /** Conclusion from the wider of the two intervals. */
   readonly says: "better" | "worse" | "no difference shown";
 }
 
@@ -50,16 +50,16 @@ export interface Evaluation {
   readonly units: number;
   readonly level: number;
   readonly certification: "certified" | "not certified";
-  /** What is wrong with the log itself; said before any number. */
+  /** Faults of the log itself. Shown before any number. */
   readonly findings: readonly DataFinding[];
   readonly measures: readonly Measure[];
   readonly candidates: readonly string[];
   readonly liveness: Liveness;
   readonly contenders: readonly ContenderReport[];
   readonly comparisons: readonly Comparison[];
-  /** Present where whole chains are judged: values are returns of an episode. */
+  /** Present if whole chains are judged. Values are then returns of episodes. */
   readonly chains?: EvaluationData["chains"];
-  /** Absent with the reason where there are no two candidates to trade. */
+  /** Absent, with the reason, if there are no two candidates to trade. */
   readonly frontier: CostQuality | { readonly absent: string };
 }
 
@@ -67,7 +67,7 @@ export function evaluatePolicy(
   rows: readonly JudgedRow[],
   options: EvaluationOptions & {
     readonly setup: RouterSetup;
-    /** The best single candidate, chosen on the training rows: a table that always names it. */
+    /** A table that always names the best single candidate, chosen on the training rows. */
     readonly single?: StaticTable | undefined;
   },
 ): Evaluation {
@@ -118,14 +118,14 @@ function reportOn(data: EvaluationData, { name, about, distribution }: Contender
   const panels = Object.fromEntries(
     data.measures.map((measure) => [measure, data.panel(target, measure)]),
   ) as Record<Measure, PanelResult>;
-  // Support is a matter of weights, the same for every measure.
+  // Support depends only on the weights, so it is the same for every measure.
   const first = panels[data.measures[0]!];
   if (first.kind === "refused")
     return { name, about, basis: "refused", values: {}, panels, reasons: first.reasons };
   return { name, about, basis: "off-policy", values: valued(data, estimates()), panels, reasons: [] };
 }
 
-/** Intervals beside every estimate. One seed: all contenders are resampled alike. */
+/** Intervals for every estimate. All use the same seed, so all contenders get the same resamples. */
 export function valued<Key extends string>(
   { options }: EvaluationData,
   estimates: readonly (readonly [Key, Estimate])[],

@@ -30,7 +30,7 @@ describe("the value of a policy", () => {
 });
 
 it("the support check compares the same estimators as the panel", () => {
-  // Probabilities that were logged before exploration was added.
+  // Propensities logged before exploration was added.
   const wrong = rowsOf().map(({ behaviour: _, ...row }) => ({ ...row, propensity: row.propensity! * 0.6 }));
   const limits = {
     effectiveSize: 0,

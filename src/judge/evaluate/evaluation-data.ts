@@ -1,6 +1,6 @@
-/** The rows of a judge split prepared for evaluation: columns, propensities, and the outcome of each candidate at each row.
- *  In: rows, an Rng. Out: the value of any policy on them, by the off-policy panel and row by row. Pure.
- *  A value is a plain mean where outcomes are known (`known`), else the panel's DR estimate (`DR`): differences, frontiers
+/** The rows of a judge split, prepared for evaluation: columns, propensities, and the outcome of each candidate at each
+ *  row. In: rows, an Rng. Out: the value of any policy on them, by the off-policy panel and row by row. Pure.
+ *  A value is a plain mean if outcomes are known (`known`), else the panel's DR estimate (`DR`). Differences, frontiers
  *  and bands are paired with it row by row. */
 import { given, plural, RollbookError, thousands } from "../../base/index.ts";
 import { armsOf, denseSpec, fieldsOf } from "../../learn/index.ts";
@@ -50,18 +50,18 @@ export interface EvaluationOptions
     PanelOptions,
     "rng" | "level" | "replicates" | "limits" | "judgeShare" | "unit" | "estimatePropensities"
   > {
-  /** Where outcomes lie, those of chains being returns, stated before the data. Absent: as observed. */
+  /** Range of outcomes (for chains: of returns), stated before the data. Absent: the observed range. */
   readonly ranges?: Readonly<Partial<Record<"quality" | "cost", Range>>> | undefined;
-  /** Judges whole chains: a value is the return of an episode, with a reward one decision later worth this much. Absent: each
-   *  decision is judged by its own outcome. */
+  /** Judges whole chains: a value is the return of an episode, and each later decision's reward is discounted by this
+   *  factor. Absent: each decision is judged by its own outcome. */
   readonly discount?: number | undefined;
-  /** The log that these rows are a part of; a refusal says how often it has a choice. */
+  /** The log that contains these rows. A refusal states how often it has a choice. */
   readonly wholeLog?: LoggedChoices | undefined;
 }
 
 export interface Support {
   readonly diagnostics: Diagnostics;
-  /** Why the log does not support an estimate; empty if it does. */
+  /** Reasons why the log does not support an estimate; empty if it does. */
   readonly reasons: readonly string[];
   readonly disagreements: readonly Disagreement[];
 }
@@ -71,11 +71,11 @@ export type Distribution = (row: JudgedRow, index: number) => readonly number[];
 
 export class EvaluationData {
   readonly rows: readonly JudgedRow[];
-  /** All candidates that occur: the columns of every matrix here. */
+  /** All candidates that occur. They are the columns of every matrix here. */
   readonly candidates: readonly string[];
   readonly units: Units;
   readonly measures: readonly Measure[];
-  /** Whether the outcome of every candidate is known. */
+  /** True if the outcome of every candidate is known. */
   readonly full: boolean;
   readonly certified: boolean;
   readonly options: EvaluationOptions;
@@ -105,7 +105,7 @@ export class EvaluationData {
     this.units = unitsOf(this.#log);
   }
 
-  /** Where whole chains are judged: how many, and the decisions of the longest. */
+  /** The number of chains and the decisions of the longest; undefined if single decisions are judged. */
   get chains():
     | { readonly episodes: number; readonly horizon: number; readonly discount: number }
     | undefined {
@@ -119,7 +119,7 @@ export class EvaluationData {
     return spread(this.rows, this.candidates, distribution);
   }
 
-  /** Whether the log supports an estimate, and whether its unbiased estimators agree. */
+  /** Support of the log for an estimate, and disagreements between its unbiased estimators. */
   support(target: Float64Array, measure: Measure): Support {
     const log = this.#logOf(target, measure);
     const { diagnostics, faults, reasons } = this.#faults(log);
@@ -128,7 +128,7 @@ export class EvaluationData {
     return { diagnostics, reasons, disagreements: disagreementsOf(unbiasedEstimates(log, q)) };
   }
 
-  /** Why the log does not support an estimate of a policy; empty if it does, or if every outcome is known. */
+  /** Reasons why the log does not support an estimate of a policy. Empty if it does, or if every outcome is known. */
   refusals(target: Float64Array): readonly string[] {
     return this.full ? [] : this.#faults(this.#logOf(target, this.measures[0]!)).reasons;
   }
@@ -153,7 +153,7 @@ export class EvaluationData {
     return this.rows.every((row) => row.known?.every((each) => each[measure] !== null) === true);
   }
 
-  /** The mean of a policy's outcomes over units, named for how it was found: `known` or `DR`. */
+  /** The mean of a policy's outcomes over units. Its name gives the method: `known` or `DR`. */
   value(target: Float64Array, measure: Measure): Estimate {
     this.#requireInside(measure);
     const log = this.#logOf(target, measure);
@@ -170,10 +170,10 @@ export class EvaluationData {
     return log.chain === undefined ? this.#mean("mean", log.reward, measure) : loggedReturns(log);
   }
 
-  /** Of outcomes that were all seen, each with weight 1. */
+  /** The mean of fully observed outcomes, each with weight 1. */
   #mean(name: string, terms: Float64Array, measure: Measure): Estimate {
     const { units } = this;
-    // Prices are known beforehand: no outcome of theirs is unseen.
+    // Prices are known beforehand, so there are no unseen outcomes.
     if (this.#isPriced(measure)) return meanOverUnits(name, terms, { units });
     const weights = new Float64Array(terms.length).fill(1);
     const width = outcomeWidth(this.log(measure));
@@ -198,7 +198,7 @@ export class EvaluationData {
     this.#insideRange.add(measure);
   }
 
-  /** Of one decision, or where chains are judged of a return. */
+  /** The stated range of one decision's outcome; for chains, of a return. */
   #statedRange(measure: Measure): Range | undefined {
     const { ranges } = this.options;
     return measure === qualityOf(this.measures)
@@ -208,7 +208,7 @@ export class EvaluationData {
         : undefined;
   }
 
-  /** The log with a measure for its reward, and chance for its target. */
+  /** The log with the measure as its reward, and uniform choice as its target. */
   log(measure: Measure): LoggedDecisions {
     return this.#logOf(this.#log.candidates!.target, measure);
   }
@@ -237,7 +237,8 @@ export class EvaluationData {
     };
   }
 
-  /** Prices are exact already. The value of a state in a chain depends on the policy that goes on from it. */
+  /** Predictions of q̂. Prices need no model.
+   *  In a chain, a state's value depends on the policy that continues from it. */
   #predictions(log: LoggedDecisions, measure: Measure): RewardPredictions {
     if (log.chain !== undefined)
       return crossFitQ(log, { rng: this.options.rng.split("panel").split("values") });
@@ -255,7 +256,7 @@ export class EvaluationData {
     return made;
   }
 
-  /** Prices are known beforehand, so they replace the cost model. */
+  /** The prices as predictions. They are known beforehand, so they replace the cost model. */
   #priced(measure: Measure): Float64Array | undefined {
     return this.#isPriced(measure) ? this.target((row) => row.prices!) : undefined;
   }
@@ -333,7 +334,7 @@ function chainsIn(
   return { episode, chain: { step, discount, unit } };
 }
 
-/** The return of each episode of the log, averaged by unit. */
+/** The mean return of the log's episodes, averaged by unit. */
 function loggedReturns(log: LoggedDecisions): Estimate {
   const episodes = episodesOf(log);
   const { units, count } = episodes;

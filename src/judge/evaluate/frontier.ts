@@ -1,11 +1,11 @@
 /** The cost–quality frontier of a two-model router, as RouteLLM measures it.
- *  In: a score per question (how much the strong model is wanted) and whether each model is right. Out: accuracy by share
- *  of strong calls, APGR and CPT. Questions with equal scores are routed alike. */
+ *  In: a score per question (how much it needs the strong model), and 1 or 0 for each model's correctness. Out:
+ *  accuracy by share of strong calls, APGR and CPT. Questions with equal scores are routed in the same way. */
 import { RollbookError } from "../../base/index.ts";
 
 interface RoutedOutcomes {
   readonly score: Float64Array;
-  /** 1 where right, per question. */
+  /** Per question, 1 if right. */
   readonly weak: ArrayLike<number>;
   readonly strong: ArrayLike<number>;
 }
@@ -19,7 +19,7 @@ export interface FrontierPoint {
 /** Number of intervals between thresholds; RouteLLM uses 10. */
 const PARTS = 10;
 
-/** Quality at strong shares 0, 1/parts … 1. Where a threshold falls inside a tie, the tie is split evenly. */
+/** Quality at strong shares 0, 1/parts … 1. If a threshold falls inside a tie, the tie is split evenly. */
 export function frontier(outcomes: RoutedOutcomes, parts = PARTS): FrontierPoint[] {
   const { score, weak, strong } = outcomes;
   checkOutcomes(outcomes);
@@ -32,8 +32,8 @@ export function frontier(outcomes: RoutedOutcomes, parts = PARTS): FrontierPoint
   });
 }
 
-/** The probability of sending each row to the strong model when `share` of the rows, highest scores first, go there.
- *  It is 1 or 0, or the tie's even share where the threshold falls inside a tie. */
+/** The probability of sending each row to the strong model if `share` of the rows, highest scores first, go there. It
+ *  is 1 or 0. If the threshold falls inside a tie, it is the tie's even share. */
 export function rankedShares(score: Float64Array, share: number, order = byScore(score)): Float64Array {
   const called = Math.round(share * order.length);
   const sent = new Float64Array(order.length);
@@ -52,7 +52,8 @@ export function byScore(score: Float64Array): Int32Array {
   return Int32Array.from(score.keys()).sort((a, b) => score[b]! - score[a]! || a - b);
 }
 
-/** Average performance gap recovered: the area between the frontier and the weak line, over that of always-strong. */
+/** Average performance gap recovered:
+ *  the area between the frontier and the weak line, over the area of always-strong. */
 export function apgr(points: readonly FrontierPoint[]): number {
   const { weak, gap } = gapOf(points);
   let area = 0;
@@ -63,8 +64,8 @@ export function apgr(points: readonly FrontierPoint[]): number {
   return area / gap;
 }
 
-/** Call-performance threshold: the smallest share of strong calls that recovers `part` of the gap, interpolated;
- *  undefined if none does. */
+/** Call-performance threshold: the smallest share of strong calls that recovers `part` of the gap, interpolated.
+ *  Undefined if no share does. */
 export function cpt(points: readonly FrontierPoint[], part: number): number | undefined {
   const { weak, gap } = gapOf(points);
   const wanted = weak + part * gap;

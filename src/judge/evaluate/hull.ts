@@ -1,16 +1,16 @@
-/** The area under the upper hull of cost–quality points, with bounds that allow for its being a maximum.
- *  In: cost and quality of each point as estimates on the same units. Out: the mean height of the hull of all points, of the
- *  single candidates alone, and their difference.
+/** The area under the upper hull of cost–quality points, with bounds that account for the hull being a maximum.
+ *  In: cost and quality of each point as estimates on the same units. Out: the mean height of the hull of all points,
+ *  of the single candidates alone, and their difference.
  *
- *  The hull of noisy points lies above the true one, because it picks the lucky ones. The corners are therefore chosen on
- *  four fifths of the units and measured on the fifth, in turn: that area is of corners which are the best or worse, so it
- *  errs downwards, as the plain area errs upwards. A band reaches from the lowest to the highest end of the intervals of
- *  both; for a difference, of the pairs that err to either side. */
+ *  The hull of noisy points lies above the true hull, because it picks the lucky points. So the corners are chosen on
+ *  four fifths of the units and measured on the other fifth, in turn. These corners are the best or worse, so their
+ *  area is biased downwards. The plain area is biased upwards. A band reaches from the lowest to the highest end of the
+ *  intervals of both. The band of a difference uses the pairs that are biased to either side. */
 import type { Rng } from "../../base/index.ts";
 import { correctedInterval, difference, type Estimate, estimateOf, type Interval } from "../ope/index.ts";
 
 export interface Banded {
-  /** Undefined where no share recovers that much. */
+  /** Undefined if no share recovers that much. */
   readonly value: number | undefined;
   readonly band: Pick<Interval, "low" | "high"> | undefined;
 }
@@ -18,7 +18,7 @@ export interface Banded {
 interface HullPoints {
   readonly costs: readonly Estimate[];
   readonly qualities: readonly Estimate[];
-  /** Which points are single candidates; they span the cost range. */
+  /** True for single candidates. They span the cost range. */
   readonly singles: readonly boolean[];
 }
 
@@ -28,7 +28,7 @@ interface HullAreas {
   readonly gain: Banded;
 }
 
-/** Undefined where the single candidates span no range of cost. */
+/** Undefined if the single candidates span no range of cost. */
 export function hullAreas(
   points: HullPoints,
   { rng, level }: { rng: Rng; level: number },
@@ -61,7 +61,7 @@ export function hullAreas(
 
 const FOLDS = 5;
 
-/** Units by number; undefined is all of them. */
+/** Numbers of units; undefined means all units. */
 interface HullFold {
   readonly chosenOn: readonly number[] | undefined;
   readonly measuredOn: readonly number[] | undefined;
@@ -75,7 +75,7 @@ function foldsOf(units: number, rng: Rng): HullFold[] {
   }));
 }
 
-/** The area as a mean over units: on each fold its value there plus the influence of the unit on it (delta method). */
+/** The area as a mean over units. On each fold: its value there plus the unit's influence on it (delta method). */
 function areaEstimate(
   points: HullPoints,
   { all, folds }: { all: boolean; folds: readonly HullFold[] },
@@ -123,8 +123,8 @@ interface Point {
   readonly single: boolean;
 }
 
-/** A corner stands at the cost of one point with the quality of another: the cheapest single candidate's cost is served by
- *  the best point that costs no more, and from the best point on the hull is flat. */
+/** A corner has the cost of one point and the quality of another. At the cheapest single candidate's cost, the hull has
+ *  the quality of the best point that costs no more. From the best point on, the hull is flat. */
 interface Corner {
   readonly costOf: number;
   readonly qualityOf: number;
@@ -172,7 +172,7 @@ function turnsUp(
   return (b.y - a.y) * (c.x - a.x) <= (c.y - a.y) * (b.x - a.x);
 }
 
-/** The mean height of the line through the corners at these points, and how it changes with each cost and quality. */
+/** The mean height of the line through the corners, and its derivative by each cost and quality. */
 function slopesOf(
   corners: readonly Corner[],
   points: readonly Point[],

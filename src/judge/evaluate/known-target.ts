@@ -1,7 +1,7 @@
-/** Judges a policy that is known by its probabilities alone: logged by a shadow, written by another system, or tabulated.
- *  In: judge rows, and for each row π_e of every candidate or of the chosen one. Out: diagnostics and estimates by measure, and
- *  the paired difference to the policy behind the log. With the chosen candidate's probability alone, no model can be used:
- *  IPS and SNIPS stand alone. Pure. */
+/** Judges a policy that is known only by its probabilities: logged by a shadow, written by another system, or
+ *  tabulated. In: judge rows, and for each row π_e of every candidate or of the chosen one. Out: diagnostics and
+ *  estimates by measure, and the paired difference to the behaviour policy. With only the chosen candidate's
+ *  probability no model can be used: the estimates are IPS and SNIPS. Pure. */
 import { given, RollbookError } from "../../base/index.ts";
 import { difference, judgePolicy, type LoggedDecisions, type PanelResult, snips } from "../ope/index.ts";
 import { checkData, type DataFinding } from "./data-check.ts";
@@ -10,7 +10,7 @@ import { EvaluationData, type EvaluationOptions } from "./evaluation-data.ts";
 import type { JudgedRow, Measure } from "./judged-row.ts";
 
 export interface TargetProbabilities {
-  /** One entry per row; of each candidate in the order of the row, or of the chosen one alone. */
+  /** One entry per row: probabilities of all candidates in the order of the row, or only of the chosen one. */
   readonly of: "candidates" | "chosen";
   readonly values: readonly (readonly number[])[];
 }
@@ -24,7 +24,7 @@ export interface KnownTargetReport {
   readonly certification: "certified" | "not certified";
   readonly measures: readonly Measure[];
   readonly panels: Partial<Readonly<Record<Measure, PanelResult>>>;
-  /** Target minus the mean of the log, by DR or, without distributions, SNIPS. */
+  /** Target minus the mean of the log, by DR. Without distributions, by SNIPS. */
   readonly differences: Partial<Readonly<Record<Measure, Valued>>>;
   /** The mean of the log. */
   readonly logged: Partial<Readonly<Record<Measure, number>>>;
@@ -34,7 +34,7 @@ export function evaluateTarget(
   rows: readonly JudgedRow[],
   { target, ...options }: EvaluationOptions & { readonly target: TargetProbabilities },
 ): KnownTargetReport {
-  // Nothing is trained from the log, so all of it judges.
+  // Nothing is trained from the log, so all rows judge.
   const data = new EvaluationData(rows, { ...options, judgeShare: 1 });
   checkTarget(rows, target);
   const findings = checkData(rows);

@@ -1,21 +1,21 @@
-/** Measures how often the policy acts. A learned policy whose confidence never reaches the floor changes nothing, however
- *  well it was trained.
- *  In: rows and a router. Out: how often the policy decides, how sure it can get, how often it departs from the table. */
+/** Measures how often the policy acts. A policy whose confidence never reaches the floor changes nothing, even if it
+ *  was trained well. In: rows and a router. Out: the share of rows that the policy decides, its confidence, and the
+ *  share of rows where it departs from the table. */
 import { distribution } from "../../policy/index.ts";
 import { type RouterSetup, routerOf } from "./contenders.ts";
 import type { JudgedRow } from "./judged-row.ts";
 
 export interface Liveness {
   readonly rows: number;
-  /** Null: no floor keeps the promise, and the static table decides everything. */
+  /** Null: no floor keeps the promise, so the static table always decides. */
   readonly floor: number | null;
-  /** Share of rows where the policy decides: at or above the floor, with more than one candidate. */
+  /** Share of rows that the policy decides: confidence at or above the floor, and more than one candidate. */
   readonly live: number;
-  /** Share of rows where it decides and prefers another candidate than the table. */
+  /** Share of rows where the policy decides and prefers another candidate than the table. */
   readonly departs: number;
   readonly highestConfidence: number;
   readonly medianConfidence: number;
-  /** Share of rows with one selectable candidate, where there is nothing to decide. */
+  /** Share of rows with only one selectable candidate, so there is no decision. */
   readonly forced: number;
   readonly warning?: string;
 }

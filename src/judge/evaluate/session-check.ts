@@ -1,24 +1,24 @@
-/** Whether decisions of one session are independent, where they are units of their own.
- *  In: labelled rows in logging order. Out: what shows that they are not. Pure.
- *  Two signs. A decision repeats the choice of the one before it in its session more often than its probabilities allow: the
- *  session was routed as a whole. Or rewards of one session go together, so that sessions vary far more than their decisions.
- *  Samples of one request share its difficulty by design: they say nothing about their session. */
+/** Tests if decisions of one session are independent, when they count as separate units.
+ *  In: labelled rows in logging order. Out: evidence of dependence. Pure.
+ *  There are two signs. A decision repeats the previous choice of its session more often than its probabilities allow:
+ *  the session was routed as a whole. Or rewards of one session are correlated, so sessions vary far more than their
+ *  decisions. Samples of one request share its difficulty by design, so they are not evidence about their session. */
 import type { JudgedRow } from "./judged-row.ts";
 
 export interface SessionDependence {
   readonly kind: "choices" | "rewards";
-  /** Decisions, or for returns chains, that follow another of their session. */
+  /** Number of decisions (for returns: chains) that follow another of their session. */
   readonly pairs: number;
   readonly z: number;
 }
 
-/** Sessions of independent decisions vary as much as these; beyond this ratio intervals lose half of their width. */
+/** Independent decisions give a variance ratio of 1. Beyond this ratio, intervals are too narrow by at least √2. */
 const MOST_RATIO = 2;
 
-/** Between fewer sessions a difference may as well be drift. */
+/** With fewer sessions, a difference may also be drift. */
 const LEAST_SESSIONS = 10;
 
-/** `far`: z-scores beyond it are no chance. `outcomes`: the rows, or where chains are judged a row with the return of each. */
+/** `far`: larger z-scores are not chance. `outcomes`: the rows; for chains, one row with the return of each chain. */
 export function sessionDependence(
   rows: readonly JudgedRow[],
   { outcomes, far }: { outcomes: readonly JudgedRow[]; far: number },
@@ -36,7 +36,7 @@ export function sessionDependence(
 
 type RowPair = readonly [before: JudgedRow, row: JudgedRow];
 
-/** Each row with the one before it in its session, where that is of another unit. */
+/** Each row with the previous row of its session, if that row belongs to another unit. */
 function pairsOf(rows: readonly JudgedRow[]): RowPair[] {
   const last = new Map<string, JudgedRow>();
   return rows.flatMap((row): RowPair[] => {
@@ -51,7 +51,7 @@ function requestOf({ context: { prompt, fields } }: JudgedRow): string {
   return prompt === "" ? JSON.stringify(fields) : prompt;
 }
 
-/** 1{the same choice}/p − 1, whose expectation is 0 where the probability is that of an independent choice. */
+/** 1{the same choice}/p − 1. Its expectation is 0 if p is the probability of an independent choice. */
 function repetition(before: JudgedRow, row: JudgedRow): number[] {
   const { id } = before.candidates[before.chosen]!;
   const isOffered = row.candidates.some((one) => one.id === id && one.selectable);
@@ -59,7 +59,7 @@ function repetition(before: JudgedRow, row: JudgedRow): number[] {
   return [row.candidates[row.chosen]!.id === id ? 1 / row.propensity - 1 : -1];
 }
 
-/** Σx / √Σx²: near a standard normal where the terms have no mean. */
+/** Σx / √Σx²: approximately standard normal if the terms have mean 0. */
 function scoreOf(terms: readonly number[]): number {
   let [sum, squares] = [0, 0];
   for (const each of terms) {
@@ -69,7 +69,7 @@ function scoreOf(terms: readonly number[]): number {
   return squares === 0 ? 0 : sum / Math.sqrt(squares);
 }
 
-/** Rewards without the mean of the candidate that was chosen. */
+/** Rewards minus the mean of the chosen candidate. */
 function residuals(rows: readonly JudgedRow[]): Map<JudgedRow, number> {
   const sums = new Map<string, { sum: number; count: number }>();
   for (const row of rows) {
@@ -85,7 +85,7 @@ function residuals(rows: readonly JudgedRow[]): Map<JudgedRow, number> {
   );
 }
 
-/** The variance of the sums of sessions over that of the sums of units. */
+/** Variance of the sums over sessions, divided by the variance of the sums over units. */
 function varianceRatio(rows: readonly JudgedRow[], residual: ReadonlyMap<JudgedRow, number>): number {
   const [session, unit] = [new Map<string, number>(), new Map<string, number>()];
   for (const row of rows) {

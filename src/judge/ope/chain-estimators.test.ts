@@ -17,7 +17,7 @@ import { weightedPerDecisionIs } from "./estimators/weighted-per-decision-is.ts"
 import { checkDecisions, type LoggedDecisions } from "./log/logged-decisions.ts";
 import { crossFitQ } from "./models/fitted-q.ts";
 
-/** All 256 paths of the chain, one episode each: expectations are exact sums over them. */
+/** All 256 paths of the chain, one episode each. Expectations are exact sums over the paths. */
 const paths = chainPaths();
 const everyPath = logOfPaths();
 const expectation = (terms: Float64Array) =>
@@ -79,7 +79,7 @@ describe("chains, sampled", () => {
   });
 
   test("a finished episode keeps its weight in the denominator", () => {
-    // Two episodes, all weights 2: one ends after a step. By hand: step 0: (2·1 + 2·3)/4, step 1: 4·5/(2 + 4).
+    // Two episodes, all weights 2; one ends after a step. By hand: step 0: (2·1 + 2·3)/4, step 1: 4·5/(2 + 4).
     const log: LoggedDecisions = {
       reward: Float64Array.of(1, 3, 5),
       behaviour: Float64Array.of(0.25, 0.25, 0.25),

@@ -1,6 +1,7 @@
 /** Diagnostics of a log: how much of it informs about the target policy.
- *  In: checked decisions. Out: facts; `support.ts` compares them with limits. Units are counted, not rows: a
- *  unit's weight is the mean of its rows' weights, and for chains of its episodes', each the product over its rows. */
+ *  In: checked decisions. Out: facts; `support.ts` compares them with limits. Counts units, not rows: a unit's weight
+ *  is the mean of its rows' weights.
+ *  For chains it is the mean of its episodes' weights, each the product over its rows. */
 
 import { meanOverUnits, standardError, sum } from "./estimators/index.ts";
 import {
@@ -16,28 +17,28 @@ import {
 
 export interface Diagnostics {
   readonly rows: number;
-  /** Independent units: groups of episodes or rows, or those that stand alone. */
+  /** Number of independent units: groups of episodes or rows, or single episodes or rows. */
   readonly units: number;
-  /** Kish's effective sample size (ΣW)² / ΣW² over the weights W of units: never more than there are units. */
+  /** Kish's effective sample size (ΣW)² / ΣW² over the weights W of units. At most the number of units. */
   readonly effectiveSize: number;
-  /** Of one row, or of one episode of a chain. */
+  /** The largest weight of a row; for chains, of an episode. */
   readonly largestWeight: number;
-  /** The heaviest unit's share of all weight. */
+  /** The heaviest unit's share of the total weight. */
   readonly largestShare: number;
   readonly meanWeight: number;
-  /** (mean(w) − 1) / se: weights average 1 if propensities and support are right. */
+  /** (mean(w) − 1) / se. Weights average 1 if propensities and support are right. */
   readonly meanWeightZ: number;
   readonly unsupported: Unsupported;
-  /** Kish's size of the squared deviations w·(r − mean r) of units: how many outcomes carry the variance. Of a rare outcome
-   *  about as many as occurred. Absent for chains. */
+  /** Kish's size of the squared deviations w·(r − mean r) of units: the number of outcomes that carry the variance. For
+   *  a rare outcome it is about the number of its occurrences. Absent for chains. */
   readonly effectiveEvents?: number;
-  /** The reward of every row, or for chains the return of every episode, where all are equal and no range was stated. */
+  /** The reward of every row (for chains: the return of every episode), if all are equal and no range was stated. */
   readonly constantReward?: number;
 }
 
-/** Target probability on actions the log cannot speak about. */
+/** Target probability on actions without evidence in the log. */
 interface Unsupported {
-  /** How it was found: from full logged distributions, from actions never chosen, or not at all. */
+  /** Source of this fact: full logged distributions, actions never chosen, or unknown. */
   readonly basis: "distribution" | "never-chosen" | "unknown";
   readonly actions: readonly number[];
   /** Mean target probability per row on unsupported actions. */
@@ -91,7 +92,7 @@ function effectiveEvents({ reward }: LoggedDecisions, weights: Float64Array, uni
 
 const largestOf = (weights: Float64Array) => weights.reduce((top, w) => Math.max(top, w), 0);
 
-/** A policy judged on its own log has weights of exactly 1 up to rounding: no gap, no error. */
+/** On its own log a policy has weights of exactly 1 up to rounding. Gap and error are then 0. */
 function zScore(gap: number, error: number): number {
   return Math.abs(gap) < 1e-9 ? 0 : gap / error;
 }

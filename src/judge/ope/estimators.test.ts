@@ -49,7 +49,7 @@ describe("estimators by hand", () => {
   test("the standard error of SNIPS counts its denominator (delta method)", () => {
     // φ = w(r − ½)/(7/4): 1/7, −8/7, 3/7, 4/7; se² = Σφ²/(4·3).
     expect(standardError(snips(tiny))).toBeCloseTo(Math.sqrt(90 / 49 / 12), 14);
-    // A constant reward has no error at all; ignoring the denominator would see one.
+    // A constant reward has error 0. Ignoring the denominator would give an error above 0.
     const constant = { ...tiny, reward: Float64Array.of(3, 3, 3, 3) };
     expect(standardError(snips(constant))).toBe(0);
   });

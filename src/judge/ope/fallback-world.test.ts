@@ -1,4 +1,5 @@
-/** A peer's offline evaluation averages the rewards of matching rows; on its own generator that is 28 % too high. */
+/** A peer's offline evaluation averages the rewards of matching rows.
+ *  On its own generator that mean is 28 % too high. */
 import { describe, expect, test } from "vitest";
 import { fallbackWorld } from "../../../test/ope/fallback-world.ts";
 import { PythonRandom } from "../../../test/ope/python-random.ts";

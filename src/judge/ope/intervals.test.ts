@@ -29,7 +29,7 @@ describe("Student's t", () => {
       [1e-6, 7, -14.241469651981445],
     ];
     for (const [p, freedom, t] of golden) expect(studentQuantile(p, freedom) / t).toBeCloseTo(1, 9);
-    // Of so many degrees the quantile is that of the normal distribution.
+    // With so many degrees of freedom the quantile is that of the normal distribution.
     expect(studentQuantile(0.975, 1e8)).toBeCloseTo(1.959963984540054, 6);
     expect(studentCdf(-40, 3)).toBeCloseTo(1.7190340394579253e-5, 14);
   });
@@ -102,7 +102,7 @@ describe("corrected intervals", () => {
           if (studentInterval(estimate, 0.9).low >= truth) errors.plain += p * q;
         }
       expect(errors.corrected).toBeLessThan(0.051);
-      // The world that showed the fault: Student-t alone errs in 6.4 % there.
+      // In the example that showed the fault, Student-t alone errs in 6.4 % of logs.
       if (up === 5) expect(errors.plain).toBeGreaterThan(0.06);
     },
   );
@@ -142,7 +142,7 @@ describe("bootstrap", () => {
     const efron = bootstrapInterval(estimate, { ...options, draws: "multinomial" });
     expect(Math.abs(ours.low - efron.low) / width(efron)).toBeLessThan(0.03);
     expect(Math.abs(ours.high - efron.high) / width(efron)).toBeLessThan(0.03);
-    // Skewed data, skewed interval: the upper arm is the longer one.
+    // Skewed data give a skewed interval: the upper arm is longer.
     expect(ours.high - estimate.value).toBeGreaterThan(1.1 * (estimate.value - ours.low));
   });
 

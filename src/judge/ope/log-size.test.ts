@@ -5,7 +5,7 @@ import { explainFaults, type SupportFault } from "./support.ts";
 test("the figure of a small log is 1000, and grows only where the log shows that this is too few", () => {
   for (const judging of [null, 12, 399])
     expect(smallLogRemedy({ judging })).toMatch(/^Record about 1000 different/);
-  // 2 610 units to judge by are two fifths of the log: 6 525, to two digits.
+  // 2 610 units to judge are two fifths of the log: 6 525, rounded up to two digits.
   expect(smallLogRemedy({ judging: 2610 })).toMatch(/^Record about 6600 different/);
 });
 
@@ -14,7 +14,7 @@ test("a log whose floor is calibrated needs twice as many tasks: a fifth of it j
   const [plain, calibrated] = [false, true].map((isCalibrated) => judgeShareOf(shares, { isCalibrated }));
   expect([plain, calibrated]).toEqual([0.4, 0.2]);
   expect(smallLogRemedy({ judging: 2610, judgeShare: calibrated })).toMatch(/^Record about 14000 different/);
-  // Of 1000 units 200 judge, and 300 are needed: more of the same is no longer within the 1000.
+  // Of 1000 units 200 judge, and 300 are needed: 1000 units of the same kind are not enough.
   const fault: SupportFault = {
     ...{ kind: "thin-support", effectiveSize: 25, units: 150, needed: 50, enough: 300 },
   };

@@ -1,5 +1,5 @@
-/** The estimators of a panel, in the order in which it shows them. A new estimator is a file in `estimators/` and an entry
- *  here. In: decisions, predictions. Out: estimates, each with its bias. Pure. */
+/** The estimators of a panel, in the order of the output. A new estimator is a file in `estimators/` and an entry here.
+ *  In: decisions, predictions. Out: estimates, each with its kind of bias. Pure. */
 import {
   chainDr,
   directMethod,
@@ -18,8 +18,8 @@ import {
 import { type LoggedDecisions, weightsOf } from "./log/index.ts";
 import type { RewardPredictions } from "./models/index.ts";
 
-/** Why the expectation of an estimate may differ from the policy's value, beyond order 1/n. Estimates without bias must
- *  agree with each other; the others may not. */
+/** Reason why the expectation of an estimate may differ from the policy's value, beyond order 1/n. Estimates without
+ *  bias must agree with each other; biased estimates need not. */
 export type EstimateBias = "none" | "model error" | "cut weights";
 
 export interface PanelEntry {
@@ -53,7 +53,7 @@ const DECISION_ESTIMATORS: readonly PanelEstimator[] = [
     needs: "predictions",
     bias: "cut weights",
     estimate(log, q) {
-      // ŵ ≤ √λ/2: squares of weights put the cap on the same scale as Switch-DR's.
+      // ŵ ≤ √λ/2: squared weights put the cap on the same scale as in Switch-DR.
       const grid = lambdaGrid(weightsOf(log)).map((w) => 4 * w * w);
       return tuneLambda([Number.POSITIVE_INFINITY, ...grid], (lambda) => drShrinkage(log, q, lambda));
     },
@@ -67,12 +67,12 @@ const CHAIN_ESTIMATORS: readonly PanelEstimator[] = [
   { needs: "predictions", bias: "model error", estimate: (log, q) => ({ estimate: fittedQValue(log, q) }) },
 ];
 
-/** Without predictions only the estimators that need none. */
+/** All entries. Without predictions, only the estimators that need none. */
 export function panelEntries(log: LoggedDecisions, q: RewardPredictions | undefined): PanelEntry[] {
   return entriesOf(estimatorsOf(log), log, q);
 }
 
-/** The estimates that must agree. */
+/** The estimates that must agree with each other. */
 export function unbiasedEstimates(log: LoggedDecisions, q: RewardPredictions | undefined): Estimate[] {
   const unbiased = estimatorsOf(log).filter(({ bias }) => bias === "none");
   return entriesOf(unbiased, log, q).map(({ estimate }) => estimate);

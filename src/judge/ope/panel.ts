@@ -38,16 +38,16 @@ export interface PanelOptions {
   readonly rng: Rng;
   readonly level?: number;
   readonly replicates?: number;
-  /** Range of one w·r, known before the data; adds the finite-sample and any-time bounds for IPS. */
+  /** Range of one w·r, known before the data. Adds the finite-sample and any-time bounds for IPS. */
   readonly range?: Range;
   readonly limits?: SupportLimits;
-  /** The share of the log that these decisions are; a refusal of a small log says how large the whole log must be. */
+  /** Share of the whole log that these decisions are. A refusal of a small log uses it to state the required size. */
   readonly judgeShare?: number | undefined;
-  /** What a unit is (default: a task); a refusal of a small log names it. */
+  /** Kind of unit (default: a task). A refusal of a small log names it. */
   readonly unit?: SplitUnit | undefined;
-  /** Predictions of a model that has not seen these rows; otherwise a ridge model is cross-fitted. */
+  /** Predictions of a model that has not seen these rows. Absent: a ridge model is cross-fitted. */
   readonly predictions?: RewardPredictions;
-  /** For logs without propensities: estimate them, and certify nothing. Otherwise such logs are an error. */
+  /** For logs without propensities: estimate them, and certify nothing. If false, such logs are an error. */
   readonly estimatePropensities?: boolean;
 }
 
@@ -66,16 +66,16 @@ export interface PanelEstimates {
   readonly diagnostics: Diagnostics;
   readonly rows: readonly PanelRow[];
   readonly disagreements: readonly Disagreement[];
-  /** Mean reward where the target agrees with the log: biased, shown for comparison only. */
+  /** Mean reward of rows where the target agrees with the log: biased, shown for comparison only. */
   readonly naive: number;
-  /** Present where propensities were estimated. */
+  /** Present if propensities were estimated. */
   readonly sensitivity?: readonly SensitivityBound[];
 }
 
 export interface PanelRow extends PanelEntry {
   readonly standardError: number;
   readonly intervals: readonly Interval[];
-  /** What the interval leaves out, where it leaves something out. */
+  /** Error that the interval does not cover, if any. */
   readonly caveat?: string;
 }
 
@@ -118,7 +118,7 @@ function estimated(log: LoggedDecisions, rng: Rng): LoggedDecisions {
   return withEstimatedPropensities(log, { rng: rng.split("propensities") });
 }
 
-/** Undefined where the columns allow no model. */
+/** Undefined if the columns do not allow a model. */
 function predictionsOf(
   log: LoggedDecisions,
   { rng, predictions }: PanelOptions,
@@ -137,7 +137,7 @@ function withIntervals(entries: readonly PanelEntry[], options: PanelOptions): P
   return entries.map((entry, i) => {
     const { estimate, bias } = entry;
     const intervals = asymptoticIntervals(estimate, { replicates: draws[i]!, level });
-    // The promised range is that of w·r, which is IPS's term and no other's.
+    // The promised range is the range of w·r, the term of IPS only.
     if (range !== undefined && estimate.name === IPS && unitValues(estimate) !== undefined) {
       intervals.push(
         hoeffdingInterval(estimate, { range, level }),
@@ -150,7 +150,7 @@ function withIntervals(entries: readonly PanelEntry[], options: PanelOptions): P
   });
 }
 
-/** Percentiles and Student-t, both widened where skewness or rare outcomes make them too narrow. */
+/** Percentile and Student-t intervals, both widened if skewness or rare outcomes make them too narrow. */
 export function asymptoticIntervals(
   estimate: Estimate,
   { replicates, level }: { replicates: Float64Array; level: number },
@@ -159,18 +159,19 @@ export function asymptoticIntervals(
   return [widened(percentileInterval(replicates, level), corrected), corrected];
 }
 
-/** Probability that estimators that should agree are reported to disagree on a correct log, over all their pairs. It does
- *  not depend on the level of the intervals. */
+/** Probability of a false disagreement on a correct log, over all pairs of estimators that should agree. It does not
+ *  depend on the level of the intervals. */
 export const FALSE_ALARMS = 0.002;
 
-/** A difference below this part of the larger standard error changes no conclusion: SNIPS has a bias of order 1/n. */
+/** A smaller difference, in units of the larger standard error, changes no conclusion:
+ *  SNIPS has a bias of order 1/n. */
 const NEGLIGIBLE = 0.5;
-/** Relative to the estimates: sums are formed in more than one order. */
+/** Relative to the estimates: their sums are formed in more than one order. */
 const ROUNDING = 1e-9;
 
-/** Pairs whose paired difference excludes 0, corrected for the number of pairs, and is large enough to matter. Give it
- *  estimators that should agree: of the same expectation up to order 1/n. The direct method and estimators that cut weights
- *  are not among them. */
+/** Pairs whose paired difference excludes 0, corrected for the number of pairs, and is large enough to matter. Pass
+ *  only estimators that should agree: with the same expectation up to order 1/n. The direct method and estimators that
+ *  cut weights do not qualify. */
 export function disagreementsOf(estimates: readonly Estimate[], alarms = FALSE_ALARMS): Disagreement[] {
   const pairs = (estimates.length * (estimates.length - 1)) / 2;
   const found: Disagreement[] = [];

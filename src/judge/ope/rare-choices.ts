@@ -1,18 +1,18 @@
-/** The candidates that a policy chooses and a log hardly has: a misspelt name, or a model that was tried once or never.
+/** The candidates that a policy chooses and a log rarely has: a misspelt name, or a model that was tried once or never.
  *  In: a log with a target. Out: these candidates, if the target often chooses them. Pure. */
 import type { LoggedDecisions } from "./log/index.ts";
 
 export interface RareChoices {
   readonly actions: readonly number[];
-  /** Their part of the target's probability. */
+  /** Share of the target's probability on these candidates. */
   readonly share: number;
-  /** Rows with such a choice. */
+  /** Number of rows with such a choice. */
   readonly rows: number;
 }
 
-/** Of the rows: choices that fewer of them have are rare. */
+/** A candidate chosen in a smaller share of rows is rare. */
 const RARE = 0.01;
-/** Of the target: a smaller part does not explain alone why the rest cannot be estimated. */
+/** A smaller share of the target's probability is not sufficient as the only explanation of a refusal. */
 const OFTEN = 0.1;
 
 export function rareChoices({ candidates, reward }: LoggedDecisions): RareChoices | undefined {

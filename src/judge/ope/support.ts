@@ -1,5 +1,5 @@
-/** Decides whether a log supports an estimate. In: diagnostics, limits. Out: every fault, and its explanation with a
- *  remedy; no fault means that an estimate may be made. */
+/** Decides if a log supports an estimate. In: diagnostics, limits. Out: every fault, and its explanation with a remedy.
+ *  Without a fault, an estimate may be made. */
 import { nearestName, percent, plural } from "../../base/index.ts";
 import type { SplitUnit } from "../../contract/index.ts";
 import type { Diagnostics } from "./diagnostics.ts";
@@ -13,8 +13,8 @@ export interface SupportLimits {
   readonly meanWeightZ: number;
 }
 
-/** Conventions, not laws: enough units for a normal approximation, no unit that decides alone, a hundredth of the
- *  target unseen, and a mean weight that chance explains in 1 case of 10 000. */
+/** Conventions: enough units for a normal approximation; no unit that decides alone; at most a hundredth of the target
+ *  unseen; and a mean weight that chance explains in 1 case of 10 000. */
 export const SUPPORT_LIMITS: SupportLimits = {
   effectiveSize: 50,
   largestShare: 0.1,
@@ -28,7 +28,7 @@ export type SupportFault =
       readonly effectiveSize: number;
       readonly units: number;
       readonly needed: number;
-      /** How many units like these would suffice; null where none of them carries weight. */
+      /** Number of such units that would suffice; null if no unit carries weight. */
       readonly enough: number | null;
     }
   | {
@@ -67,7 +67,7 @@ export function supportFaults(facts: Diagnostics, limits: SupportLimits = SUPPOR
     const { actions, mass } = unsupported;
     faults.push({ kind: "unsupported-actions", actions, mass, allowed: limits.unsupportedMass });
   }
-  // The standard error of a few units is no measure of chance; that they are few is a fault of its own.
+  // The standard error of a few units does not measure chance. The small number of units is a separate fault.
   if (units >= limits.effectiveSize && !(Math.abs(meanWeightZ) <= limits.meanWeightZ))
     faults.push({ kind: "mean-weight", meanWeight, z: meanWeightZ, allowed: limits.meanWeightZ });
   if (facts.constantReward !== undefined)
@@ -81,14 +81,15 @@ function thinSupport(facts: { effectiveSize: number; units: number; needed: numb
   return { kind: "thin-support", ...facts, enough };
 }
 
-/** Whether the log is too small for an estimate: more of the same would do. */
+/** True if the log is too small for an estimate, so that more rows of the same kind would suffice. */
 function isSmallLog(fault: SupportFault, judgeShare?: number): boolean {
   if (fault.kind !== "thin-support") return false;
   return fault.units < fault.needed || (fault.enough !== null && fault.enough <= enoughToJudge(judgeShare));
 }
 
-/** The explanations of all faults, without those that follow from another. Of a small log one unit holds much of the weight by
- *  its size alone. Where the log hardly has the choices of the policy, every figure of its weights is bad. */
+/** The explanations of all faults, without faults that follow from another fault. In a small log, one unit holds much
+ *  of the weight because of the size alone.
+ *  If the log rarely has the policy's choices, all figures of its weights are bad. */
 export function explainFaults(faults: readonly SupportFault[], about: FaultContext = {}): string[] {
   if (about.rare !== undefined && faults.some(({ kind }) => kind !== "constant-reward")) {
     const others = faults.filter(({ kind }) => kind === "constant-reward");
@@ -119,8 +120,8 @@ function explainRare({ actions, share, rows }: RareChoices, { names, wholeLog }:
   ].join(" ");
 }
 
-/** A reason with the effective sample size of the policies that it refuses, where it is that of a small log. The size is no
- *  part of the reason itself: it differs by policy, and a cause that policies share is said once. */
+/** Adds the effective sample sizes of the refused policies to a reason about a small log. The size is not part of the
+ *  reason: it differs by policy, and a shared reason is stated once. */
 export function withEffectiveSize(reason: string, sizes: readonly number[]): string {
   const texts = [Math.min(...sizes), Math.max(...sizes)].map(below);
   return reason.replace(
@@ -129,23 +130,23 @@ export function withEffectiveSize(reason: string, sizes: readonly number[]): str
   );
 }
 
-/** Rounded down: 49.97 is not the 50 that an estimate needs. */
+/** Rounded down: 49.97 is less than the 50 that an estimate needs. */
 function below(size: number): string {
   return (Math.floor(size * 10) / 10).toFixed(1);
 }
 
 interface FaultContext {
-  /** Of the candidates, where they have any. */
+  /** Names of the candidates, if they have names. */
   readonly names?: readonly string[];
   /** The share of the log that judges (default: that of the default split without a calibrated floor). */
   readonly judgeShare?: number | undefined;
-  /** What a unit is (default: a task). */
+  /** Kind of unit (default: a task). */
   readonly unit?: SplitUnit | undefined;
   readonly rare?: RareChoices | undefined;
   readonly wholeLog?: LoggedChoices | undefined;
 }
 
-/** How often each candidate was chosen in a log, with the rows that do not judge. */
+/** Number of choices of each candidate in a log, including rows that do not judge. */
 export interface LoggedChoices {
   readonly rows: number;
   readonly chosen: ReadonlyMap<string, number>;

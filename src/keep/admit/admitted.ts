@@ -1,4 +1,4 @@
-/** The words of a selection: what is asked of a manifest, and what is admitted. No behaviour. */
+/** The types of a selection: the request for a manifest, and the admitted rows. No behaviour. */
 import type { Digest } from "../../base/index.ts";
 import type {
   BatchOptions,
@@ -17,7 +17,7 @@ import type { LateReward } from "./labels.ts";
 import type { LedgerTally } from "./ledger-tally.ts";
 import type { SourceReaders } from "./read-sources.ts";
 
-/** A stream that may teach or judge. */
+/** A stream admitted for training or judging. */
 export interface AdmittedStream {
   content: Digest;
   envelope: Digest;
@@ -28,9 +28,9 @@ export interface AdmittedStream {
   weightBps: number;
   length: number;
   samples: number;
-  /** Null: unlabelled, where the consumer keeps those. */
+  /** Null: unlabelled, if the consumer keeps unlabelled streams. */
   reward: number | null;
-  /** Of a labelled step stream: one per step. */
+  /** For a labelled step stream: one reward per step. */
   rewards?: readonly number[] | undefined;
   late: readonly LateReward[];
   revisions: readonly { start: number; end: number; revision: RevisionKey }[];
@@ -39,28 +39,28 @@ export interface AdmittedStream {
 export interface Admitted {
   rows: AdmittedStream[];
   proofs: Map<Digest, Proof>;
-  /** The source revisions behind the rows, unique, sorted by the UTF-8 bytes of their ids. */
+  /** Source revisions of the rows, unique, sorted by the UTF-8 bytes of their ids. */
   sources: Sealed<PolicyRevision>[];
   logprobKind: LogprobKind | undefined;
-  /** Whether a row has a step that logs the probability of its choice alone. */
+  /** True if a row has a step that logs only the probability of its choice. */
   choiceOnly: boolean;
   ledger: LedgerTally;
 }
 
-/** Freshness is the consumer's choice; what it needs of a stream too. Every other gate is the same for all. */
+/** The consumer chooses the freshness budgets and its requirements on streams. Every other gate is the same for all. */
 export interface AdmitOptions
   extends Pick<BatchOptions, "distinct" | "feedback" | "maxLength" | "requireVerdict" | "split"> {
-  /** Absent: no limit. What was released from quarantine stays in. */
+  /** Absent: no limit. Rollouts released from quarantine stay in. */
   freshness?: DriftBudgets | undefined;
-  /** Only rollouts of a group: advantages are measured against it. */
+  /** Admits only rollouts of a group, because advantages are measured against the group. */
   grouped?: boolean;
-  /** Streams that are rows of other batches already, by `streamKey`. */
+  /** Streams that are already rows of other batches, by `streamKey`. */
   taken?: ReadonlySet<string> | undefined;
-  /** What carries missing rewards as missing may keep them; what learns or estimates leaves them out. */
+  /** "keep" for consumers that represent missing rewards; "exclude" for learners and estimators. */
   unlabelled?: "exclude" | "keep";
-  /** Revisions that sampled and have no record: refused, or taken by their names alone, as a log knows them. */
+  /** Sampling revisions without a record: refused, or accepted by their names alone, as a log knows them. */
   unrecorded?: "refuse" | "name";
-  /** What step streams must have logged: the whole distribution, the probability of the choice, or nothing. */
+  /** Required log of step streams: the whole distribution, the probability of the choice, or nothing. */
   propensity?: "distribution" | "choice" | "any" | undefined;
   /** `one`: a mix of kinds is refused. */
   logprobs?: "one" | "any";
@@ -68,10 +68,10 @@ export interface AdmitOptions
 
 export interface AdmitRequest {
   read: ReadBlob;
-  /** Of one who reads the same contents afterwards. */
+  /** Readers of a caller that reads the same contents afterwards. */
   readers?: SourceReaders;
   manifest: Manifest;
-  /** Needed for a budget of freshness, or where the selection names no family. */
+  /** Required for a freshness budget, or if the selection names no family. */
   target?: Sealed<PolicyRevision> | undefined;
   /** Without a family everything at this level is selected, and a mix of families is refused. */
   selection: Pick<Selection, "level" | "logprobKind" | "tokenizer"> & {

@@ -1,5 +1,5 @@
-/** The validator's checks of one artifact, each a pure function: what was observed, what was expected, and the code if
- *  the two do not fit. Cheap ones look at the records; the expensive ones compare with a second execution. */
+/** The validator's checks of one artifact, each a pure function: the observation, the expectation, and the code if they
+ *  differ. Cheap checks examine the records; expensive checks compare with a second execution. */
 import { canonicalize, type Digest, given, parseId } from "../../base/index.ts";
 import {
   type Call,
@@ -17,15 +17,15 @@ export interface CheckFinding {
   readonly code?: VerdictCode;
 }
 
-/** What a second execution of the same rollout gave. */
+/** Result of a second execution of the same rollout. */
 export interface Reexecution {
   readonly finalState?: Digest;
-  /** The sampling parameters that were in force, as the artifact states them. */
+  /** The sampling parameters in force, as the artifact states them. */
   readonly sampling: Record<string, unknown>;
 }
 
-/** `present`: the execution proofs whose bytes are at hand. Call logs and commitments are recomputed: one that does not
- *  fit spoils the rest, and the log of no calls proves nothing. */
+/** `present`: the execution proofs whose bytes are available. Call logs and commitments are recomputed. A single
+ *  mismatch fails the check, and the log of no calls proves nothing. */
 export function checkExecutionProof(
   content: RolloutContent,
   envelope: RolloutEnvelope,
@@ -45,8 +45,8 @@ export function checkExecutionProof(
   return finding("execution-proofs", { good, bad }, { good: "at least 1", bad: 0 }, code);
 }
 
-/** Every call lies inside the rollout, and the rollout before its submission, as far as two clocks can tell. Without
- *  call times only the latter. */
+/** Checks that every call lies inside the rollout, and that the rollout ended before its submission, within the clock
+ *  skew. Without call times only the latter. */
 export function checkTimers(
   { calls }: RolloutContent,
   { startedAtMs, endedAtMs, callTimes }: RolloutEnvelope,
@@ -69,7 +69,8 @@ export function checkTimers(
 /** Times are whole milliseconds, durations are not. */
 const CLOCK_ROUNDING_MS = 1;
 
-/** No stream claims more tokens of a call than the provider counted. Fewer are honest: some are never shown. */
+/** Checks that no stream claims more tokens of a call than the provider counted. Fewer are legitimate: some tokens are
+ *  never shown. */
 export function checkTokens(content: RolloutContent, calls: readonly Call[]): CheckFinding {
   let over = 0;
   let counted = 0;

@@ -19,7 +19,7 @@ const find = (key: { id: string }) => revisions.find(({ record }) => record.id =
 const byRevision = (n: number) => ({ revision: { id: `r${n}`, digest: weightsOf(`r${n}`) } });
 const target = revisions[10]!;
 
-/** A shelf with one rollout per source revision, each checked against r10, and a batch of what remains. */
+/** A shelf with one rollout per source revision, each checked against r10, and a batch of the admitted rollouts. */
 async function batchOf(
   sources: readonly number[],
   change: (shelf: Shelf, verdicts: Map<number, Digest>) => void,

@@ -1,5 +1,5 @@
-/** From checks to records: receipts and verdicts of freshness, and the release of what was quarantined. Pure.
- *  Verdicts are what batches obey: a manifest that lists them excludes what they exclude, and the ledger says so. */
+/** Turns freshness checks into records: receipts, verdicts, and the release of quarantined rollouts. Pure. Batches obey
+ *  verdicts: a manifest that lists them excludes what they exclude, and the ledger records it. */
 import { type Digest, type Id, parseId } from "../../base/index.ts";
 import {
   type Disposition,
@@ -15,15 +15,15 @@ import {
 } from "../../contract/index.ts";
 import { checkFreshness, type Freshness, type FreshnessOutcome, type FreshnessRequest } from "./freshness.ts";
 
-/** The name under which freshness gives its verdicts. */
+/** Validator name of freshness verdicts. */
 export const FRESHNESS_VALIDATOR: Id = parseId("freshness");
 
 export interface AdmissionOptions extends Pick<FreshnessRequest, "revision" | "budgets"> {
-  /** The revision that is being improved now; asked for every rollout, because it advances. */
+  /** The current target revision; called for every rollout, because the target advances. */
   readonly target: () => FreshnessRequest["target"];
 }
 
-/** For the worker protocol's `admit`: checks what is submitted, and adds the verdict to what is kept. */
+/** Implements `admit` of the worker protocol: checks a submission, and adds the verdict to the stored records. */
 export function makeAdmission(options: AdmissionOptions) {
   return (submitted: {
     content: RolloutContent;
@@ -41,7 +41,7 @@ export function makeAdmission(options: AdmissionOptions) {
   };
 }
 
-/** For artifacts that came another way than by upload. */
+/** For artifacts that were not uploaded by a worker. */
 export function freshnessReceipt(
   freshness: Freshness,
   at: { subject: Digest; atMs: number },
@@ -50,7 +50,7 @@ export function freshnessReceipt(
   return seal(Receipt, { ...at, outcome, signals, message });
 }
 
-/** Of one family alone: what is stale for a router may be fresh for a writer. */
+/** Verdict for one family: a rollout may be stale for one family and fresh for another. */
 export function freshnessVerdict(
   freshness: Freshness,
   at: { subject: Digest; family: Id; atMs: number },
@@ -78,7 +78,8 @@ const DISPOSITIONS: Readonly<Record<FreshnessOutcome, Disposition>> = {
   unknown: "unobserved",
 };
 
-/** Lets a quarantined rollout into batches. It undoes this one verdict, and no later one by the same validator. */
+/** Releases a quarantined rollout for batches. Overrides this one verdict, and no later verdict of the same
+ *  validator. */
 export function releaseQuarantined(
   verdict: Sealed<Verdict>,
   by: { by: Id; reason: string; atMs: number },

@@ -1,4 +1,4 @@
-/** What receipts, verdicts, releases and endings decide about a rollout, before any stream is looked at. Pure. */
+/** Gates of a rollout by receipts, verdicts, releases and endings, before its streams are examined. Pure. */
 import type { Digest } from "../../base/index.ts";
 import { isTaken, itemOf } from "../../collect/index.ts";
 import {
@@ -18,7 +18,7 @@ import { inOrder } from "./read-sources.ts";
 
 type Gate = { open: true; weightBps: number } | { open: false; reason: ExclusionReason };
 
-/** From the kindest to the harshest: where validators differ, the harshest stands. */
+/** From the mildest to the most severe: if validators differ, the most severe disposition applies. */
 const SEVERITY: readonly Disposition[] = [
   "accepted",
   "normalized",
@@ -29,13 +29,13 @@ const SEVERITY: readonly Disposition[] = [
 ];
 
 export interface Gates {
-  /** Whether this artifact is the result of its assignment, as far as receipts say so. */
+  /** Refuses an artifact that is not the result of its assignment according to the receipts. */
   receiptGate(digest: Digest, content: RolloutContent): ExclusionReason | undefined;
-  /** By content digest: what the verdicts say of a rollout. */
+  /** Combined verdicts on a rollout, by content digest. */
   verdictGate(content: Digest): Gate;
-  /** Whether somebody released it from a quarantine of freshness: no budget takes that back. */
+  /** True if the rollout was released from a freshness quarantine; no budget overrides the release. */
   isReleased(content: Digest): boolean;
-  /** By ending and by the fate of the task. */
+  /** Refuses a rollout by its ending, or because its task failed. */
   endingGate(content: RolloutContent): ExclusionReason | undefined;
 }
 
@@ -43,7 +43,7 @@ export function makeGates(options: {
   verdicts: readonly Sealed<Verdict>[];
   releases: readonly QuarantineRelease[];
   receipts: readonly Sealed<Receipt>[];
-  /** Of the batch: verdicts about other families say nothing here. */
+  /** Family of the batch: verdicts about other families do not count. */
   family: string;
   requireVerdict: boolean;
   failedTasks: ReadonlySet<string>;
@@ -94,8 +94,8 @@ export function makeGates(options: {
   };
 }
 
-/** `results`: by item, the content that the first accepting receipt names; a second artifact of it does not count.
- *  `received`: whatever got a receipt, accepting or not. */
+/** `results`: by item, the content that the first accepting receipt names; a second artifact of the item does not
+ *  count. `received`: all contents with a receipt, accepting or not. */
 function readReceipts(receipts: readonly Sealed<Receipt>[]): {
   received: Set<Digest>;
   results: Map<string, Digest>;
@@ -110,7 +110,7 @@ function readReceipts(receipts: readonly Sealed<Receipt>[]): {
   return { received, results };
 }
 
-/** Coming too late is no fault of the rollout, so it is told apart, unless something else is wrong too. */
+/** A late rollout is not faulty. It is reported as stale, unless another fault exists. */
 function rejectedFor(verdicts: readonly Sealed<Verdict>[]): "stale" | "rejected" {
   const codes = verdicts
     .filter(({ record }) => record.disposition === "rejected")
@@ -118,7 +118,7 @@ function rejectedFor(verdicts: readonly Sealed<Verdict>[]): "stale" | "rejected"
   return codes.every((code) => code === "stale-policy-rejected") ? "stale" : "rejected";
 }
 
-/** A task is its id and its digest: a mended task under the old id is not quarantined with it. */
+/** Key of a task: its id and its digest. A corrected task under the old id is not quarantined with the old one. */
 export function taskKey(content: Pick<RolloutContent, "environment" | "task">): string {
   return JSON.stringify([content.environment, content.task.id, content.task.digest ?? null]);
 }

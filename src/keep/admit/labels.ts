@@ -1,6 +1,6 @@
-/** The one rule of labels: what a stream earned, place by place, and where that comes from. Pure.
- *  A stream that was sealed with all its rewards keeps them. One that lacks any takes the late feedback that lands on its
- *  samples, with 0 elsewhere. Without either it is unlabelled, which is never 0. */
+/** The only rule of labels: the rewards of a stream per token or step, and their source. Pure. A stream that was sealed
+ *  with all its rewards keeps them. A stream that lacks any reward takes the late feedback on its samples, with 0
+ *  elsewhere. Without either the stream is unlabelled, which never means 0. */
 import type { Digest } from "../../base/index.ts";
 import type {
   Feedback,
@@ -20,12 +20,13 @@ export interface LateReward {
 
 export interface StreamLabels<Values extends ArrayLike<number> = ArrayLike<number>> {
   readonly from: "recorded" | "late";
-  /** One per token or step. */
+  /** One reward per token or step. */
   readonly rewards: Values;
   readonly total: number;
 }
 
-/** Of one name, by rollout. A repeated idempotency key counts once (the first); among keys the latest counts. */
+/** Late rewards of one name, by rollout. The first record with an idempotency key counts; among keys the latest
+ *  counts. */
 export function lateRewards(
   feedback: readonly Sealed<Feedback>[],
   name: string | undefined,
@@ -55,7 +56,7 @@ export function labelSteps(
   return labelLate(stream, { late, rewards: steps.map(() => 0) });
 }
 
-/** `mask` is needed only where the rewards are not recorded. */
+/** `mask` is needed only if the rewards are not recorded. */
 export function labelTokens(
   stream: TokenStream,
   { rewards, mask }: Partial<Pick<TokenColumns, "rewards" | "mask">>,
@@ -82,14 +83,15 @@ function labelLate<Values extends number[] | Float32Array>(
   return landed ? { from: "late", rewards, total } : undefined;
 }
 
-/** Index of the sample a late reward lands on: the last one of its call, or of the stream. -1: the call is not in it. */
+/** Index of the sample that gets a late reward: the last one of its call, or of the stream. -1: the call is not in the
+ *  stream. */
 function landingIndex(item: Stream, mask: Uint8Array | undefined, reward: LateReward): number {
   if (item.level === "step") {
     return reward.call === undefined
       ? item.steps.length - 1
       : item.steps.findLastIndex((each) => each.call === reward.call);
   }
-  // A call may have several segments: a hot swap in its midst begins a new one.
+  // A call may have several segments: a hot swap during the call begins a new one.
   const parts =
     reward.call === undefined
       ? [{ start: 0, end: item.length }]

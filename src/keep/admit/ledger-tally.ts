@@ -1,4 +1,4 @@
-/** The ledger while it is being kept: counts what was considered, pages what was excluded. */
+/** The ledger during selection: counts considered rows, and pages the excluded ones. */
 import type { Digest } from "../../base/index.ts";
 import {
   type DriftBudgets,
@@ -29,7 +29,7 @@ export class LedgerTally {
     add(this.#considered, { artifacts: 1, streams: content.streams.length, ...sizeOf(content.streams) });
   }
 
-  /** The whole artifact. */
+  /** Excludes the whole artifact. */
   excludeArtifact(
     digest: Digest,
     content: RolloutContent,
@@ -46,7 +46,7 @@ export class LedgerTally {
     );
   }
 
-  /** The streams of one artifact that are left out; `whole`: none of the others is used, so that the rollout is lost. */
+  /** Excludes some streams of one artifact. `whole`: no other stream is used, so the rollout is lost. */
   excludeStreams(
     digest: Digest,
     left: readonly { stream: Stream; index: number; reason: ExclusionReason }[],
@@ -59,7 +59,8 @@ export class LedgerTally {
     if (whole && own !== undefined) this.#loseRollout(own.reason);
   }
 
-  /** One stream. `last` says that nothing else of the artifact reaches the batch, so the artifact counts here. */
+  /** Excludes one stream. `last`: no other stream of the artifact reaches the batch, so the artifact is counted
+   *  here. */
   #excludeStream(
     digest: Digest,
     item: { stream: Stream; index: number; reason: ExclusionReason; last: boolean },
@@ -69,7 +70,7 @@ export class LedgerTally {
     this.#exclude(item.reason, { artifacts: item.last ? 1 : 0, streams: 1, ...size }, entry);
   }
 
-  /** The budget of freshness, if it excluded anything. */
+  /** The freshness budgets, if they excluded anything. */
   get freshness(): DriftBudgets | undefined {
     return this.#freshness;
   }
@@ -78,28 +79,28 @@ export class LedgerTally {
     return this.#considered;
   }
 
-  /** By reason, in the order of their names. */
+  /** Sums by reason, sorted by name. */
   reasons(): LossLedger["reasons"] {
     return [...this.#reasons]
       .sort(([a], [b]) => (a < b ? -1 : 1))
       .map(([reason, tally]) => ({ reason, ...tally }));
   }
 
-  /** Every rollout that is not used, once: by the reason of the whole, else by that of its stream of the family that is asked
-   *  for. The sums of `reasons` count it where its last stream was left out. */
+  /** Counts every unused rollout once: by the reason of the whole artifact, else by that of its stream of the selected
+   *  family. The sums of `reasons` instead count it at its last excluded stream. */
   lostRollouts(): { readonly reason: ExclusionReason; readonly rollouts: number }[] {
     return [...this.#rollouts]
       .sort(([a], [b]) => (a < b ? -1 : 1))
       .map(([reason, rollouts]) => ({ reason, rollouts }));
   }
 
-  /** Why nothing is left, in words. */
+  /** Message for an empty selection. */
   summary(): string {
     const words = this.reasons().map(({ reason, streams }) => `${reason} ${streams}`);
     return words.length === 0 ? "The manifest is empty." : `Streams excluded: ${words.join(", ")}.`;
   }
 
-  /** Pages first, then the ledger that lists them. */
+  /** Writes the pages first, then the ledger that lists them. */
   seal(manifest: Digest, write: (sealed: Sealed<unknown>) => void): Sealed<LossLedger> {
     const pages: Digest[] = [];
     for (let i = 0; i < this.#entries.length; i += PAGE_ENTRIES) {

@@ -1,4 +1,4 @@
-/** What a selection reads of a manifest beside its artifacts: judgements, late labels, and who the revisions are.
+/** Inputs of a selection beside the artifacts of a manifest: judgements, late labels, and revision records.
  *  In: a manifest, a family. Out: records, each checked. */
 import type { Digest, Id } from "../../base/index.ts";
 import {
@@ -55,7 +55,7 @@ export async function readInputs(
   };
 }
 
-/** The revisions of one family by id. An id with two digests is refused only where a sample uses it. */
+/** Revisions of one family by id. An id with two digests is refused only if a sample uses it. */
 class KnownRevisions {
   readonly #family: Id;
   readonly #unrecorded: "refuse" | "name";
@@ -70,12 +70,12 @@ class KnownRevisions {
     for (const each of records) this.#add(each);
   }
 
-  /** The record of a revision with these very weights, or undefined. */
+  /** Record of the revision with exactly these weights, or undefined. */
   record({ id, digest }: RevisionKey): PolicyRevision | undefined {
     return this.#known.get(id)?.find(({ record }) => record.digest === digest)?.record;
   }
 
-  /** The revision that a sample of `artifact` names. */
+  /** Revision that a sample of `artifact` names. */
   find(key: RevisionKey, artifact: Digest): Sealed<PolicyRevision> {
     const known = this.#known.get(key.id) ?? [];
     const digests = [...new Set([...known.map(({ record }) => record.digest), key.digest])];
@@ -97,7 +97,7 @@ class KnownRevisions {
     return named;
   }
 
-  /** Of several records of the same weights the one that knows most comes first. */
+  /** Among several records of the same weights, the most complete one comes first. */
   #add(revision: Sealed<PolicyRevision>): void {
     const known = this.#known.get(revision.record.id) ?? [];
     const same = known.findIndex(({ record }) => record.digest === revision.record.digest);

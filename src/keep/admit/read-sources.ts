@@ -1,4 +1,5 @@
-/** Typed reads for assembly: every record arrives checked, every absence is named. Holds no state but small caches. */
+/** Typed reads for assembly: every record is checked, and every missing record is named in an error. Holds only small
+ *  caches. */
 import type { Digest } from "../../base/index.ts";
 import {
   Assignment,
@@ -22,7 +23,7 @@ export async function readSealed<T extends RecordType>(
 
 export type ReadContent = (digest: Digest) => Promise<RolloutContent>;
 
-/** Readers that keep some of what they read, for those who come back to it. */
+/** Readers with a cache, for callers that read a record more than once. */
 export interface SourceReaders {
   readonly readRecord: ReadRecord;
   readonly readContent: ReadContent;
@@ -37,11 +38,11 @@ export function recordReader(read: ReadBlob): ReadRecord {
   return (type, digest) => readRecord(read, type, digest);
 }
 
-/** Parts of contents that a reader keeps, some megabytes. */
+/** Number of content parts that a reader caches, some megabytes. */
 const KEPT_PARTS = 20_000;
 
-/** Contents, each checked against its assignment. Assignments are few and shared by a group, so they are kept; of contents
- *  the first that fit, because a batch is cut in two passes. */
+/** Reads contents, each checked against its assignment. Assignments are few and shared by a group, so they are cached.
+ *  The first contents that fit are cached too, because a batch is cut in two passes. */
 export function contentReader(readRecord: ReadRecord): ReadContent {
   const assignments = new Map<Digest, Assignment>();
   const kept = new Map<Digest, RolloutContent>();
@@ -65,10 +66,11 @@ export function contentReader(readRecord: ReadRecord): ReadContent {
   };
 }
 
-/** Bytes of columns that a reader keeps. */
+/** Bytes of columns that a reader caches. */
 const KEPT_BYTES = 8 * 1024 * 1024;
 
-/** Blobs of columns, the first that fit kept: masks, turns and rewards of short answers are few, and stand in the book once. */
+/** Reads column blobs and caches the first that fit. Masks, turns and rewards of short answers are few, and each is in
+ *  the book once. */
 function columnReader(read: ReadBlob): ReadBlob {
   const kept = new Map<Digest, ReturnType<ReadBlob>>();
   let room = KEPT_BYTES;
@@ -83,7 +85,7 @@ function columnReader(read: ReadBlob): ReadBlob {
   return (digest) => kept.get(digest) ?? readNew(digest);
 }
 
-/** What makes a content large. */
+/** Size of a content, as its number of parts. */
 function partsOf({ calls, streams }: RolloutContent): number {
   let parts = calls.length;
   for (const stream of streams)
@@ -92,7 +94,7 @@ function partsOf({ calls, streams }: RolloutContent): number {
   return parts;
 }
 
-/** By time; digests settle ties, whatever came first. */
+/** Sorted by time; digests break ties, so the order of arrival has no effect. */
 export function inOrder<T extends { atMs: number }>(records: readonly Sealed<T>[]): Sealed<T>[] {
   return [...records].sort((a, b) => a.record.atMs - b.record.atMs || (a.digest < b.digest ? -1 : 1));
 }

@@ -1,6 +1,7 @@
-/** The one way from stored rollouts to anything that learns or judges: decides what is admitted, and why the rest is not.
- *  In: a sealed manifest, a family and a level, what the consumer needs. Out: light rows (about half a kilobyte each) and
- *  the ledger; the numbers stay in the store. Pure: same input, same rows. */
+/** The only way from stored rollouts to a learner or a gate: decides which rows are admitted, and records why the
+ *  others are not.
+ *  In: a sealed manifest, a family and a level, the requirements of the consumer. Out: light rows (about half a
+ *  kilobyte each) and the ledger; the numbers stay in the store. Pure: same input, same rows. */
 import { compareUtf8, type Digest } from "../../base/index.ts";
 import {
   checkProofs,
@@ -23,8 +24,8 @@ import { type ManifestInputs, readInputs } from "./manifest-inputs.ts";
 import { type SourceReaders, sourceReaders } from "./read-sources.ts";
 import { excludedBy, isElsewhere, labelsOf, lengthOf, type StreamAt } from "./stream-gates.ts";
 
-/** A task that failed once is suspect in every rollout of it, also in those seen before the failure: the rare
- *  manifest that holds one is gone through again. */
+/** A task that failed once is suspect in all its rollouts, including those read before the failure. The rare manifest
+ *  with such a task is read a second time. */
 export async function selectAdmitted(request: AdmitRequest): Promise<Admitted> {
   const { read, manifest, target, selection, options } = request;
   const family = selection.family ?? target?.record.family;
@@ -102,11 +103,11 @@ function gateOf({ request, inputs, gates, names, digest, content }: ArtifactAt):
   if (reason !== undefined) return { open: false, reason };
   const gate = gates.verdictGate(digest);
   if (!gate.open) return gate;
-  // A rollout is known by its id: of two contents the one with the smaller digest stands.
+  // The id identifies a rollout: of two contents the one with the smaller digest counts.
   if (request.options.distinct !== undefined && names.has(content.rolloutId))
     return {
       ...{ open: false, reason: "duplicate-rollout" },
-      // Sealed ledgers name the duplicate. But a content of another family takes nothing away from this one.
+      // Sealed ledgers name the duplicate. But a duplicate without a stream of this family is no loss to the family.
       ...(content.streams.some((each) => each.family === inputs.family) ? {} : { lostAs: "other-family" }),
     };
   const { freshness: budgets } = request.options;

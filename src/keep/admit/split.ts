@@ -1,6 +1,6 @@
-/** Which rollouts a policy may learn from, which set its floor, which judge it.
- *  In: the id of a unit (a task, a session, a decision) and a rule. Out: its part. A function of the id alone: whatever
- *  arrives later, a unit keeps its part, and rows of one unit are never in two parts. */
+/** Assigns rollouts to training, calibration or judging.
+ *  In: the id of a unit (a task, a session, a decision) and a rule. Out: its part. A function of the id alone: a unit
+ *  keeps its part when more data arrives, and rows of one unit are never in two parts. */
 import { hash } from "node:crypto";
 import { RollbookError } from "../../base/index.ts";
 import {
@@ -24,7 +24,7 @@ export interface SplitRule {
 }
 
 export const DEFAULT_SPLIT: SplitRule = { unit: "task", salt: "rollbook", shares: [0.6, 0.2, 0.2] };
-/** Everything is for training, and nothing of it may judge. */
+/** Everything is for training, and nothing is left for judging. */
 export const TRAIN_ON_ALL: SplitRule["shares"] = [1, 0, 0];
 
 const SUM_TOLERANCE = 1e-9;
@@ -34,7 +34,7 @@ export function partOf(unit: string, { salt, shares }: Pick<SplitRule, "salt" | 
   return point < shares[0] ? "train" : point < shares[0] + shares[1] ? "calibration" : "judge";
 }
 
-/** The unit of a stream. Decisions of one chain are not independent, so the first stands for all of them. */
+/** Split unit of a stream. Decisions of one chain are not independent, so the first decision stands for all of them. */
 export function unitOfStream(
   content: Pick<RolloutContent, "rolloutId" | "group"> & { task: { id: string } },
   stream: number,
@@ -52,12 +52,12 @@ export function unitOfStream(
   }
 }
 
-/** What a rollout belongs to: its group, else itself. */
+/** Session of a rollout: its group, else the rollout itself. */
 export function sessionOf({ group, rolloutId }: Pick<RolloutContent, "rolloutId" | "group">): string {
   return group ?? rolloutId;
 }
 
-/** A decision is known by its rollout, its stream and its step. */
+/** Id of a decision, from its rollout, its stream and its step. */
 export function decisionId(rolloutId: string, stream: number, step: number): string {
   return `${rolloutId}/${stream}/${step}`;
 }

@@ -1,5 +1,5 @@
-/** Whether one stream of an admitted rollout is wanted, and labelled. In: the stream, what the consumer needs. Out: its labels,
- *  or the reason it is left out. */
+/** Decides if a stream of an admitted rollout is used, and finds its labels. In: the stream, the requirements of the
+ *  consumer. Out: its labels, or the reason for its exclusion. */
 import type { Digest } from "../../base/index.ts";
 import {
   type ExclusionReason,
@@ -20,7 +20,7 @@ export interface StreamAt {
   readonly family: string;
   readonly digest: Digest;
   readonly content: RolloutContent;
-  /** What the selection has found so far. */
+  /** State of the selection so far. */
   readonly admitted: Admitted;
 }
 
@@ -45,7 +45,7 @@ export function excludedBy(at: StreamAt, stream: Stream, index: number): Exclusi
   return stream.level === "step" ? propensityExcludes(at, stream) : logprobsExclude(at, stream);
 }
 
-/** Whether a stream is left out only because it is of another part of the split, or in another batch. */
+/** True if a stream is excluded only because it is in another part of the split or in another batch. */
 export function isElsewhere(
   { request }: StreamAt,
   stream: Stream,
@@ -56,7 +56,7 @@ export function isElsewhere(
   return stream.level === "token" || propensityOf(stream, request.options.propensity) !== "missing";
 }
 
-/** How rows of batches and admitted streams are compared. */
+/** Key for comparing rows of batches with admitted streams. */
 export function streamKey(content: Digest, stream: number): string {
   return `${content} ${stream}`;
 }
@@ -65,7 +65,7 @@ export function lengthOf(stream: Stream): number {
   return stream.level === "token" ? stream.length : stream.steps.length;
 }
 
-/** Undefined where there are none: unlabelled is not 0. */
+/** Undefined without labels: unlabelled is not 0. */
 export async function labelsOf(
   read: ReadBlob,
   stream: Stream,
@@ -82,7 +82,7 @@ export async function labelsOf(
   return labelTokens(stream, columns, late);
 }
 
-/** Importance ratios divide by it: of the whole distribution, or of the choice alone. */
+/** Importance ratios divide by the propensity: of the whole distribution, or of the choice alone. */
 function propensityExcludes(
   { request, admitted }: StreamAt,
   stream: StepStream,
@@ -104,7 +104,8 @@ function propensityOf(
   return wanted === "distribution" || !logged ? "missing" : "choice";
 }
 
-/** One kind of log-probabilities for all: the one asked for, else that of the first stream. One tokenizer, if it is named. */
+/** Requires one kind of log-probabilities for all rows: the requested kind, else that of the first stream. Requires one
+ *  tokenizer, if requested. */
 function logprobsExclude(at: StreamAt, stream: TokenStream): ExclusionReason | undefined {
   const { selection, options } = at.request;
   if (selection.tokenizer !== undefined && stream.tokenizer !== selection.tokenizer) return "other-tokenizer";

@@ -17,7 +17,7 @@ const call = (completionTokens: number): Wire => ({
   usage: { promptTokens: 1, completionTokens },
 });
 
-/** A rollout of 2 sampled tokens by one call, from 1 000 to 2 000 ms; its call log is its proof. */
+/** A rollout of 2 tokens sampled by one call, from 1 000 to 2 000 ms, with its call log as proof. */
 function rollout(name: string, over: Wire = {}, envelope: Wire = {}, tokens = 2): SealedRollout {
   const { stream, ...rest } = over as { stream?: Wire };
   const segments = [{ start: 1, end: 3, call: 0, revision: { id: "policy-r1", digest: d("weights") } }];
@@ -28,7 +28,7 @@ function rollout(name: string, over: Wire = {}, envelope: Wire = {}, tokens = 2)
       envelope: { worker: "w", startedAtMs: 1000, endedAtMs: 2000, ...envelope },
       ...rest,
     },
-    // Different choices unless asked otherwise.
+    // Different choices unless overridden.
     { revision: undefined, segments, ids: [1, 2, 3 + Buffer.from(name)[0]!], ...stream },
   );
 }

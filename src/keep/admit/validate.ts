@@ -1,8 +1,9 @@
 /** The validator: one verdict for each content of a bundle.
- *  In: artifacts, what was accepted before, access to calls and proofs, a way to execute again. Out: sealed verdicts.
- *  The same bundle in any order gives the same verdicts. Which artifacts get the expensive checks follows from their
- *  digests and a nonce, so no one can influence the draw. A check that should have been made and was not is "replay-required", never
- *  an acceptance. Freshness gives its verdict apart (freshness-verdict.ts); batches obey the harshest. */
+ *  In: artifacts, artifacts accepted before, access to calls and proofs, a function that executes again. Out: sealed
+ *  verdicts. The same bundle in any order gives the same verdicts. Artifacts are drawn for the expensive checks by
+ *  their digests and a nonce, so workers cannot influence the draw. A check that should have been made and was not is
+ *  "replay-required", never an acceptance. Freshness gives a separate verdict (freshness-verdict.ts); batches obey the
+ *  most severe. */
 import { type Digest, digestJson, type Id, RollbookError } from "../../base/index.ts";
 import {
   type Call,
@@ -35,19 +36,19 @@ export interface Artifact {
 export interface ValidateOptions {
   readonly validator: Id;
   readonly nowMs: number;
-  /** How many of 10 000 artifacts are executed again. */
+  /** Number of artifacts in 10 000 that are executed again. */
   readonly sampleBps: number;
-  /** Kept from workers until they have submitted, so that no worker shapes a rollout to avoid the draw. */
+  /** Secret until workers have submitted, so that no worker shapes a rollout to avoid the draw. */
   readonly nonce: string;
-  /** How far clocks may disagree; a minute unless given. */
+  /** Largest accepted disagreement of clocks; default one minute. */
   readonly clockSkewMs?: number;
-  /** The weight of a repetition. */
+  /** Weight of a repetition. */
   readonly duplicateWeightBps?: number;
   readonly has: (digest: Digest) => Promise<boolean>;
   readonly calls: (content: RolloutContent) => Promise<readonly Call[]>;
   /** Executes an artifact again; undefined if that is not possible now. */
   readonly reexecute?: (artifact: Artifact) => Promise<Reexecution | undefined>;
-  /** Artifacts accepted earlier: later ones must not be copies of them. */
+  /** Artifacts accepted earlier: later artifacts must not be copies of them. */
   readonly earlier?: Iterable<Artifact>;
 }
 
@@ -69,7 +70,7 @@ export async function validateBundle(
   return verdicts;
 }
 
-/** Whether an artifact is among the `bps` of 10 000 that get the expensive checks. */
+/** True if an artifact is among the `bps` of 10 000 that get the expensive checks. */
 export function isSampled(content: Digest, nonce: string, bps: number): boolean {
   const word = digestJson("rollbook.sampled-check.v1", [content, nonce]).slice(7, 7 + 12);
   return Number.parseInt(word, 16) % FULL_WEIGHT_BPS < bps;
@@ -121,7 +122,8 @@ function weightOf(disposition: Disposition, duplicateBps: number): number {
   return disposition === "normalized" ? duplicateBps : FULL_WEIGHT_BPS;
 }
 
-/** What has been seen, by what may stand once only and by what counts less the second time. */
+/** Artifacts seen so far: indexed by names and proofs, which must be unique, and by choices, whose repetition has less
+ *  weight. */
 class SeenArtifacts {
   readonly #names = new Map<string, Digest>();
   readonly #proofs = new Map<Digest, Digest>();
@@ -139,7 +141,7 @@ class SeenArtifacts {
     if (!this.#choices.has(choices)) this.#choices.set(choices, content.digest);
   }
 
-  /** Another artifact's name, or its proof of execution. (The very same content again is the same artifact.) */
+  /** Finds a reused name or a reused proof of execution. (Exactly the same content is the same artifact.) */
   findCopy({ content, envelope }: Artifact): CheckFinding {
     const proofs = envelope.record.proofs.filter(({ kind }) => kind === "execution");
     const others = [
@@ -151,7 +153,7 @@ class SeenArtifacts {
     return finding("replay-of", original ?? null, null, code);
   }
 
-  /** Another rollout that made the same choices: honest where a policy is deterministic, and yet no new evidence. */
+  /** Finds another rollout with the same choices: legitimate for a deterministic policy, but not new evidence. */
   findDuplicate({ content }: Artifact): CheckFinding {
     const first = this.#choices.get(choicesOf(content.record));
     const code = first === undefined || first === content.digest ? undefined : "duplicate-detected";
@@ -159,8 +161,8 @@ class SeenArtifacts {
   }
 }
 
-/** Steps have few candidates, and samples of a task may well choose the same: only the same draw again is a repetition.
- *  The same tokens again are one, whatever the seed. */
+/** Digest of the choices. Steps have few candidates, and samples of a task often choose the same, so only the same draw
+ *  counts as a repetition. The same tokens are a repetition under any seed. */
 function choicesOf({ environment, task, calls, streams, seed, assignment }: RolloutContent): Digest {
   const draw = streams.every(({ level }) => level === "step")
     ? { seed: String(seed), assignment: assignment ?? null }
@@ -174,7 +176,8 @@ async function presentProofs({ proofs }: RolloutEnvelope, has: ValidateOptions["
   return present;
 }
 
-/** Each content once, in the order of ends: it decides who copied whom, and digests settle ties, whatever came first. */
+/** Each content once, sorted by end time, which decides which one is the copy. Digests break ties, so the order of
+ *  arrival has no effect. */
 function oncePerContent(artifacts: readonly Artifact[]): Artifact[] {
   const key = ({ content, envelope }: Artifact) => `${content.digest} ${envelope.digest}`;
   const sorted = [...artifacts].sort(

@@ -1,4 +1,4 @@
-/** Group advantages. A baseline counts each rollout once, however many rows it was split into. Pure. */
+/** Group advantages. A baseline counts each rollout once, even if it was split into several rows. Pure. */
 import type { AdvantageMethod } from "../../contract/index.ts";
 
 export interface GroupBaseline {
@@ -9,7 +9,7 @@ export interface GroupBaseline {
   spread: number;
 }
 
-/** Keeps mean-std finite in a group where every reward is the same: all advantages are then 0. */
+/** Keeps mean-std finite in a group of equal rewards: all advantages are then 0. */
 const EPSILON = 1e-6;
 
 export function baselineOf(rewards: readonly number[]): GroupBaseline {
@@ -19,7 +19,7 @@ export function baselineOf(rewards: readonly number[]): GroupBaseline {
   return { rollouts, mean, spread: Math.sqrt(variance) };
 }
 
-/** The advantage of a row with this reward, in a rollout whose own mean reward is `own`. */
+/** Advantage of a row with this reward, in a rollout whose own mean reward is `own`. */
 export function advantageOf(
   method: Extract<AdvantageMethod, "mean-std" | "leave-one-out">,
   reward: number,
@@ -30,7 +30,7 @@ export function advantageOf(
     case "mean-std":
       return (reward - group.mean) / (group.spread + EPSILON);
     case "leave-one-out":
-      // Alone in its group a rollout has nothing to be compared with.
+      // A rollout that is alone in its group has no baseline.
       return group.rollouts < 2 ? 0 : reward - (group.mean * group.rollouts - own) / (group.rollouts - 1);
     default:
       return method satisfies never;

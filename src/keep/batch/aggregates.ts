@@ -1,4 +1,5 @@
-/** Sums and means of a batch as it is written: in all, by source revision, by group. Plain f64 sums in row order. */
+/** Sums and means of a batch while it is written: in total, by source revision, by group. Plain f64 sums in row
+ *  order. */
 import { compareUtf8, type Id } from "../../base/index.ts";
 import type { BatchGroups, RecordOf } from "../../contract/index.ts";
 import type { GroupBaseline } from "./advantage.ts";

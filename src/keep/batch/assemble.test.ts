@@ -203,7 +203,7 @@ describe("advantages", () => {
     shelf.rollout("low", {}, rewarded(1));
     shelf.rollout("high", {}, rewarded(3));
     const advantages = await advantagesOf(shelf, target);
-    // By hand: mean 2, population spread 1, so ±1 / (1 + 1e-6).
+    // Computed by hand: mean 2, population spread 1, so ±1 / (1 + 1e-6).
     const expected = Math.fround(1 / (1 + 1e-6));
     expect(advantages.get("high")).toEqual([0, expected, expected]);
     expect(advantages.get("low")).toEqual([0, -expected, -expected]);

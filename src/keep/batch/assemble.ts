@@ -1,6 +1,6 @@
 /** Cuts a trainer batch from a sealed manifest.
  *  In: manifest, target revision, selection, options, seed. Out: the batch record, everything else through `write`.
- *  Pure: same input, same bytes, whatever order artifacts arrived in. Does not touch files or clocks. */
+ *  Pure: same input, same bytes, in any order of arrival. Does not touch files or clocks. */
 import { type Digest, given, type Id, rngFrom } from "../../base/index.ts";
 import {
   BatchGroups,
@@ -36,7 +36,7 @@ import { ShardWriter, type StepRowColumns, type TokenRowColumns, type WriteBlob 
 export interface AssembleRequest {
   read: ReadBlob;
   write: WriteBlob;
-  /** Reads the records of rollouts; a caller that holds opened records passes its own reader (default: with `read`). */
+  /** Reads the records of rollouts; a caller with opened records passes its own reader (default: reads with `read`). */
   readRecord?: ReadRecord | undefined;
   /** Digests of records that `read` can find. */
   manifest: Digest;
@@ -136,8 +136,8 @@ async function rowsOf(
   return taken;
 }
 
-/** What an option changed is recorded, an option that changed nothing is not: the same rows are the same batch, whether
- *  somebody set a limit or not. */
+/** Records only options that had an effect: the same rows are the same batch, with or without a limit that excluded
+ *  nothing. */
 function recordedOptions(
   options: BatchOptions,
   used: { freshness: BatchOptions["freshness"]; choiceOnly: boolean; duplicates: boolean },
@@ -151,12 +151,12 @@ function recordedOptions(
   };
 }
 
-/** Both rules agree where nothing is left out after the choice. */
+/** Both rules give the same result if nothing is excluded after the choice. */
 function distinctIn({ distinct, split, except }: BatchOptions): BatchOptions["distinct"] {
   return split === undefined && except === undefined ? true : distinct;
 }
 
-/** The same batch, computed again without writing: equal digests prove that it follows from its manifest. */
+/** Computes the batch again without writing: equal digests prove that it follows from its manifest. */
 export async function reassemble(read: ReadBlob, batch: TrainerBatch): Promise<Sealed<TrainerBatch>> {
   const { manifest, selection, options, seed } = batch;
   const lineage = await readRecord(read, PolicyRevisionLineage, batch.lineage);
@@ -171,7 +171,7 @@ export async function reassemble(read: ReadBlob, batch: TrainerBatch): Promise<S
   });
 }
 
-/** Unlabelled streams are excluded here, so every row has its reward. */
+/** Unlabelled streams are excluded here, so every row has a reward. */
 type BatchableRow = Admitted["rows"][number] & { reward: number };
 type Batchable = Pick<Admitted, "sources"> & { rows: readonly BatchableRow[] };
 
@@ -283,7 +283,8 @@ function addSums(
   const counted = new Set<number>();
   const whole = { rows: 1, samples: 0, rewardSum: 0, advantageSum: 0 };
   for (const [s, [start, , source]] of segments.entries()) {
-    // What lies between two segments (tool output, say) belongs to the one before it; what precedes all, to the first.
+    // Tokens between two segments (tool output, for example) belong to the segment before; tokens before all segments,
+    // to the first.
     const from = s === 0 ? 0 : start;
     const to = segments[s + 1]?.[0] ?? row.length;
     const part = { rows: counted.has(source) ? 0 : 1, samples: 0, rewardSum: 0, advantageSum: 0 };

@@ -1,5 +1,5 @@
-/** Reads the shards of a batch, one at a time. In: the batch record. Out: rows and flat columns, checked.
- *  A digest is the store's to check; lengths, indexes and finite numbers are checked here. Holds one shard at a time. */
+/** Reads the shards of a batch, one at a time. In: the batch record. Out: rows and flat columns, checked. The store
+ *  checks digests; this module checks lengths, indexes and finite numbers. Holds one shard at a time. */
 import { type Column, type ColumnOf, type Digest, firstNonFinite } from "../../base/index.ts";
 import {
   type BatchRow,
@@ -40,7 +40,7 @@ export interface StepShardColumns {
 export interface TokenShard {
   readonly rows: readonly BatchRow[];
   columns(): Promise<TokenShardColumns>;
-  /** Some of them, for a reader that needs no more: a shard of all columns is tens of megabytes. */
+  /** Reads some columns only: a shard with all columns is tens of megabytes. */
   pick<Name extends keyof TokenShardColumns>(
     ...names: readonly Name[]
   ): Promise<Pick<TokenShardColumns, Name>>;
@@ -106,7 +106,7 @@ async function readShard(
   return shard;
 }
 
-/** The columns that are given. */
+/** Reads and checks the given columns. */
 async function readTokens(read: ReadBlob, columns: Readonly<Record<string, ColumnRef>>, shard: Digest) {
   const values = (await readColumns(read, columns)) as unknown as TokenShardColumns;
   for (const name of ["logprobs", "rewards", "advantages"] as const)

@@ -127,7 +127,7 @@ describe("readBatch", () => {
 });
 
 describe("a batch that does not hold together is refused", () => {
-  /** The batch again with one shard changed and everything sealed anew, as a forger would. */
+  /** The batch with one shard changed and everything sealed again, as a forger would do it. */
   async function forge(
     level: "token" | "step",
     change: (shard: { rows: BatchShard["rows"]; data: BatchShard["data"] }, shelf: Shelf) => void,
@@ -150,7 +150,7 @@ describe("a batch that does not hold together is refused", () => {
       () => "read",
       (error) => error.code,
     );
-  /** A column in place of another of the same length. */
+  /** Stores a column that replaces another of the same length. */
   const place = <C extends Float32Array | Float64Array | Uint32Array>(shelf: Shelf, column: C) => {
     const digest = digestColumn(column);
     const dtype = column instanceof Float32Array ? "f32" : column instanceof Float64Array ? "f64" : "u32";

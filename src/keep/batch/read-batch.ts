@@ -1,5 +1,5 @@
-/** Reads the rows of a trainer batch. In: a way to read blobs, the digest of the batch. Out: the record, its sources and
- *  the rows in batch order, shard by shard: memory is bounded by the largest shard. Does not write. */
+/** Reads the rows of a trainer batch. In: a function that reads blobs, the digest of the batch. Out: the record, its
+ *  sources and the rows in batch order, shard by shard: memory is bounded by the largest shard. Does not write. */
 import type { Digest, Id } from "../../base/index.ts";
 import {
   type BatchRow,
@@ -23,7 +23,7 @@ import {
 export type BatchSource = PolicyRevisionLineage["sources"][number];
 
 interface RowFacts {
-  /** Digest of the rollout's content, and which of its streams this is. */
+  /** Digest of the rollout's content, and the index of the stream in it. */
   readonly content: Digest;
   readonly stream: number;
   readonly rolloutId: Id;
@@ -35,7 +35,7 @@ interface RowFacts {
   readonly segments: readonly { start: number; end: number; revision: RevisionKey }[];
 }
 
-/** One value per token. The arrays are views of the shard: copy what must outlive the iteration. */
+/** One value per token. The arrays are views of the shard: copy values that must outlive the iteration. */
 export interface TokenBatchRow extends RowFacts, TokenShardColumns {
   readonly level: "token";
 }
@@ -50,7 +50,7 @@ interface BatchCandidate {
 export interface BatchStep {
   /** Index into `candidates`. */
   readonly chosen: number;
-  /** Of the choice. */
+  /** Probability of the choice. */
   readonly probability: number;
   readonly reward: number;
   readonly advantage: number;
@@ -65,14 +65,14 @@ export interface StepBatchRow extends RowFacts {
 interface BatchFacts {
   readonly digest: Digest;
   readonly record: TrainerBatch;
-  /** In the order of `record.bySource`, which is what segments of stored rows count by. */
+  /** In the order of `record.bySource`, which segments of stored rows index. */
   readonly sources: readonly BatchSource[];
 }
 
 interface TokenBatch extends BatchFacts {
   readonly level: "token";
   rows(): AsyncGenerator<TokenBatchRow>;
-  /** The same rows as they are stored: flat columns of many rows. */
+  /** The same rows as stored: flat columns of many rows. */
   shards(): AsyncGenerator<TokenShard>;
 }
 

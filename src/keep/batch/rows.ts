@@ -11,7 +11,8 @@ import {
 import { type AdmittedStream, labelSteps, labelTokens } from "../admit/index.ts";
 import type { ShardWriter, StepRowColumns, TokenRowColumns } from "./shard-writer.ts";
 
-/** `advantage` is the computed one, spread over the samples; the artifact's claims count only where asked for. */
+/** `advantage` is the computed value for all samples of the row; the artifact's own advantages count only if
+ *  requested. */
 export async function tokenRow(
   read: ReadBlob,
   row: AdmittedStream,

@@ -19,7 +19,7 @@ import {
   TOKEN_COLUMNS,
 } from "../../contract/index.ts";
 
-/** Stores a blob under its digest; assembly does not care where. */
+/** Stores a blob under its digest. */
 export type WriteBlob = (blob: { kind: string; digest: Digest; bytes: Uint8Array }) => void;
 
 const STEP_TYPES = {
@@ -61,13 +61,13 @@ export class ShardWriter {
     );
   }
 
-  /** Where the next row begins within its shard. */
+  /** Offset of the next row within its shard. */
   get position(): number {
     const last = this.#rows.at(-1);
     return last === undefined ? 0 : last.start + last.length;
   }
 
-  /** The number of a candidate name within the current shard. */
+  /** Number of a candidate name within the current shard. */
   candidateNumber(name: string): number {
     const known = this.#candidates.get(name) ?? this.#candidates.size;
     this.#candidates.set(name, known);

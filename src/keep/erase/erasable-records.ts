@@ -1,4 +1,4 @@
-/** Which records of a book are about certain rollouts and go with them, and which tombstones stand.
+/** Finds the records of a book that belong to given rollouts and are erased with them, and the existing tombstones.
  *  In: a book and the digests of contents. Out: records by digest and kind. Reads the whole book once. */
 import type { Digest } from "../../base/index.ts";
 import {
@@ -26,11 +26,11 @@ export interface ErasableRecords {
   /** Shards with rows of the rollouts, and the batches they belong to. */
   readonly shards: readonly ErasedBlob[];
   readonly batches: readonly Digest[];
-  /** Tasks that the rollouts name, or that went with them in an erasure that was cut short. */
+  /** Tasks that the rollouts name, or that an interrupted erasure removed with them. */
   readonly tasks: readonly Digest[];
-  /** Assignments of which a rollout is or was erased: they name the task by digest and do not keep its text. */
+  /** Assignments with an erased rollout: they name the task by digest and do not hold its text. */
   readonly assignments: readonly Digest[];
-  /** Everything that was erased from this book before, by tombstone. */
+  /** Earlier tombstones of this book. */
   readonly tombstones: ReadonlyMap<Digest, Tombstone>;
 }
 
@@ -41,7 +41,7 @@ const KINDS: ReadonlySet<string> = new Set(
   ].map((type) => type.kind),
 );
 
-/** Samples of one assignment that are looked for by name; a record may claim any number. */
+/** Samples of one assignment that are searched by name; a record may claim any number. */
 const MOST_SAMPLES = 10_000;
 
 export async function findErasable(
@@ -117,12 +117,12 @@ class Finder {
     if (assignment !== undefined) this.#assignments.add(assignment.digest);
   }
 
-  /** What earlier tombstones say: the contents that named these tasks and assignments may be gone. */
+  /** Adds tasks and assignments from earlier tombstones, because the contents that named them may be gone. */
   #takeEarlier(): void {
     const begun = new Set<Digest>();
     const erased = new Set<string>();
     for (const { subjects, blobs } of this.#tombstones.values()) {
-      // The rollout of a later claim adds its number to the name.
+      // The rollout of a later claim has the claim's number as a suffix of its name.
       for (const { rollout } of subjects) erased.add(rollout.replace(/\.\d+$/, ""));
       if (!subjects.some(({ content }) => this.#contents.has(content))) continue;
       for (const { digest, kind } of blobs) if (kind === Task.kind) begun.add(digest);
@@ -148,7 +148,7 @@ class Finder {
   }
 }
 
-/** Whether a rollout of the assignment is among these. A launch names a rollout by its assignment and sample. */
+/** True if a rollout of the assignment is in the set. A launch names a rollout by its assignment and sample. */
 function namesOne(rollouts: ReadonlySet<string>, assignment: Digest, samples: number): boolean {
   if (rollouts.size === 0) return false;
   for (let sample = 0; sample < Math.min(samples, MOST_SAMPLES); sample++)

@@ -1,19 +1,19 @@
-/** Where something of an erased rollout may still lie beside the packs: the gateway's journal, torn ends of packs,
- *  replay stores. In: a book's directory and the ids of rollouts. Out: paths relative to the book. */
+/** Finds places beside the packs that may still hold data of an erased rollout: the gateway's journal, torn ends of
+ *  packs, replay stores. In: a book's directory and the ids of rollouts. Out: paths relative to the book. */
 import { existsSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
 
 export interface Remains {
-  /** Files of the gateway's journal in which an id stands. */
+  /** Files of the gateway's journal that contain an id. */
   readonly journal: readonly string[];
-  /** Torn ends that recovery set aside; they may hold anything. */
+  /** Torn ends that recovery set aside; they may hold any data. */
   readonly torn: readonly string[];
   /** Replay stores of the book: they hold copies of decisions and tokens and are not rewritten. */
   readonly replay: readonly string[];
 }
 
-/** Removes the lists of closed rollouts that earlier versions of the gateway left beside their journals: they may quote
- *  an erased rollout, and nothing reads them any more. */
+/** Removes the lists of closed rollouts that earlier versions of the gateway left beside their journals. They may quote
+ *  an erased rollout, and no code reads them any more. */
 export function removeClosedLists(root: string): void {
   for (const worker of filesOf(root, "journal"))
     for (const suffix of ["", "-wal", "-shm"])

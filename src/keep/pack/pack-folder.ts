@@ -1,5 +1,5 @@
-/** The files of a run pack. In: a folder. Out: what lies in it by digest, and how that differs from what its record says.
- *  `pack.json` is the sealed record in canonical form; `signatures/` holds attestations of its digest. */
+/** The files of a run pack. In: a folder. Out: its files by digest, and their differences from its record. `pack.json`
+ *  is the sealed record in canonical form; `signatures/` holds attestations of its digest. */
 import { createHash } from "node:crypto";
 import { closeSync, existsSync, lstatSync, openSync, readdirSync, readFileSync, readSync } from "node:fs";
 import { join } from "node:path";
@@ -13,18 +13,18 @@ const SIGNATURES = "signatures";
 type PackedFile = RunPack["files"][number];
 type PackFacts = Omit<RunPack, "files" | "schema" | "signer">;
 
-/** How a folder differs from its record. */
+/** A difference between a folder and its record. */
 interface PackFault {
   readonly path: string;
   readonly fault: "missing" | "extra" | "changed" | "not-a-file";
 }
 
-/** Whether a path names a pack: its folder, or a tar file. */
+/** True if a path names a pack: its folder, or a tar file. */
 export function isPack(path: string): boolean {
   return existsSync(join(path, PACK_FILE)) || (path.endsWith(".tar") && existsSync(path));
 }
 
-/** Writes the record last: a folder without it is not a pack. */
+/** Writes the record last: a folder without a record is not a pack. */
 export function sealPackFolder(
   folder: string,
   facts: PackFacts,
@@ -54,7 +54,7 @@ export function readPack(folder: string): { digest: Digest; record: RunPack } {
   return { digest: digestBytes(RunPack.kind, bytes), record: openRecord(RunPack, bytes, path) };
 }
 
-/** Every file of a pack, its record and signatures included, sorted. */
+/** All files of a pack, including its record and signatures, sorted. */
 export function packPaths(folder: string): string[] {
   return walk(folder)
     .map(({ path }) => path)
@@ -111,7 +111,7 @@ function isOwn(path: string): boolean {
   return path === PACK_FILE || path.startsWith(`${SIGNATURES}/`);
 }
 
-/** Everything below a folder that is not a folder itself; links are listed, never followed. */
+/** Everything below a folder except folders; links are listed, never followed. */
 function walk(folder: string, under = ""): { path: string; isFile: boolean }[] {
   return readdirSync(join(folder, under), { withFileTypes: true }).flatMap((entry) => {
     const path = under === "" ? entry.name : `${under}/${entry.name}`;

@@ -1,5 +1,5 @@
-/** A pack as one file: POSIX tar (ustar), plain files only, sorted, without times and owners: one pack, one sequence of
- *  bytes. Reading refuses everything that is not a plain file inside the target folder. */
+/** A pack as one file: POSIX tar (ustar), plain files only, sorted, without times and owners, so that one pack has one
+ *  sequence of bytes. Reading refuses everything that is not a plain file inside the target folder. */
 import {
   closeSync,
   mkdirSync,
@@ -31,7 +31,7 @@ export function writeTar(file: string, folder: string, paths: readonly string[])
   }
 }
 
-/** Into a folder that exists and is empty. */
+/** Unpacks into an existing, empty folder. */
 export function readTar(file: string, folder: string): void {
   const source = openSync(file, "r");
   try {
@@ -42,7 +42,7 @@ export function readTar(file: string, folder: string): void {
       at += BLOCK;
       if (header.every((byte) => byte === 0)) return;
       const { path, length } = parseHeader(header, file);
-      // Before memory is taken for it: the length is only what the header says.
+      // Check before allocating memory: the length is only the header's claim.
       if (at + length > size) throw bad(file, `${path} is cut short`);
       const bytes = Buffer.alloc(length);
       readFully(source, bytes, at, file);
@@ -73,7 +73,7 @@ function headerOf(path: string, length: number): Buffer {
   return header;
 }
 
-/** ustar keeps 100 bytes of name and 155 of folders before it. */
+/** ustar has 100 bytes for the name and 155 for the folders before it. */
 function splitPath(path: string): { name: string; prefix: string } {
   if (Buffer.byteLength(path) <= 100) return { name: path, prefix: "" };
   for (let at = path.indexOf("/"); at >= 0; at = path.indexOf("/", at + 1)) {

@@ -18,7 +18,7 @@ const PACKAGE = fileURLToPath(new URL("../../../python", import.meta.url));
 
 const QUIET = "import json, sys, warnings\nwarnings.simplefilter('ignore')\n";
 
-/** Runs a Python program; what it prints is JSON. */
+/** Runs a Python program and parses its output as JSON. */
 function runPython(
   program: string,
   ...args: string[]

@@ -1,5 +1,5 @@
-/** What verification remembers of every blob: kind, size, and for columns whether their numbers are sound.
- *  Flat arrays behind one table of digests, because a book has many blobs. */
+/** The facts that verification keeps of every blob: kind, size, and for columns if their numbers are valid. Flat arrays
+ *  behind one table of digests, because a book has many blobs. */
 import {
   carry,
   columnFrom,
@@ -22,27 +22,27 @@ export function isColumnKind(kind: string): boolean {
 
 export interface BlobFact {
   kind: string;
-  /** Values of a column, bytes of anything else. */
+  /** Number of values of a column, number of bytes of any other blob. */
   length: number;
   finite: boolean;
-  /** The highest value of an f32 column, or 0 if none is above 0. */
+  /** Highest value of an f32 column, or 0 if no value is above 0. */
   highest: number;
   /** Number of ones in a u8 column of 0 and 1; -1 if it holds anything else. */
   ones: number;
 }
 
 export interface NotedBlob {
-  /** The hexadecimals of its digest. */
+  /** Hexadecimal digits of the digest. */
   hex: string;
   kind: string;
-  /** Undefined for a large blob that was hashed in pieces, and only if nothing in it is looked at. */
+  /** Undefined for a large blob that was hashed in pieces; only for kinds whose bytes are not examined. */
   bytes: Uint8Array | undefined;
   byteLength: number;
 }
 
 interface KnownKind {
   kind: string;
-  /** Of a column; undefined for all other kinds. */
+  /** Type of a column; undefined for all other kinds. */
   dtype: DType | undefined;
   itemBytes: number;
 }
@@ -56,7 +56,7 @@ export class BlobFacts {
   #ones = new Int32Array(1024);
   #finite = new Uint8Array(1024);
   #highest = new Float32Array(1024);
-  /** Where the edges of a mask begin in `#edges`, and how many there are; none are kept of other columns. */
+  /** Start and number of the edges of a mask in `#edges`; other columns have none. */
   #edgesAt = new Uint32Array(1024);
   #edgeCount = new Uint8Array(1024);
   #edges = new Uint32Array(1024);
@@ -87,7 +87,7 @@ export class BlobFacts {
     };
   }
 
-  /** False if the blob is known already. */
+  /** False if the blob is already known. */
   note({ hex, kind, bytes, byteLength }: NotedBlob): boolean {
     const slot = this.#digests.size;
     if (this.#digests.addHex(hex) !== slot) return false;
@@ -104,7 +104,7 @@ export class BlobFacts {
     return true;
   }
 
-  /** Where the ones of a mask begin and end, in pairs; undefined for a column that changes too often to be kept. */
+  /** Starts and ends of the runs of ones in a mask, in pairs; undefined without runs or with too many. */
   runsOf(digest: Digest): Uint32Array | undefined {
     const slot = this.#digests.find(digest);
     if (slot < 0 || this.#edgeCount[slot] === 0) return undefined;
@@ -160,9 +160,9 @@ export class BlobFacts {
 const bits = new Int32Array(1);
 const float = new Float32Array(bits.buffer);
 
-/** One pass over the bits of floats. `carried` is negative if one is NaN or infinite: only their exponent carries into
- *  the sign. `top` holds the bits of the highest above 0: positive floats are ordered as their bits are.
- *  Four at a time, which takes half as long as one at a time. */
+/** One pass over the bits of floats. `carried` is negative if a value is NaN or infinite: only their exponent carries
+ *  into the sign. `top` holds the bits of the highest value above 0: positive floats are ordered as their bits are.
+ *  Four values per step take half the time of one value per step. */
 function scanFloats(words: Int32Array): { carried: number; top: number } {
   let carried = 0;
   let top = 0;
@@ -185,7 +185,7 @@ function scanFloats(words: Int32Array): { carried: number; top: number } {
   return { carried, top };
 }
 
-/** The same numbers with room for as many again. */
+/** Copy of the array with twice the length. */
 function wider<T extends Uint8Array | Uint16Array | Uint32Array | Int32Array | Float32Array | Float64Array>(
   from: T,
 ): T {

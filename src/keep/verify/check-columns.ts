@@ -1,9 +1,9 @@
-/** What a token stream claims of its columns, held against what was seen of them. */
+/** Compares the claims of a token stream about its columns with the facts of these columns. */
 import { RollbookError } from "../../base/index.ts";
 import { COLUMN_NAMES, LOGPROB_TOLERANCE, onesInside, type TokenStream } from "../../contract/index.ts";
 import type { BlobFact, BlobFacts } from "./blob-facts.ts";
 
-/** False if a column has not been seen yet, so that the check has to be made again at the end. */
+/** False if a column has not been seen yet; the check must then be repeated at the end. */
 export function checkColumns(facts: BlobFacts, stream: TokenStream, field: string): boolean {
   let complete = true;
   for (const name of COLUMN_NAMES) {
@@ -16,12 +16,12 @@ export function checkColumns(facts: BlobFacts, stream: TokenStream, field: strin
   return complete;
 }
 
-/** One segment over the whole stream: every sample lies in it, whatever the mask says. */
+/** True if one segment covers the whole stream: every sample lies in it under any mask. */
 export function isCovered({ segments, length }: TokenStream): boolean {
   return segments.length === 1 && segments[0]!.end - segments[0]!.start === length;
 }
 
-/** Every sampled token lies in a segment, told by where the ones of the mask begin and end. */
+/** Checks that every sampled token lies in a segment, by the starts and ends of the runs of the mask. */
 export function checkRuns(stream: TokenStream, runs: Uint32Array, field: string): void {
   const inside = onesInside(stream.segments, runs);
   if (inside === stream.samples) return;

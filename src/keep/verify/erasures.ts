@@ -1,6 +1,6 @@
-/** What the tombstones of a book say, and which references lead to what they name.
- *  In: tombstones, and references to what is not there. Out: whether it was erased, and a report. Believes every
- *  tombstone: whether a trusted key signed it is reported beside. */
+/** The tombstones of a book, and references to erased blobs.
+ *  In: tombstones, and references to missing blobs. Out: an answer if a blob was erased, and a report. Believes every
+ *  tombstone; the report shows separately if a trusted key signed it. */
 import type { Digest } from "../../base/index.ts";
 import type { Reference, Tombstone } from "../../contract/index.ts";
 import type { ErasedReport } from "./report.ts";
@@ -8,7 +8,7 @@ import type { TrustTally } from "./trust-tally.ts";
 
 export class Erasures {
   readonly #tombstones = new Map<Digest, Tombstone>();
-  /** By digest: the kind that was erased. */
+  /** Kind of each erased blob, by digest. */
   readonly #erased = new Map<Digest, string>();
   readonly #met = new Set<Digest>();
   readonly #batches: ErasedReport["batches"] = [];
@@ -23,7 +23,7 @@ export class Erasures {
     return this.#erased.has(digest);
   }
 
-  /** True if the reference leads to something erased, which is then counted. */
+  /** True if the reference leads to an erased blob; counts the reference. */
   meets({ digest, kind }: Reference): boolean {
     const erased = this.#erased.get(digest);
     if (erased === undefined || (kind !== "" && kind !== erased)) return false;
@@ -36,7 +36,7 @@ export class Erasures {
     this.#batches.push(batch);
   }
 
-  /** Records that must be gone and are here: the erasure was cut short, or somebody brought them back. */
+  /** Records that should be gone and are present: the erasure was interrupted, or the records were put back. */
   *unfinished(isThere: (digest: Digest) => boolean): Generator<{ digest: Digest; kind: string; by: Digest }> {
     for (const [by, { records }] of this.#tombstones)
       for (const { digest, kind } of records) if (isThere(digest)) yield { digest, kind, by };

@@ -1,10 +1,11 @@
-/** What `verify` found. Self-consistent is one thing, signed by a trusted key another: both are reported. */
+/** The report of `verify`. Self-consistency and signatures of trusted keys are different properties: both are
+ *  reported. */
 import type { Digest } from "../../base/index.ts";
 import type { PublicKey } from "../../contract/index.ts";
 
 export interface Problem {
   code: string;
-  /** What is broken, by the name people know it under, as far as it can be told. */
+  /** The broken record, by the name that people know, if it can be determined. */
   record: string;
   kind?: string | undefined;
   digest?: Digest | undefined;
@@ -14,16 +15,16 @@ export interface Problem {
 }
 
 export interface ErasedReport {
-  /** Of a whole book all that its tombstones name; of one record those that it leads to. */
+  /** For a whole book: all rollouts that its tombstones name; for one record: those that it leads to. */
   rollouts: { rollout: string; content: Digest; tombstone: Digest }[];
   /** References that lead to something erased. */
   references: number;
-  /** Batches that cannot be cut again, because rollouts of theirs were erased. */
+  /** Batches that cannot be cut again, because some of their rollouts were erased. */
   batches: { batch: Digest; erased: number; artifacts: number }[];
   tombstones: ErasedBy[];
 }
 
-/** Records of one kind: how many there are, how many are signed, how many of those by a trusted key. */
+/** Records of one kind: their number, the number signed, and the number signed by a trusted key. */
 export interface KindTrust {
   count: number;
   signed: number;
@@ -35,7 +36,7 @@ interface ErasedBy {
   reason: string;
   by: string;
   atMs: number;
-  /** Records and blobs that it names. */
+  /** Number of records and blobs that the tombstone names. */
   blobs: number;
   signed: boolean;
   trusted: boolean;
@@ -44,28 +45,28 @@ interface ErasedBy {
 export interface VerifyReport {
   ok: boolean;
   problems: Problem[];
-  /** Blobs by kind. */
+  /** Number of blobs by kind. */
   counts: Record<string, number>;
   blobs: number;
   bytes: number;
-  /** What was erased on purpose: named by a tombstone, referred to, and not there. No problem in itself. */
+  /** Deliberate erasures: named by a tombstone, referenced, and missing. Not a problem in itself. */
   erased: ErasedReport;
-  /** References that may live outside the book and do: named, not checked. */
+  /** References that may lead outside the book and do: named, not checked. */
   external: number;
-  /** Each of them: the record that names it, in which field. */
+  /** Each external reference: the record that names it, and the field. */
   outside: { record: string; field: string; digest: Digest }[];
-  /** Rollout ids under which the book holds several contents: two writers sealed one id, each its own. */
+  /** Rollout ids with several contents in the book: two writers each sealed the same id. */
   sameId: { rollout: string; contents: Digest[] }[];
-  /** Revisions that samples name without a record of theirs in the book. */
+  /** Revisions that samples name and that have no record in the book. */
   unrecordedRevisions: string[];
-  /** Signed heads of the book, and the one with the highest number. */
+  /** Signed heads of the book, and the head with the highest number. */
   heads: {
     count: number;
     latest?: { digest: Digest; sequence: number; atMs: number; signer: PublicKey };
   };
-  /** Whether a trusted key says that gc folded this head: then it is not lost. */
+  /** True if a trusted key signed that gc folded this head: then the head is not lost. */
   isFolded: (head: Digest) => boolean;
-  /** `artifacts`, `signed` and `trusted` count rollouts; `roots` counts every kind of record that has to be signed. */
+  /** `artifacts`, `signed` and `trusted` count rollouts; `roots` counts every kind of record that must be signed. */
   trust: {
     artifacts: number;
     signed: number;

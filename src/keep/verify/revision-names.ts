@@ -1,8 +1,8 @@
-/** One revision id, one digest, across the whole book: between records, and between records and samples. */
+/** Checks that a revision id has one digest across the whole book: between records, and between records and samples. */
 import { type Digest, RollbookError } from "../../base/index.ts";
 import type { PolicyRevision, RevisionKey, Stream } from "../../contract/index.ts";
 
-/** `From`: what to blame where a name turns out to clash. */
+/** `From`: the source to blame if a name clashes. */
 export class RevisionNames<From> {
   readonly #recorded = new Map<string, Digest>();
   readonly #named = new Map<string, { digest: Digest; from: From }>();
@@ -24,7 +24,8 @@ export class RevisionNames<From> {
     }
   }
 
-  /** Once all is seen: clashes between samples and records, and revisions that have no record. */
+  /** Call after all blobs were seen. Reports clashes between samples and records, and returns revisions without a
+   *  record. */
   finish(blame: (from: From, error: RollbookError) => void): string[] {
     const unrecorded: string[] = [];
     for (const [key, { digest, from }] of this.#named) {
@@ -43,7 +44,7 @@ export class RevisionNames<From> {
   }
 }
 
-/** An id may hold a space and never a slash: two names are never one key. */
+/** An id may hold a space but no slash, so two names never share a key. */
 function nameOf(family: string, id: string): string {
   return `${family}/${id}`;
 }

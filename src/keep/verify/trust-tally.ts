@@ -1,4 +1,4 @@
-/** Which roots are signed, by how many distinct keys, and which of those the reader trusts. */
+/** Counts signed roots, the distinct keys of each, and the keys that the reader trusts. */
 import { type Digest, DigestTable } from "../../base/index.ts";
 import { type Attestation, checkAttestation, type PublicKey, RolloutEnvelope } from "../../contract/index.ts";
 import type { KindTrust, VerifyReport } from "./report.ts";
@@ -6,7 +6,7 @@ import type { KindTrust, VerifyReport } from "./report.ts";
 export class TrustTally {
   readonly #trusted: ReadonlySet<string>;
   readonly #roots = new DigestTable();
-  /** By the number of a root: the number of its kind. */
+  /** Number of the kind of each root, by the number of the root. */
   readonly #kindOf: number[] = [];
   readonly #kinds: string[] = [];
   readonly #subjects = new Map<PublicKey, Digest[]>();
@@ -21,7 +21,7 @@ export class TrustTally {
     this.#kindOf.push(known < 0 ? this.#kinds.push(kind) - 1 : known);
   }
 
-  /** Throws a refusal if the signature is not good; a bad one counts for nothing. */
+  /** Throws a refusal if the signature is invalid; an invalid signature does not count. */
   addAttestation(attestation: Attestation): void {
     checkAttestation(attestation);
     const subjects = this.#subjects.get(attestation.signer) ?? [];
@@ -29,7 +29,7 @@ export class TrustTally {
     this.#subjects.set(attestation.signer, subjects);
   }
 
-  /** Of a root that carries its own signature, which is good. */
+  /** Adds a root that carries its own valid signature. */
   addSigned(digest: Digest, signer: PublicKey): void {
     this.#subjects.set(signer, [...(this.#subjects.get(signer) ?? []), digest]);
   }
@@ -38,12 +38,12 @@ export class TrustTally {
     return this.#trusted.has(signer);
   }
 
-  /** Everything that a valid signature names, by any key. */
+  /** All digests that a valid signature names, by any key. */
   subjects(): ReadonlySet<Digest> {
     return new Set([...this.#subjects.values()].flat());
   }
 
-  /** Who signed one record. */
+  /** Signature and trust of one record. */
   trustOf(subject: Digest): { signed: boolean; trusted: boolean } {
     const signers = [...this.#subjects].filter(([, subjects]) => subjects.includes(subject));
     return { signed: signers.length > 0, trusted: signers.some(([key]) => this.#trusted.has(key)) };
@@ -52,7 +52,7 @@ export class TrustTally {
   report(): VerifyReport["trust"] {
     const count = this.#roots.size;
     const [signed, trusted] = [new Uint8Array(count), new Uint8Array(count)];
-    /** The number of the signer who was last seen on a root: it counts once for each. */
+    /** Number of the last signer seen for each root, so that a signer counts once per root. */
     const lastSigner = new Uint32Array(count);
     const artifactKind = this.#kinds.indexOf(RolloutEnvelope.kind);
     const signers = [...this.#subjects].map(([key, subjects], signer) => {

@@ -1,4 +1,4 @@
-/** Checks blobs one after the other, in any order, and what they say of each other.
+/** Checks blobs one after the other, in any order, and their claims about each other.
  *  In: blobs whose digest the store has recomputed. Out: a report. Keeps facts, not bytes. */
 import { type Digest, RollbookError, reasonOf } from "../../base/index.ts";
 import {
@@ -34,22 +34,22 @@ import { TrustTally } from "./trust-tally.ts";
 
 interface SeenBlob extends NotedBlob {
   digest: Digest;
-  /** A record's digest, or where the bytes stand: put into words only if there is a problem. */
+  /** A record's digest, or the location of the bytes: formatted only if there is a problem. */
   where: string | Location;
 }
 
-/** Kinds whose bytes say something to the verifier; of all others it notes that they are there. */
+/** True for kinds whose bytes the verifier examines; of other kinds it only notes their presence. */
 export function isLookedInto(kind: string): boolean {
   return recordType(kind) !== undefined || kind === MESSAGE_KIND || isColumnKind(kind);
 }
 
-/** Something that waits for a blob that has not been seen yet. */
+/** A reference to a blob that has not been seen yet. */
 interface WaitingReference {
   reference: Reference;
   from: NamedBlob;
 }
 
-/** A stream whose mask was not at hand when its segments were checked. */
+/** A stream whose mask was not available when its segments were checked. */
 interface Maskless {
   stream: TokenStream;
   field: string;
@@ -57,7 +57,7 @@ interface Maskless {
 }
 
 interface NamedBlob {
-  /** Its own id, once it has been read and if it has one. */
+  /** Own id of the record, once it has been read and if it has one. */
   name: string | undefined;
   kind: string;
   digest: Digest;
@@ -69,7 +69,7 @@ export class Verifier {
   readonly #facts = new BlobFacts();
   readonly #whole: boolean;
   readonly #waiting: WaitingReference[] = [];
-  /** Checks that can only be made once every record has been seen. */
+  /** Checks that need every record to have been seen. */
   readonly #last: (() => void)[] = [];
   readonly #callLogs = new Map<Digest, Digest>();
   readonly #assignments = new Map<Digest, Assignment>();
@@ -77,9 +77,9 @@ export class Verifier {
   readonly #revisions = new RevisionNames<NamedBlob>();
   readonly #maskless: Maskless[] = [];
   readonly #erasures = new Erasures();
-  /** What signatures name, once all of them have been seen. */
+  /** Digests that signatures name, once all signatures have been seen. */
   #attested: ReadonlySet<Digest> | undefined;
-  /** By rollout id: the first content under it, and all of them where there are several. */
+  /** First content of each rollout id. `#sameId`: all contents, if an id has several. */
   readonly #rollouts = new Map<string, Digest>();
   readonly #sameId = new Map<string, Digest[]>();
   readonly #folded = new FoldedHeads();
@@ -90,7 +90,8 @@ export class Verifier {
   #bytes = 0;
   readonly #outside: VerifyReport["outside"] = [];
 
-  /** `whole`: every blob of the book will be seen, so a blob that an attestation names and the book does not hold is missing. */
+  /** `whole`: every blob of the book will be seen, so a blob that an attestation names and the book lacks is
+   *  missing. */
   constructor(options: { trustedKeys: Iterable<string>; whole: boolean }) {
     this.#trust = new TrustTally(options.trustedKeys);
     this.#whole = options.whole;
@@ -109,7 +110,7 @@ export class Verifier {
     );
   }
 
-  /** Damage that never became a blob. */
+  /** Adds damage that never became a blob. */
   report(problem: Problem): void {
     this.problems.push(problem);
   }
@@ -118,18 +119,18 @@ export class Verifier {
     return this.#trust.isTrusted(signer);
   }
 
-  /** A head that the reader has kept must be among the records, or folded by a trusted key; what it names was held
-   *  against the packs. Looked for at the end. */
+  /** Expects a head that the reader has kept: it must be among the records, or folded by a trusted key. The packs it
+   *  names were compared separately. Checked at the end. */
   expect(head: Digest): void {
     this.#expected = head;
   }
 
-  /** Erased and not there. */
+  /** True if the blob is erased and missing. */
   isErased(digest: Digest): boolean {
     return this.#erasures.names(digest) && !this.#facts.has(digest);
   }
 
-  /** A batch that cannot be cut again. */
+  /** Notes a batch that cannot be cut again. */
   noteErasedBatch(batch: ErasedReport["batches"][number]): void {
     this.#erasures.addBatch(batch);
   }
@@ -244,7 +245,7 @@ export class Verifier {
       }
       if (each.kind !== "call-log") continue;
       this.#whenSeen([envelope.content], named, () => {
-        // A content that is not there is a problem of its own.
+        // A missing content is reported as a separate problem.
         const actual = this.#callLogs.get(envelope.content) ?? digestCallLog([]);
         if (this.#facts.has(envelope.content) && actual !== each.digest)
           throw mismatch(`the call-log proof says ${each.digest}, the content gives ${actual}`);
@@ -252,14 +253,15 @@ export class Verifier {
     }
   }
 
-  /** Whether a blob is there that no scan has shown: another writer put it in a pack that had been read already. */
+  /** True if the book has a blob that the scan did not show: another writer put it in a pack that had already been
+   *  read. */
   async #cameLate(read: ReadBlob, reference: Reference): Promise<boolean> {
     if (!this.#whole || reference.external === true || this.#facts.has(reference.digest)) return false;
     try {
       const { kind } = (await read(reference.digest)) ?? {};
       return kind !== undefined && (reference.kind === "" || reference.kind === kind);
     } catch {
-      return false; // damaged, which the scan has reported; what refers to it is named too
+      return false; // damaged: the scan has reported it, and the reference is reported too
     }
   }
 
@@ -287,7 +289,7 @@ export class Verifier {
     this.#report(from, "unknown-schema", message);
   }
 
-  /** Of the chain: by the key that goes on with it, or by a trusted one. */
+  /** True if the missing head was folded by the key that continues the chain, or by a trusted key. */
   #isFoldedFor({ digest, kind }: Reference, from: NamedBlob): boolean {
     if (kind !== BookHead.kind || from.kind !== BookHead.kind) return false;
     const own = this.#headSigners.get(from.digest);
@@ -306,7 +308,7 @@ export class Verifier {
     this.problems.push({ code: "head-missing", record: head, digest: head, where: head, message });
   }
 
-  /** Whether who stored the record signed for this too: then the book had it. */
+  /** True if a signature also names this blob: then the book had it. */
   #wasHeld(digest: Digest): boolean {
     this.#attested ??= this.#trust.subjects();
     return this.#attested.has(digest);
@@ -324,7 +326,7 @@ export class Verifier {
       });
   }
 
-  /** Runs a check now if all it needs has been seen, at the end otherwise. */
+  /** Runs a check now if all blobs it needs have been seen, otherwise at the end. */
   #whenSeen(needs: readonly (Digest | undefined)[], named: NamedBlob, check: () => void): void {
     if (needs.every((digest) => digest === undefined || this.#facts.has(digest))) check();
     else this.#last.push(() => this.#guard(named, check));
@@ -356,7 +358,7 @@ function placeOf(where: string | Location): string {
   return typeof where === "string" ? where : `${where.file} at ${where.offset}`;
 }
 
-/** What people call a record: its own id where it has one. */
+/** Name of a record for people: its own id if it has one, else its digest. */
 function nameOf({ name, kind, digest }: NamedBlob): string {
   return name === undefined ? digest : `${kind.replace(/^rollbook\.|\.v\d+$/g, "")} ${name}`;
 }

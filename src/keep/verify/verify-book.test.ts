@@ -34,7 +34,7 @@ async function shelfWithBatch(): Promise<{ shelf: Shelf; batch: Sealed<TrainerBa
   return { shelf, batch: await assembleBatch({ ...request, selection: { level: "token" } }) };
 }
 
-/** Verifies a book in which every blob has a file of its own. */
+/** Verifies a book in which every blob is in a separate file. */
 async function verifyLarge(shelf: Shelf, except: (digest: Digest) => boolean = () => false) {
   const root = mkdtempSync(join(tmpdir(), "rollbook-verify-"));
   try {

@@ -1,4 +1,4 @@
-/** Verifies a whole book in one sequential pass, or one record with everything it rests on. */
+/** Verifies a whole book in one sequential pass, or one record with everything it depends on. */
 import { type Digest, isDigest, reasonOf } from "../../base/index.ts";
 import { Attestation, Manifest, openRecord, recordType, TrainerBatch } from "../../contract/index.ts";
 import type { BlobStore, Finding, ScanItem } from "../../store/index.ts";
@@ -7,14 +7,14 @@ import type { Problem, VerifyReport } from "./report.ts";
 import { isLookedInto, Verifier } from "./verifier.ts";
 
 export interface VerifyOptions {
-  /** Whose signatures count. */
+  /** Keys whose signatures count as trusted. */
   trustedKeys?: Iterable<string>;
-  /** The digest of a head that the book must still hold, with everything the head names. */
+  /** Digest of a head that the book must still hold, with everything the head names. */
   expect?: Digest;
   onProgress?: (bytes: number) => void;
 }
 
-/** Every blob of the book. */
+/** Verifies every blob of the book. */
 export async function verifyBook(
   store: Pick<BlobStore, "scanRuns" | "get">,
   options: VerifyOptions = {},
@@ -49,7 +49,7 @@ export async function verifyBook(
   return verifier.finish((digest) => store.get(digest));
 }
 
-/** A pack that another key than that of the head replaced is well replaced if the reader trusts that key. */
+/** A pack that was replaced under another key than that of its head is accepted if the reader trusts that key. */
 function isOwnReplacement({ code, actual }: Finding, verifier: Verifier): boolean {
   return code === "foreign-replacement" && actual !== undefined && verifier.isTrusted(actual);
 }
@@ -60,7 +60,7 @@ function hexOf(digest: Digest): string {
 
 type SeenLarge = Extract<ScanItem, { type: "large" }>;
 
-/** A record or column is looked into whatever its size; of anything else (a checkpoint) the digest is enough. */
+/** Records and columns of any size are read and examined; for other blobs (a checkpoint) the digest is enough. */
 async function bytesOfLarge(
   store: Pick<BlobStore, "get">,
   { digest, kind }: { digest: Digest; kind: string },
@@ -68,7 +68,7 @@ async function bytesOfLarge(
   return isLookedInto(kind) ? (await store.get(digest))?.bytes : undefined;
 }
 
-/** Damaged bytes have lost their name; the digest they should have is the best one left. */
+/** Damaged bytes have no reliable name; the expected digest is the best one available. */
 function describeDamage({ code, file, offset, expected, message }: Finding): Problem {
   const where = `${file} at ${offset}`;
   return isDigest(expected)
@@ -76,14 +76,14 @@ function describeDamage({ code, file, offset, expected, message }: Finding): Pro
     : { code, record: where, where, message };
 }
 
-/** One record and everything reachable from it. `attestationsOf` finds signatures, `tombstonesOf` what says that a record
- *  was erased: both point the other way. */
+/** Verifies one record and everything reachable from it. `attestationsOf` finds signatures, and `tombstonesOf` finds
+ *  tombstones of erased records: these point to the record, not from it. */
 export async function verifyRecord(
   store: Pick<BlobStore, "get">,
   root: Digest,
   options: VerifyOptions & {
     attestationsOf?: (subject: Digest) => Iterable<Digest>;
-    /** Called for every blob on the way. */
+    /** Called for every visited blob. */
     onBlob?: (blob: { digest: Digest; kind: string }) => void;
     tombstonesOf?: (erased: Digest) => Iterable<Digest>;
   } = {},
@@ -106,7 +106,7 @@ export async function verifyRecord(
   return verifier.finish((digest) => store.get(digest));
 }
 
-/** Hands a blob to the verifier and says where it leads. */
+/** Passes a blob to the verifier and returns its references. */
 async function readChecked(
   store: Pick<BlobStore, "get">,
   digest: Digest,
@@ -137,7 +137,7 @@ function leadsTo(kind: string, bytes: Uint8Array, digest: Digest): Digest[] {
   }
 }
 
-/** A batch must follow from its manifest: assembled again it has the same digest. */
+/** A batch must follow from its manifest: assembled again, it has the same digest. */
 async function checkBatch(store: Pick<BlobStore, "get">, digest: Digest, verifier: Verifier): Promise<void> {
   const report = (message: string) =>
     verifier.report({
@@ -162,7 +162,7 @@ async function checkBatch(store: Pick<BlobStore, "get">, digest: Digest, verifie
   }
 }
 
-/** How many artifacts of a batch's manifest were erased; undefined if none was. */
+/** Number of erased artifacts in a batch's manifest; undefined if there are none. */
 async function countErased(
   store: Pick<BlobStore, "get">,
   batch: TrainerBatch,

@@ -1,7 +1,8 @@
-/** Bandit state as sealed records: statistics to increments and back, and the choice of increments that may be added up.
- *  In: statistics with the ids they count, or a store. Out: records and blobs; increments that share no decision.
- *  The choice depends on the set of increments alone, so every reader sees the same state. An increment that overlaps a
- *  larger one is left out whole; the next update counts again the decisions that only it had counted. */
+/** Bandit state as sealed records: statistics to increments and back, and the choice of increments that can be added
+ *  up. In: statistics with the ids they count, or a store. Out: records and blobs; increments that share no decision.
+ *  The choice depends only on the set of increments, so every reader sees the same state. An increment that overlaps a
+ *  larger one is left out whole.
+ *  The next update counts the decisions again that only the omitted increment had counted. */
 import {
   bytesOf,
   type Column,
@@ -29,10 +30,10 @@ import type { FeatureSpec } from "../../policy/index.ts";
 import type { BlobStore } from "../../store/index.ts";
 import type { ArmSums, BanditStatistics } from "./bandit-statistics.ts";
 
-/** Which decisions a state sums, over which features. Bandits of one definition share their state. */
+/** The decisions that a state sums, and their features. Bandits with the same definition share their state. */
 export interface BanditDefinition {
   readonly filters: Readonly<Record<string, string>>;
-  /** Absent: counts and rewards alone (UCB1, Bernoulli Thompson). */
+  /** Absent: only counts and rewards (UCB1, Bernoulli Thompson). */
   readonly features?: FeatureSpec;
 }
 
@@ -53,10 +54,10 @@ export function sealIncrement(options: {
   definition: BanditDefinition;
   statistics: BanditStatistics;
   ids: readonly string[];
-  /** The units the decisions belong to; one may come more than once. */
+  /** The units of the decisions; a unit may occur more than once. */
   units: readonly string[];
   merges?: readonly Digest[];
-  /** The batches whose rows the decisions are. */
+  /** The batches that hold the decisions as rows. */
   batches?: readonly Digest[];
 }): { increment: Sealed<BanditIncrement>; blobs: SealedBlob[] } {
   const { definition, statistics, ids, units, merges = [], batches = [] } = options;
@@ -95,7 +96,7 @@ export function sealIncrement(options: {
   return { increment, blobs: [...blobs, increment] };
 }
 
-/** The increments of a definition among `digests`. */
+/** The increments of the definition among `digests`. */
 export async function openIncrements(
   store: Pick<BlobStore, "get">,
   digests: readonly Digest[],
@@ -110,8 +111,8 @@ export async function openIncrements(
   return found;
 }
 
-/** Increments without overlap, by digest, and the ids of all decisions in them. Larger ones win, so a snapshot replaces its
- *  parts. */
+/** Increments without overlap, by digest, and the ids of all their decisions. Larger increments win, so a snapshot
+ *  replaces its parts. */
 export async function disjointIncrements(
   store: Pick<BlobStore, "get">,
   increments: readonly OpenIncrement[],
@@ -157,12 +158,12 @@ export async function statisticsIn(
   return { size, arms: new Map(arms), decisions: record.decisions.count, ...record.rewards };
 }
 
-/** Names a state by the increments it is the sum of. */
+/** Names a state by the digests of its increments. */
 export function digestState(increments: readonly Digest[]): Digest {
   return digestJson("rollbook.bandit-state.v1", [...increments].sort());
 }
 
-/** The units of the decisions an increment counts. */
+/** The units of the decisions that an increment counts. */
 export async function unitsIn(
   store: Pick<BlobStore, "get">,
   { digest, record }: OpenIncrement,

@@ -1,6 +1,6 @@
-/** Sufficient statistics of bandits: count and reward per candidate, and for linear ones Σxxᵀ and Σr·x.
- *  In: decisions with outcomes. Out: sums that can be merged. Does not record which decisions were counted: an increment
- *  does. Does not choose: learn/train makes models of the sums. */
+/** Sufficient statistics of bandits: count and reward per candidate, and for linear bandits Σxxᵀ and Σr·x.
+ *  In: decisions with outcomes. Out: sums that can be merged. Does not record which decisions were counted: an
+ *  increment does. Does not choose: learn/train makes models of the sums. */
 import { compareUtf8, RollbookError } from "../../base/index.ts";
 import {
   type FeatureReader,
@@ -20,20 +20,20 @@ export interface ArmSums {
 }
 
 export interface BanditStatistics {
-  /** Features per decision; 0: counts and rewards alone. */
+  /** Number of features per decision; 0: only counts and rewards. */
   readonly size: number;
-  /** By candidate, those never chosen included; in order of their names. */
+  /** By candidate, in the order of names. Includes candidates that were never chosen. */
   readonly arms: ReadonlyMap<string, ArmSums>;
   readonly decisions: number;
-  /** The range of rewards that occurred. */
+  /** The range of the observed rewards. */
   readonly low: number;
   readonly high: number;
 }
 
-/** The state is quadratic in the features: more would be slow and large, and words belong in BC. */
+/** The state is quadratic in the features: more features would make it slow and large. Use BC for word features. */
 const MOST_FEATURES = 512;
 
-/** The sums of all labelled rows, taken by id. */
+/** The sums over all labelled rows, in the order of their ids. */
 export function statisticsOf(rows: readonly DecisionRow[], spec?: FeatureSpec): BanditStatistics {
   const counter = new BanditCounter(spec);
   for (const row of rows) counter.see(row);
@@ -59,7 +59,7 @@ export class BanditCounter {
       );
   }
 
-  /** Makes the candidates of a row known without learning from it. */
+  /** Registers the candidates of a row without learning from the row. */
   see({ candidates }: DecisionRow): void {
     for (const { id } of candidates) this.#armOf(id);
   }
@@ -103,7 +103,7 @@ export class BanditCounter {
   }
 }
 
-/** Adds up in the order given: the same parts in the same order are the same bits. */
+/** Adds up in the given order: the same parts in the same order give the same bits. */
 export function mergeStatistics(parts: readonly BanditStatistics[]): BanditStatistics {
   const { size } = parts[0]!;
   const arms = new Map<string, ArmSums>();

@@ -12,7 +12,7 @@ import { updateBandit } from "./update-bandit.ts";
 
 const linear = { ...DEFAULT_FEATURES, wordBuckets: 0, fields: [{ name: "hard", kind: "number" as const }] };
 const { rows: ROWS } = decisionWorld(60, 1);
-/** Three decisions to a unit. */
+/** Each unit has three decisions. */
 const unitOf = (id: string) => `u-${Math.floor(Number(id.slice(2)) / 3)}`;
 
 async function incrementsIn(store: BlobStore): Promise<Digest[]> {
@@ -43,7 +43,7 @@ function update(
   return known === undefined ? incrementsIn(store).then(run) : run(known);
 }
 
-/** Equal but for the last bits of sums taken in another order. */
+/** Equal except for the last bits: the sums were taken in another order. */
 function expectSame(actual: BanditStatistics, rows: readonly DecisionRow[]): void {
   const expected = statisticsOf(rows, linear);
   expect([...actual.arms.keys()]).toEqual([...expected.arms.keys()]);
@@ -71,7 +71,7 @@ describe("the state of a bandit", () => {
           const store = memoryStore();
           for (const { picked, stale } of rounds) {
             const some = picked.map((i) => ROWS[i]!);
-            // A process that read the increments before anybody wrote any.
+            // If stale: a process that read the increments before any were written.
             await update(store, some, { mostIncrements }, stale ? [] : undefined);
           }
           const { statistics, units } = await update(store, ROWS, { mostIncrements });

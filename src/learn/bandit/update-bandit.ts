@@ -1,8 +1,8 @@
 /** Brings a bandit's state up to date: counts each decision that no increment has counted, once, by id.
- *  In: a store, its increments, the decisions. Out: the sums of all, and new sealed increments.
+ *  In: a store, its increments, the decisions. Out: the sums over all decisions, and new sealed increments.
  *  Needs no lock: any number of processes may update at once and be killed at any moment. An increment is one record,
- *  written after its columns; readers resolve overlaps, so no decision is counted twice or lost.
- *  Does not check whether a decision is still admitted: `known` holds the increments that are. */
+ *  written after its columns. Readers resolve overlaps, so no decision is counted twice or lost.
+ *  Does not check if a decision is still admitted: `known` holds only admitted increments. */
 import { type Digest, RollbookError } from "../../base/index.ts";
 import type { SealedBlob, Signer } from "../../contract/index.ts";
 import { type BlobStore, makeSealer, type Sealer } from "../../store/index.ts";
@@ -20,18 +20,18 @@ import { BanditCounter, type BanditStatistics, mergeStatistics } from "./bandit-
 
 export interface BanditState {
   readonly statistics: BanditStatistics;
-  /** The increments it is the sum of. */
+  /** The increments whose sum is the state. */
   readonly increments: readonly Digest[];
   readonly digest: Digest;
-  /** The trainer batches whose rows it sums, sorted. */
+  /** The trainer batches whose rows the state sums, sorted. */
   readonly batches: readonly Digest[];
-  /** The units of all decisions that count. */
+  /** The units of all counted decisions. */
   readonly units: ReadonlySet<string>;
-  /** Decisions that this update was the first to count. */
+  /** Number of decisions that this update counted first. */
   readonly added: number;
 }
 
-/** A decision and the unit (task, session) it belongs to. Evaluation of the bandit leaves these units out. */
+/** A decision and its unit (task, session). Evaluation of the bandit leaves these units out. */
 export interface UnitRow extends DecisionRow {
   readonly unit: string;
 }
@@ -43,13 +43,13 @@ export interface FreshDecisions {
 
 interface BanditUpdate {
   readonly definition: BanditDefinition;
-  /** Increments that may count; those of another definition are passed over. */
+  /** Increments to add up. Increments of another definition are skipped. */
   readonly known: readonly Digest[];
-  /** The decisions that are not in `counted`, and the batches they are rows of. One that is counted is passed over. */
+  /** The decisions that are not in `counted`, and the batches that hold them. A counted decision is skipped. */
   fresh(counted: ReadonlySet<string>): Promise<FreshDecisions>;
   /** Signs the increments. */
   readonly signer?: Signer | undefined;
-  /** More increments than this are merged into a snapshot. */
+  /** Above this number, increments are merged into a snapshot. */
   readonly mostIncrements?: number;
 }
 
@@ -111,7 +111,7 @@ interface Fresh {
   readonly units: readonly string[];
 }
 
-/** The sums of the labelled decisions not yet in `counted`, which it extends. */
+/** The sums over the labelled decisions that are not in `counted`. Adds their ids to `counted`. */
 async function countFresh(
   { features }: BanditDefinition,
   rows: AsyncIterable<UnitRow>,

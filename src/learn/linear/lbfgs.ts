@@ -1,6 +1,6 @@
 /** Minimises a smooth function by L-BFGS (Nocedal and Wright, algorithms 7.4 and 7.5) with a backtracking line search.
  *  In: a start, a function that returns its value and writes its gradient. Out: the last point, in the start's array.
- *  Deterministic: additions in a fixed order, nothing drawn. Meant for convex losses. */
+ *  Deterministic: additions in a fixed order, no random draws. Meant for convex losses. */
 import { dot } from "../../base/index.ts";
 
 export interface Minimised {
@@ -13,13 +13,13 @@ export interface Minimised {
 interface LbfgsOptions {
   readonly maxIterations: number;
   readonly tolerance: number;
-  /** Pairs remembered. */
+  /** Number of stored pairs. */
   readonly memory?: number;
 }
 
 export type Objective = (point: Float64Array, gradient: Float64Array) => number;
 
-/** Share of the promised decrease that a step must keep (Armijo). */
+/** Share of the predicted decrease that a step must reach (Armijo). */
 const DECREASE = 1e-4;
 const MOST_HALVINGS = 30;
 
@@ -44,7 +44,7 @@ export function minimise(point: Float64Array, objective: Objective, options: Lbf
       if (nextValue <= value + DECREASE * step * slope) break;
       step /= 2;
     }
-    // No step helps any more: rounding is all that is left.
+    // No step decreases the value any more: only rounding errors are left.
     if (halvings === MOST_HALVINGS) return { value, iterations: iteration, converged: false };
     remember(pairs, { point, next, gradient, nextGradient, memory });
     point.set(next);
@@ -60,7 +60,7 @@ interface Pair {
   readonly inverse: number;
 }
 
-/** The two-loop recursion: minus the inverse Hessian's estimate times the gradient. */
+/** The two-loop recursion: minus the estimated inverse Hessian times the gradient. */
 function descend(gradient: Float64Array, pairs: readonly Pair[]): Float64Array {
   const direction = Float64Array.from(gradient);
   const shares: number[] = [];
@@ -94,7 +94,7 @@ function remember(
   const move = minus(moved.next, moved.point);
   const change = minus(moved.nextGradient, moved.gradient);
   const curvature = dot(move, change);
-  // Without curvature the estimate would lose its sign.
+  // Without positive curvature the estimate would not be positive definite.
   if (!(curvature > 1e-12 * dot(change, change))) return;
   pairs.push({ move, change, inverse: 1 / curvature });
   if (pairs.length > moved.memory) pairs.shift();

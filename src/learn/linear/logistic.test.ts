@@ -4,7 +4,7 @@ import { rngFrom } from "../../base/rng.ts";
 import type { SparseRows } from "../rows/sparse-rows.ts";
 import { type LogisticData, logisticObjective, trainLogistic } from "./logistic.ts";
 
-/** Rows given in full. */
+/** Sparse rows from dense rows. */
 function denseRows(rows: readonly (readonly number[])[]): SparseRows {
   const size = rows[0]!.length;
   return {

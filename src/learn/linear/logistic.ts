@@ -1,5 +1,5 @@
 /** Multinomial logistic regression over candidate sets: P(a | x) ∝ exp(w_a·x + v·z_a) over the selectable candidates.
- *  In: rows, labels, masks. Out: weights, calibration-free. Convex with L2; solved by L-BFGS; nothing is drawn.
+ *  In: rows, labels, masks. Out: weights, not calibrated. Convex with L2; solved by L-BFGS; no random draws.
  *  The loss is the weighted mean of −ln P(label), plus l2/2·(‖w‖² + ‖v‖²) without the biases. */
 import { log, RollbookError, softmax } from "../../base/index.ts";
 import { distinctRows } from "../../policy/index.ts";
@@ -11,7 +11,7 @@ export interface LogisticData {
   /** Class of each row. */
   readonly labels: Int32Array;
   readonly classes: number;
-  /** rows × classes, 1 where the class may be chosen; absent: all. */
+  /** rows × classes, 1 if the class may be chosen. Absent: all may be chosen. */
   readonly mask?: Uint8Array;
   /** rows × classes × width, features of the candidates. */
   readonly candidates?: { readonly width: number; readonly values: Float64Array };
@@ -24,7 +24,8 @@ interface LogisticOptions {
   readonly tolerance: number;
 }
 
-/** `weights`: classes × size, class by class; then `width` shared ones of the candidates' features. */
+/** `weights`: classes × size, class by class;
+ *  then `width` weights of the candidates' features, shared by all classes. */
 interface Logistic extends Minimised {
   readonly weights: Float64Array;
 }
@@ -35,8 +36,8 @@ export function trainLogistic(data: LogisticData, options: LogisticOptions): Log
   return { weights, ...minimise(weights, logisticObjective(data, options.l2), options) };
 }
 
-/** Loss and gradient; exported for the finite-difference check. A log repeats its prompts, so the chances of the classes are
- *  found once for all rows that are alike; every row then adds its own error, in the order of the rows. */
+/** Loss and gradient; exported for the finite-difference check. A log repeats its prompts, so class probabilities are
+ *  computed once for equal rows. Every row then adds its own error, in the order of the rows. */
 export function logisticObjective(data: LogisticData, l2: number): Objective {
   const { rows, labels, classes, candidates } = data;
   const { size } = rows;
@@ -45,7 +46,7 @@ export function logisticObjective(data: LogisticData, l2: number): Objective {
   const total = data.weights === undefined ? count : data.weights.reduce((sum, each) => sum + each, 0);
   const { kind, first } = distinctRows(rows, (a, b) => haveSameCandidates(data, a, b));
   const chances = new Float64Array(first.length * classes);
-  // Column by column, so that an entry of a row meets its classes side by side.
+  // Column by column, so that the classes of one entry are adjacent in memory.
   const slopes = new Float64Array(classes * size);
   const errors = new Float64Array(classes);
   return (point, gradient) => {
@@ -76,7 +77,8 @@ export function logisticObjective(data: LogisticData, l2: number): Objective {
   };
 }
 
-/** slopes[column][class] += errors[class]·value of every entry of the row. Four classes at a time stay in registers. */
+/** slopes[column][class] += errors[class]·value for every entry of the row.
+ *  Four classes at a time stay in registers. */
 function addErrors(
   { start, indices, values }: SparseRows,
   r: number,
@@ -114,7 +116,7 @@ function haveSameCandidates({ classes, mask, candidates }: LogisticData, a: numb
   return true;
 }
 
-/** Scores of the classes of a row; −∞ where masked. */
+/** Scores of the classes of a row; −∞ if masked. */
 export function scoreRow(
   { rows, classes, mask, candidates }: Omit<LogisticData, "labels">,
   weights: Float64Array,
@@ -137,7 +139,7 @@ export function scoreRow(
   }
 }
 
-/** Place 0 of a class is its bias, which nothing pulls towards 0. */
+/** Adds the L2 penalty. Place 0 of a class is its bias, which has no penalty. */
 function addPenalty(options: {
   point: Float64Array;
   gradient: Float64Array;

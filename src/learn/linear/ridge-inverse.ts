@@ -1,5 +1,5 @@
-/** (λI + G)⁻¹ of a symmetric G ≥ 0, by Cholesky. In: the lower triangle of G row by row. Out: the full inverse, symmetric
- *  to the bit. λ > 0 makes every pivot positive. */
+/** (λI + G)⁻¹ of a symmetric G ≥ 0, by Cholesky. In: the lower triangle of G row by row. Out: the full inverse,
+ *  symmetric to the bit. λ > 0 makes every pivot positive. */
 import { choleskyFactor } from "../../base/index.ts";
 
 export function ridgeInverse(gram: Float64Array, size: number, ridge: number): Float64Array {

@@ -1,16 +1,16 @@
-/** Temperature scaling (Guo et al., 2017): one number that calibrates confidence, fitted on held-back rows.
- *  In: scores of rows the model has not seen, and what was chosen. Out: the temperature of least log loss.
- *  The order of candidates never changes, only how sure the policy is. */
+/** Temperature scaling (Guo et al., 2017): one number that calibrates confidence, fitted on held-out rows.
+ *  In: scores of rows that the model has not seen, and their labels. Out: the temperature with the least log loss.
+ *  The order of candidates does not change, only the policy's confidence. */
 import { exp, log, softmax } from "../../base/index.ts";
 
 export interface ScoredRows {
-  /** rows × classes; −∞ where the class may not be chosen. */
+  /** rows × classes; −∞ if the class may not be chosen. */
   readonly scores: Float64Array;
   readonly labels: Int32Array;
   readonly classes: number;
 }
 
-/** ln T is searched in ±LIMIT. */
+/** Search range of ln T: ±LIMIT. */
 const LIMIT = 5;
 const STEPS = 60;
 const GOLDEN = 0.6180339887498949;
@@ -44,7 +44,8 @@ export function logLoss(rows: ScoredRows, temperature: number): number {
   return sum / rows.labels.length;
 }
 
-/** Expected calibration error: |confidence − accuracy| over ten bins of confidence, weighted by their rows. */
+/** Expected calibration error:
+ *  |confidence − accuracy| over ten bins of confidence, weighted by their number of rows. */
 export function calibrationError(rows: ScoredRows, temperature: number): number {
   const bins = Array.from({ length: 10 }, () => ({ confidence: 0, right: 0 }));
   eachRow(rows, temperature, (probabilities, label) => {

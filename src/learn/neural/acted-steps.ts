@@ -1,21 +1,21 @@
-/** The steps a crew takes under a policy between two updates, with their advantages.
- *  In: environments side by side, an actor and a critic. Out: for each step what was seen, the choice and its probability,
- *  the advantage by GAE(λ) and the return that the critic should have known. */
+/** The steps of parallel environments under a policy between two updates, with their advantages.
+ *  In: a crew of environments, an actor and a critic. Out: for each step the observation, the choice and its
+ *  probability, the advantage by GAE(λ), and the return, which is the critic's target. */
 import { log, type Rng } from "../../base/index.ts";
 import { type Floats, type Mlp, padded, type TensorSpace } from "../tensor/index.ts";
 import type { Crew } from "./crew.ts";
 
 interface ActedSteps {
   readonly rows: number;
-  /** What was seen, one line of the networks' input width for each step. */
+  /** Observations, one row of the networks' input width for each step. */
   readonly seen: Floats;
   readonly chosen: Int32Array;
   readonly logp: Float64Array;
   readonly advantage: Float64Array;
   readonly goal: Float64Array;
-  /** Takes the next steps. */
+  /** Takes the next steps and fills the arrays above. */
   collect(draws: Rng): void;
-  /** The critic's mean over the steps. */
+  /** The critic's mean value over the steps. */
   meanValue(): number;
 }
 
@@ -27,7 +27,7 @@ interface ActorParts {
   readonly horizon: number;
   readonly discount: number;
   readonly trace: number;
-  /** Scratch space: inputs, masks, shares and their log-sums, of at least one row for each environment. */
+  /** Scratch space: inputs, masks, shares and their log-sums, with at least one row for each environment. */
   readonly scratch: Readonly<Record<"input" | "mask" | "slope" | "sums", Floats>>;
 }
 
@@ -49,7 +49,7 @@ export function makeActedSteps(space: TensorSpace, parts: ActorParts): ActedStep
     return Float64Array.from({ length: environments }, (_, i) => out[i * critic.outputWidth]!);
   };
 
-  /** The value of where a truncated episode stopped stands for what was still to come. */
+  /** The value of the state where a truncated episode stopped. It stands for the rewards after the cut. */
   const valueOfStop = (i: number, vector: Float32Array): number => {
     space.view(input).set(vector, i * width);
     return space.view(critic.forward({ at: input.at + 4 * i * width, length: width }, 1))[0]!;

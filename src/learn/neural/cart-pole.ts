@@ -1,6 +1,6 @@
 /** CartPole (Barto, Sutton and Anderson, 1983) with the constants of Gymnasium's CartPole-v1, in exact arithmetic.
- *  A pole on a cart is kept upright by pushing left or right; every step pays 1. Falling ends the episode; the step limit
- *  truncates it. */
+ *  The agent keeps a pole on a cart upright by pushing left or right; every step pays 1. A fall ends the episode; the
+ *  step limit truncates it. */
 import type { Rng } from "../../base/index.ts";
 import type {
   DecisionContext,
@@ -66,7 +66,7 @@ function moved([place, speed, angle, spin]: readonly number[], force: number): n
   ];
 }
 
-/** Taylor series: angles are small, and `Math.sin` may differ between engines by the last bit. */
+/** Taylor series: the angles are small, and the last bit of `Math.sin` may differ between engines. */
 function circle(x: number): { sin: number; cos: number } {
   const s = x * x;
   return {

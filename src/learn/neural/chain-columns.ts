@@ -1,6 +1,6 @@
-/** Decisions as columns, filled chain by chain: choice, reward, successor, what may be chosen, task.
- *  In: the rows of one chain at a time, in the order of their steps, the chains in any order. Out: columns sorted by chain,
- *  about 30 bytes a row, and where each row came from. States are not kept. */
+/** Decisions as columns, filled chain by chain: choice, reward, successor, selectable arms, task.
+ *  In: the rows of one chain at a time, in the order of their steps; chains in any order. Out: columns sorted by chain,
+ *  about 30 bytes a row, and the source of each row. Does not keep states. */
 import { compareUtf8, GrowingColumn, plural, RollbookError } from "../../base/index.ts";
 import { compareNatural, type LoggedRow } from "../rows/index.ts";
 
@@ -9,21 +9,21 @@ export interface RowColumns {
   readonly arms: readonly string[];
   readonly action: Int32Array;
   readonly reward: Float32Array;
-  /** The row that follows, `ENDED` or `CUT`. */
+  /** The number of the next row, `ENDED` or `CUT`. */
   readonly next: Int32Array;
-  /** Of each row, the pattern of what may be chosen: one number per arm, 1 or 0. */
+  /** For each row, its pattern in `patterns`: one number per arm, 1 if the arm may be chosen, else 0. */
   readonly allowed: Int32Array;
   readonly patterns: readonly Float32Array[];
-  /** The task of each row: rows of one task are never on both sides of a split. */
+  /** The task of each row. Rows of one task stay on the same side of a split. */
   readonly unit: Int32Array;
   readonly units: readonly string[];
-  /** Rows without an outcome. */
+  /** Number of rows without an outcome. */
   readonly unlabelled: number;
 }
 
 /** The episode ends with this row. */
 export const ENDED = -1;
-/** The chain stops here, its episode does not. */
+/** The chain stops at this row, but its episode continued. */
 export const CUT = -2;
 
 const MOST_ARMS = 1024;
@@ -39,7 +39,7 @@ export class ChainColumns {
   readonly #reward = new GrowingColumn("f32");
   readonly #allowed = new GrowingColumn("i32");
   readonly #unit = new GrowingColumn("i32");
-  /** By chain. */
+  /** End of each chain: `ENDED` or `CUT`. */
   readonly #end = new GrowingColumn("i32");
   #unlabelled: number;
 
@@ -47,7 +47,7 @@ export class ChainColumns {
     this.#unlabelled = unlabelled;
   }
 
-  /** A chain that lacks an outcome anywhere is left out as a whole, as it is from a batch; then the answer is false. */
+  /** Adds a chain. A chain that lacks any outcome is left out whole, as in a batch; the result is then false. */
   add(chain: readonly LoggedRow[]): boolean {
     if (chain.some(({ reward }) => reward === null)) {
       this.#unlabelled += chain.length;
@@ -73,7 +73,7 @@ export class ChainColumns {
     this.#unit.push(this.#units.of(task));
   }
 
-  /** Once, at the end. `from`: for each row of the columns its number in the order of adding. */
+  /** Call once, at the end. `from`: for each row of the columns, its number in the order of adding. */
   finish(): { columns: RowColumns; from: Int32Array } {
     const count = this.#action.length;
     if (count === 0) throw nothingLabelled(this.#unlabelled);
@@ -98,7 +98,7 @@ export class ChainColumns {
     };
   }
 
-  /** Chain by chain, whatever order they came in. */
+  /** Sorts the rows by chain, independent of the order of adding. */
   #inOrder(count: number): { from: Int32Array; next: Int32Array } {
     const chains = this.#chains;
     const [starts, ends] = [this.#starts.take(), this.#end.take()];
@@ -119,7 +119,7 @@ export class ChainColumns {
   }
 }
 
-/** Names in the order in which they were first met. */
+/** Numbers names in the order of their first occurrence. */
 class Numbering {
   readonly names: string[] = [];
   readonly #numbers = new Map<string, number>();
@@ -132,7 +132,7 @@ class Numbering {
   }
 }
 
-/** The values at these places. */
+/** The values at `places`. */
 export function pick<T extends Int32Array | Float32Array>(values: T, places: Int32Array): T {
   const out = new (values.constructor as new (length: number) => T)(places.length);
   places.forEach((place, i) => {

@@ -44,7 +44,7 @@ describe("conservative Q-learning", () => {
   });
 
   test("learns from returns what no next state shows: the first move of a walk in the dark", () => {
-    // Two moves, then the end: the first one decides the reward, and every state looks like every other.
+    // Two moves, then the end. The first move decides the reward, and all states look the same.
     const dark = Array.from({ length: 400 }, (_, walk) =>
       [0, 1].map((step) => {
         const [first, second] = [walk % 2, (walk >> 1) % 2];
@@ -91,7 +91,7 @@ describe("conservative Q-learning", () => {
   });
 
   test("the penalty lowers the value of what was not logged, which unpenalised learning leaves to chance", () => {
-    // Only `left` was tried: what `right` is worth is a guess.
+    // Only `left` was tried: the value of `right` is a guess.
     const rows = Array.from({ length: 60 }, (_, i) =>
       loggedRow({ id: `q${i}`, context: { prompt: "", fields: { x: i % 7 } }, chosen: 0, reward: 0.5 }),
     );
@@ -180,7 +180,7 @@ describe("conservative Q-learning", () => {
     expect(report.warnings.join()).toMatch(/every reward is the same/);
   });
 
-  /** Questions of rare words, half of which call for `left`: more words than the network has buckets. */
+  /** Questions of rare words; half of the words call for `left`. There are more words than the network has buckets. */
   const texts = Array.from({ length: 600 }, (_, i) => {
     const word = (i * 7) % 100;
     const chosen = Math.floor(i / 100) % 2;

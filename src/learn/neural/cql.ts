@@ -1,6 +1,8 @@
 /** Discrete conservative Q-learning (Kumar, Zhou, Tucker and Levine, 2020; the discrete loss of d3rlpy):
- *    Huber(Q(s, a) − y) + α · mean(log Σ_a′ exp Q(s, a′) − Q(s, a)),  y = r + γ · Q̄(s′, argmax_a′ Q(s′, a′)), y = r at an end
- *  with a target network Q̄ (double Q), over the candidates that may be chosen. γ = 0 learns one decision at a time: routing.
+ *    Huber(Q(s, a) − y) + α · mean(log Σ_a′ exp Q(s, a′) − Q(s, a)),
+ *    y = r + γ · Q̄(s′, argmax_a′ Q(s′, a′)); y = r at an end.
+ *  Q̄ is a target network (double Q). Sums and maxima run over the selectable candidates. γ = 0 learns one decision at
+ *  a time: routing.
  *  In: logged rows, a config, an Rng. Out: an "mlp-greedy" model and a report. Training = f(rows, config, seed). */
 import { type Rng, RollbookError } from "../../base/index.ts";
 import { requireWholeChains } from "../rows/index.ts";
@@ -38,18 +40,20 @@ import type { WidePart } from "./wide.ts";
 import { runNow, type Work } from "./work.ts";
 
 export interface CqlConfig extends NetworkConfig {
-  /** γ: what a reward one step later is worth; 0 for one decision at a time. */
+  /** γ: the discount of a reward one step later; 0 for one decision at a time. */
   readonly discount?: number;
   /** α: the weight of the conservative term; 0 is plain double Q-learning. */
   readonly conservatism?: number;
   /** Steps between two copies of the network into its target. */
   readonly targetEvery?: number;
-  /** What a choice is measured by: its reward and the best value of the next state (`bootstrap`, the default), or what the
-   *  log earned from there on (`return`). A next state that does not show what the choice did tells nothing of it: where a
-   *  policy sees less than the whole state, take returns. They are those of the policy behind the log, which is improved once. */
+  /** Target of a choice. `bootstrap` (default): its reward plus the best value of the next state. `return`: the return
+   *  that the log earned from there on. A next state that does not show the choice's effect teaches nothing about the
+   *  choice. If a policy sees less than the whole state, use `return`.
+   *  Returns belong to the behaviour policy, which is improved once. */
   readonly goal?: "bootstrap" | "return";
-  /** Wide and deep: a linear model of every word is fitted first, and the network learns to correct it. For text with many
-   *  rare words, which the network's few buckets mix up. Not with bootstrapping, whose goals move. */
+  /** Wide and deep: a linear model of every word is fitted first, and the network learns to correct it. For text with
+   *  many rare words, which collide in the network's few buckets.
+   *  Not with bootstrapping, because its targets change. */
   readonly wide?: boolean;
 }
 
@@ -69,7 +73,7 @@ function checkCql(config: CqlConfig): typeof CQL_DEFAULTS & CqlConfig {
   return options;
 }
 
-/** `rows`: whole chains where the discount is above 0; with returns for rewards where those are the goal. */
+/** `rows`: whole chains if the discount is above 0; returns in place of rewards if the goal is `return`. */
 export function* learnCql(
   rows: NetworkRows,
   config: CqlConfig,
@@ -102,7 +106,7 @@ interface QLearnerOptions extends MemberParts {
   readonly target: FutureValue;
 }
 
-/** What the state of row `row` is worth, by the values that the network and its target give to each arm. */
+/** Value of the state of row `row`, from the values that the network and its target give to each arm. */
 type FutureValue = (state: {
   readonly row: number;
   readonly online: Float32Array;
@@ -110,7 +114,7 @@ type FutureValue = (state: {
   readonly open: Float32Array;
 }) => number;
 
-/** Q̄(s, argmax Q(s, ·)) over what may be chosen: double Q-learning. */
+/** Q̄(s, argmax Q(s, ·)) over the selectable arms: double Q-learning. */
 export const bestValue: FutureValue = ({ online, target, open }) => {
   let top = -1;
   for (let a = 0; a < open.length; a++) if (open[a] === 1 && (top < 0 || online[a]! > online[top]!)) top = a;
@@ -126,7 +130,7 @@ export function makeQLearner(
   const parameters = space.floats(net.parameters.length);
   const target = space.floats(net.parameters.length);
   uniformStart(net.shape, space.view(parameters), rng.split("weights"));
-  // A correction begins at 0.
+  // With a wide part the outputs start at 0: the network learns a correction.
   if (wide !== undefined) space.view(parameters).fill(0, net.lastLayer);
   follow(space, target, parameters, 1);
   const adam = adamW(space, { decay, exempt: net.biases });
@@ -147,7 +151,7 @@ export function makeQLearner(
       yield* drawRows(now, train, batch, rng.split(step));
       const parts = yield* loss({ now, after, rows: batch, parameters, target, learn: true });
       clipNorm(space, net.gradient, LONGEST_GRADIENT);
-      // Without successors the goals stand still, and a rate that sinks to 0 averages the noise of the minibatches out.
+      // Without successors the targets are fixed. A rate that decays to 0 averages out the noise of the minibatches.
       adam.update(parameters, net.gradient, moments, discount > 0 ? rate : rate * (1 - step / options.steps));
       if ((step + 1) % targetEvery === 0) follow(space, target, parameters, 1);
       return parts.loss;
@@ -181,11 +185,12 @@ interface LossPass {
   readonly rows: number;
   readonly parameters: Floats;
   readonly target: Floats;
-  /** Also fills the network's gradient. */
+  /** If true, also fills the network's gradient. */
   readonly learn: boolean;
 }
 
-/** The loss of a minibatch and its parts: Bellman `error`, conservative `gap`, and the mean `value` of the logged choices. */
+/** The loss of a minibatch and its parts:
+ *  Bellman `error`, conservative `gap`, and the mean `value` of the logged choices. */
 function lossOf(
   space: TensorSpace,
   {
@@ -239,7 +244,8 @@ function lossOf(
   };
 }
 
-/** Q = network + linear part. The slope by the network's outputs is that by the sum. */
+/** Q = network + linear part.
+ *  The gradient with respect to the network's outputs equals the gradient with respect to Q. */
 function addLinear(
   q: Float32Array,
   {
@@ -256,7 +262,7 @@ function addLinear(
   }
 }
 
-/** goal += γ · the value of the successor, where there is one. */
+/** goal += γ · the value of the successor, if there is one. */
 function* addFuture(
   space: TensorSpace,
   pass: Omit<LossPass, "learn"> & {

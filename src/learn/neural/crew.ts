@@ -1,6 +1,7 @@
-/** Environments side by side, each in an episode of its own, read as feature vectors.
- *  In: how to make one, how many, an Rng. Out: observations and steps. Episode e of environment i is a function of the rng,
- *  i, e and the choices, so an open episode is remembered by its choices and replayed on resuming. */
+/** Environments side by side, each in its own episode, read as feature vectors.
+ *  In: a function that makes an environment, their number, an Rng. Out: observations and steps. Episode e of
+ *  environment i is a function of the rng, i, e and the choices. So an open episode is stored as its choices and
+ *  replayed on resuming. */
 import type { Json, Rng } from "../../base/index.ts";
 import {
   type DecisionCandidate,
@@ -24,26 +25,27 @@ interface Member {
 export interface Crew {
   readonly candidates: readonly DecisionCandidate[];
   readonly size: number;
-  /** What every environment shows, one row of `width` each: standardised, or as the features are. */
+  /** Writes the observation of every environment, one row of `width` each: standardised, or the plain features. */
   observe(into: Float32Array, width: number, as?: "standardised" | "features"): void;
-  /** `vector`: the features of where a truncated episode stopped. The next episode has begun by then. */
+  /** `vector`: the features of the state where a truncated episode stopped. The next episode has already begun. */
   act(i: number, choice: number): Omit<EnvironmentStep, "context"> & { readonly vector?: Float32Array };
   memory(): Json;
   seek(memory: Json | undefined): void;
-  /** Of the episodes that ended since the last call: how many, and their mean return if there were any. */
+  /** Statistics of the episodes that ended since the last call:
+   *  their number, and their mean return if there are any. */
   measure(): Readonly<Record<string, number>>;
-  /** Episodes that ended. */
+  /** Number of episodes that ended. */
   count(): number;
 }
 
 export interface CrewWorld {
   make(i: number): DecisionEnvironment;
   readonly spec: FeatureSpec;
-  /** Whether the environments show a few contexts again and again, as the same objects: their features are read once. */
+  /** True if the environments repeat a few contexts as the same objects. Their features are then read once. */
   readonly recurring?: boolean;
 }
 
-/** `by`: how observations are standardised (default: not). */
+/** `by`: standardisation of the observations (default: none). */
 export function makeCrew(
   { make, spec, recurring = false }: CrewWorld,
   { count, rng, by }: { count: number; rng: Rng; by?: Standardisation },
@@ -137,10 +139,10 @@ function place({ indices, values, count }: SparseVector, into: Float32Array, at:
   for (let e = 0; e < count; e++) into[at + indices[e]!] = values[e]!;
 }
 
-/** Steps of random choices that observations are standardised by. */
+/** Number of steps with random choices behind the standardisation. */
 const SCALE_STEPS = 2048;
 
-/** How observations spread where choices are drawn evenly. */
+/** Mean and spread of the observations under uniformly random choices. */
 export function standardiseCrew(
   world: CrewWorld,
   { count, rng }: { count: number; rng: Rng },

@@ -1,20 +1,21 @@
-/** Rows of transitions as dense minibatches in the kernels' memory, standardised.
- *  In: transitions, the rows they are standardised by. Out: blocks that a network reads. Constant features become 0. */
+/** Rows of transitions as dense, standardised minibatches in the kernels' memory.
+ *  In: transitions, the rows that set the standardisation. Out: blocks that a network reads.
+ *  Constant features become 0. */
 import type { Rng } from "../../base/index.ts";
 import { type Floats, padded, type TensorSpace } from "../tensor/index.ts";
 import type { Transitions } from "./transitions.ts";
 import { ready, type Work } from "./work.ts";
 
-/** x ↦ (x − mean) · scale per feature; scale 0 for a feature that never varies. */
+/** x ↦ (x − mean) · scale per feature; scale 0 for a constant feature. */
 export interface Standardisation {
   readonly mean: Float64Array;
   readonly scale: Float64Array;
 }
 
-/** A feature that varies less is taken for as spread out as this: rare words do not drown the rest. */
+/** Least deviation of a feature. A smaller one is raised to this value, so that rare words do not dominate. */
 const LEAST_DEVIATION = 0.05;
 
-/** Rows whose vectors are read at once. */
+/** Number of rows whose vectors are read at once. */
 const BLOCK_ROWS = 1024;
 
 export function* standardise({ states }: Transitions, rows: Int32Array): Work<Standardisation> {
@@ -28,7 +29,7 @@ export function* standardise({ states }: Transitions, rows: Int32Array): Work<St
   return moments.standardisation();
 }
 
-/** `each` gives every entry that is not 0 of `rows` rows. */
+/** `each` calls `add` for every nonzero entry of the `rows` rows. */
 export function standardiseBy(
   size: number,
   rows: number,
@@ -39,7 +40,7 @@ export function standardiseBy(
   return moments.standardisation();
 }
 
-/** Mean and mean square of every feature, in the order of adding. */
+/** Mean and mean square of every feature. Sums in the order of adding. */
 class FeatureMoments {
   readonly #rows: number;
   readonly #mean: Float64Array;
@@ -70,9 +71,9 @@ export interface DenseBatch {
   readonly input: Floats;
   /** Rows × padded arms. */
   readonly mask: Floats;
-  /** The rows of the transitions that are in it; a negative one stands for zeros. */
+  /** The numbers of the batch's rows in the transitions. A negative number is a row of zeros. */
   readonly rows: Int32Array;
-  /** `count` of `rows` are set: reads them in. */
+  /** Reads the first `count` rows of `rows`. Set `rows` before. */
   load(count: number): Work<void>;
 }
 

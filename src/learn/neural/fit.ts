@@ -1,26 +1,27 @@
-/** The one loop of all neural learners: gradient steps, held-out evaluation, early stopping, progress, and resuming.
- *  In: a learner with its state in blocks, how long to train. Out: the learning curve; the blocks hold the chosen weights.
- *  A step is a function of the state and the step's number alone, so a training that was killed and resumed from any saved
- *  state ends with the bits of one that was not. Does not know what is learned. */
+/** The training loop of all neural learners: gradient steps, held-out evaluation, early stopping, progress, and
+ *  resuming. In: a learner with its state in blocks, the length of the training. Out: the learning curve; the blocks
+ *  hold the chosen weights. A step depends only on the state and the step's number. So a training that was killed and
+ *  resumed from a saved state ends with the same bits as an uninterrupted one.
+ *  Does not know the learner's algorithm. */
 import { digestJson, type Json, RollbookError } from "../../base/index.ts";
 import { decodeSafetensors, encodeSafetensors, type Tensors } from "../../policy/index.ts";
 import type { Floats, TensorSpace } from "../tensor/index.ts";
 import type { Work } from "./work.ts";
 
 export interface GradientLearner {
-  /** Everything that a step reads and changes: parameters first, then moments, targets and the like. */
+  /** All blocks that a step reads and changes: parameters first, then moments, targets and the like. */
   readonly state: readonly Floats[];
-  /** What of the state is the policy: restored to its best where training stops early. */
+  /** The policy's part of the state. Restored to its best values if training stops early. */
   readonly parameters: readonly Floats[];
-  /** Called before the first step in this process; `memory` is what `memory` returned when the state was saved. */
+  /** Called before the first step in this process. `memory`: the result of `memory()` when the state was saved. */
   seek(step: number, memory: Json | undefined): void;
-  /** What blocks cannot hold. */
+  /** State that blocks cannot hold. */
   memory?(): Json;
-  /** Facts for the curve, of the steps since the last call. */
+  /** Measures for the curve, over the steps since the last call. */
   measure?(): Readonly<Record<string, number>>;
-  /** The loss of step `step`, which it takes. */
+  /** Takes step `step` and returns its loss. */
   step(step: number): number | Work<number>;
-  /** On held-out rows; `loss` decides about stopping early. Undefined where nothing is held out. */
+  /** Losses on held-out rows; `loss` decides on early stopping. Undefined if no rows are held out. */
   evaluate(): HeldOutLoss | undefined | Work<HeldOutLoss | undefined>;
 }
 
@@ -45,9 +46,9 @@ interface StepLimits {
   readonly patience: number;
 }
 
-/** Where a training keeps its state between processes. */
+/** Storage of a training's state between processes. */
 export interface Saver {
-  /** Where the state is kept, for messages. */
+  /** Name of the storage, for messages. */
   readonly place?: string;
   load(): Uint8Array | undefined;
   save(bytes: Uint8Array): void;
@@ -63,7 +64,7 @@ export interface Fitted {
   /** The step whose weights are kept. */
   readonly bestStep: number;
   readonly steps: number;
-  /** Whether the weights differ from those of the start. */
+  /** True if the weights differ from the initial weights. */
   readonly changed: boolean;
   readonly resumedAt?: number;
 }
@@ -76,7 +77,7 @@ interface FitProgress {
   memory?: Json;
 }
 
-/** `identity`: what this training is a function of; a saved state of another is refused. */
+/** `identity`: the inputs that determine the training. A saved state with another identity is refused. */
 export function* fitLearner(
   space: TensorSpace,
   learner: GradientLearner,

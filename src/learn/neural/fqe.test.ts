@@ -48,7 +48,8 @@ test("the interval comes from fits on resampled episodes and holds the value", (
 });
 
 test("refits vary as resampled episodes do, not as seeds alone", () => {
-  // Of 20 episodes of one step half pay 1: the mean of 20 drawn episodes has a standard deviation of √(0.25 / 20) = 0.112.
+  // 20 episodes of one step; half pay 1. The mean of 20 drawn episodes has a standard deviation of √(0.25 / 20) =
+  // 0.112.
   const coins = Array.from({ length: 20 }, (_, i) =>
     loggedRow({
       ...{ id: `coin-${i}/0/0`, chain: `coin-${i}/0/0`, task: `coin-${i}` },

@@ -1,7 +1,8 @@
-/** Fitted Q evaluation: what a policy would earn, by a network that learns its values from a log of another one.
- *    Q(s, a) ← r + γ · Σ_a′ π(a′ | s′) · Q̄(s′, a′)   with Huber's loss; V = mean over episodes of Σ_a π(a | s₀) · Q(s₀, a).
- *  In: logged rows, the policy's distribution at each, a config, an Rng. Out: the value, with an interval by resampling
- *  episodes and fitting again. Needs no propensities; its error is that of the network, which the interval holds in part. */
+/** Fitted Q evaluation: the value of a policy, by a network that learns it from the log of another policy.
+ *    Q(s, a) ← r + γ · Σ_a′ π(a′ | s′) · Q̄(s′, a′)   with Huber's loss;
+ *    V = mean over episodes of Σ_a π(a | s₀) · Q(s₀, a).
+ *  In: logged rows, the policy's distribution at each row, a config, an Rng. Out: the value, with an interval from fits
+ *  on resampled episodes. Needs no propensities. The interval covers the network's error only in part. */
 import { type Rng, RollbookError } from "../../base/index.ts";
 import { type FeatureSpec, mlpMembers } from "../../policy/index.ts";
 import { type LoggedRow, requireWholeChains, rowsByChain } from "../rows/index.ts";
@@ -12,12 +13,12 @@ import { orderedTransitions } from "./transitions.ts";
 import { runNow } from "./work.ts";
 
 interface FqeConfig extends Omit<CqlConfig, "conservatism" | "members" | "patience" | "wide"> {
-  /** Fits on resampled episodes behind the interval; 0 for none. */
+  /** Number of fits on resampled episodes for the interval; 0 for no interval. */
   readonly refits?: number;
   readonly level?: number;
 }
 
-/** The probabilities of the policy under judgement, one per candidate of the row. */
+/** The probabilities of the judged policy, one per candidate of the row. */
 type JudgedPolicy = (row: LoggedRow) => readonly number[];
 
 interface FittedValue {
@@ -72,8 +73,8 @@ function fitValue(
   return total / first.length;
 }
 
-/** No state is worth more than the largest reward for ever, nor less than the smallest: values that run away where the log
- *  has no rows stop there. */
+/** Bounds on the value of a state: the largest and the smallest reward, for ever. They stop values that diverge where
+ *  the log has no rows. */
 function returnBounds(rows: readonly LoggedRow[], discount: number): { low: number; high: number } {
   const bounds = rows.reduce(
     ({ low, high }, { reward }) => ({ low: Math.min(low, reward ?? 0), high: Math.max(high, reward ?? 0) }),
@@ -120,7 +121,7 @@ function episodesOf(rows: readonly LoggedRow[]): LoggedRow[][] {
   return [...chains.values()];
 }
 
-/** A copy of an episode is an episode of its own. */
+/** Renames a copy of an episode, so that it counts as a separate episode. */
 function renamed(episode: readonly LoggedRow[], copy: number): LoggedRow[] {
   return episode.map((row) => ({
     ...row,

@@ -6,7 +6,7 @@ import { trainLoggedPpo } from "./logged-ppo.ts";
 
 const DIGEST = `sha256:${"7".repeat(64)}` as Digest;
 
-/** Two kinds of questions, three models: "plan" is answered best by c, "code" by b. Each was logged with 0.2, 0.2, 0.6. */
+/** Two kinds of questions, three models: c answers "plan" best, b answers "code" best. Logged with 0.2, 0.2, 0.6. */
 function log(count: number): LoggedRow[] {
   const rng = rngFrom(5n);
   return Array.from({ length: count }, (_, i): LoggedRow => {

@@ -1,7 +1,7 @@
-/** Proximal policy optimisation from a log of single decisions: PPO acts in a world that is made of the logged rows.
- *  A choice a in row i earns the doubly robust score m_a + [a was chosen] · (r_i − m_a) / p_i, with m_a the mean reward of a
- *  and p_i the logged probability. In expectation over the log's own choices that is the reward of a in that row, whatever
- *  m_a is. In: rows with outcomes and probabilities, a config, an Rng. Out: the model that `trainPpo` gives. */
+/** Proximal policy optimisation from a log of single decisions: PPO acts in an environment made of the logged rows.
+ *  Choice a in row i earns the doubly robust score m_a + [a was chosen] · (r_i − m_a) / p_i. m_a is the mean reward of
+ *  a, and p_i the logged probability. Its expectation over the logged choices is the reward of a in that row, for any
+ *  m_a. In: rows with outcomes and probabilities, a config, an Rng. Out: the model of `trainPpo`. */
 import { type Rng, RollbookError } from "../../base/index.ts";
 import type { DecisionEnvironment, FeatureSpec } from "../../policy/index.ts";
 import { type LoggedRow, labelledRows } from "../rows/index.ts";
@@ -14,11 +14,11 @@ export interface LoggedPpoConfig extends Omit<PpoConfig, "discount" | "trace"> {
   readonly spec?: FeatureSpec | undefined;
 }
 
-/** A log is small: a wide network or a long training would learn its rows by heart. */
+/** A log is small: a wide network or a long training would memorise its rows. */
 const LOGGED_PPO_DEFAULTS = {
   hidden: [32] as readonly number[],
   ...{ steps: 16_000, horizon: 32, batch: 256, epochs: 10, rate: 3e-3, entropy: 0.01 },
-  // Of no effect on single decisions.
+  // No effect on single decisions.
   ...{ discount: 0.98, trace: 0.8 },
 };
 
@@ -68,7 +68,7 @@ function scoresOf(rows: readonly (LoggedRow & { reward: number })[]): number[][]
   );
 }
 
-/** PPO has one output for each candidate, in one order. */
+/** Requires the same candidates in the same order in every row: PPO has one output per candidate. */
 function requireLogged({ id, candidates, propensity }: LoggedRow, arms: readonly string[]): void {
   const same = candidates.length === arms.length && candidates.every((each, i) => each.id === arms[i]);
   if (same && propensity !== null) return;

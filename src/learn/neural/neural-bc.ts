@@ -1,5 +1,5 @@
-/** Behaviour cloning with a network: the logged choice is the label, rewards are not looked at.
- *    −log softmax(f(s))[a] + β · mean(f(s)²)  over the candidates that may be chosen.
+/** Behaviour cloning with a network: the logged choice is the label; rewards are not used.
+ *    −log softmax(f(s))[a] + β · mean(f(s)²)  over the selectable candidates.
  *  In: logged rows, a config, an Rng. Out: an "mlp-softmax" model and a report. Training = f(rows, config, seed). */
 import type { Rng } from "../../base/index.ts";
 import { adamW, clipNorm, padded, type TensorSpace, uniformStart } from "../tensor/index.ts";
@@ -66,7 +66,7 @@ function makeMember(
   const [wide, now] = [net.outputWidth, makeDenseBatch(space, { data, by, most })];
   const [slope, sums] = [space.floats(most * wide), space.floats(most)];
 
-  /** The loss of the rows in `now`; `slope` becomes its slope by the logits. */
+  /** The loss of the rows in `now`. Writes its gradient with respect to the logits to `slope`. */
   const lossOf = (rows: number): number => {
     const out = net.forward(now.input, rows, parameters);
     space.kernels.softmaxRows(out.at, now.mask.at, slope.at, sums.at, rows, wide);

@@ -1,4 +1,5 @@
-/** The clipped surrogate of PPO and its slope by the logits, with an entropy bonus. Pure arithmetic on rows of shares. */
+/** The clipped surrogate of PPO and its gradient by the logits, with an entropy bonus.
+ *  Pure arithmetic on probabilities. */
 import { exp, log } from "../../base/index.ts";
 
 interface SlopeParts {
@@ -12,7 +13,7 @@ interface SlopeParts {
   readonly entropy: number;
 }
 
-/** Shares become the slope of the clipped surrogate, less the entropy, by the logits. Returns that loss. */
+/** Overwrites `shares` with the gradient of (clipped surrogate − entropy bonus) by the logits. Returns that loss. */
 export function policySlope(shares: Float32Array, parts: SlopeParts): number {
   const { order, scaled, logp, chosen, wide, arms, clip, entropy: weight } = parts;
   const count = order.length;
@@ -24,7 +25,7 @@ export function policySlope(shares: Float32Array, parts: SlopeParts): number {
     const gain = scaled[r]!;
     const bounded = Math.min(1 + clip, Math.max(1 - clip, ratio));
     loss -= Math.min(ratio * gain, bounded * gain) / count;
-    // The minimum has no slope where the bounded ratio is taken.
+    // The gradient is 0 if the minimum takes the clipped ratio.
     const pull = ratio * gain <= bounded * gain ? (ratio * gain) / count : 0;
     let entropy = 0;
     if (weight > 0)
@@ -41,7 +42,7 @@ export function policySlope(shares: Float32Array, parts: SlopeParts): number {
   return loss;
 }
 
-/** Mean 0 and deviation 1. */
+/** Values shifted and scaled to mean 0 and standard deviation 1. */
 export function normalised(values: readonly number[]): number[] {
   const mean = values.reduce((sum, each) => sum + each, 0) / values.length;
   const square = values.reduce((sum, each) => sum + (each - mean) * (each - mean), 0);

@@ -66,7 +66,8 @@ describe("PPO", () => {
   });
 
   test("a truncated end is worth what was still to come: its value does not sink to that of an ending", () => {
-    // One state that pays 1 for ever, cut after every 4 steps: its value at γ = 0.9 is 10, not the 2 … 4 of short episodes.
+    // One state that pays 1 for ever, cut after every 4 steps. Its value at γ = 0.9 is 10, not the 2 … 4 of short
+    // episodes.
     const endless = (end: "terminal" | "truncated"): PpoWorld => ({
       make: () => {
         let steps = 0;

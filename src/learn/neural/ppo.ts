@@ -1,8 +1,8 @@
-/** Proximal policy optimisation (Schulman et al., 2017) on environments that run side by side, with the details that matter:
+/** Proximal policy optimisation (Schulman et al., 2017) on parallel environments. It includes the details that matter:
  *  orthogonal start, GAE(λ), advantages normalised per minibatch, clipped ratio, Adam with ε = 1e-5, annealed rate and
- *  clip, clipped gradient. A truncated end is bootstrapped with the value of the state it stopped in; a terminal one is not.
+ *  clip, clipped gradient. A truncated end is bootstrapped with the value of its last state; a terminal end is not.
  *  In: environments, a feature spec, a config, an Rng. Out: an "mlp-greedy" or "mlp-softmax" model and a report.
- *  Training = f(environments, config, seed); a resumed one replays the choices of the open episodes. */
+ *  Training = f(environments, config, seed). A resumed training replays the choices of the open episodes. */
 import type { Digest, Json, Rng } from "../../base/index.ts";
 import { makeFeatureReader } from "../../policy/index.ts";
 import { adamW, makeMlp, openTensors, orthogonalStart, padded, type TensorSpace } from "../tensor/index.ts";
@@ -18,9 +18,9 @@ import { runNow } from "./work.ts";
 
 export interface PpoConfig {
   readonly hidden?: readonly number[];
-  /** Environment steps in all. */
+  /** Environment steps in total. */
   readonly steps?: number;
-  /** Environments side by side, and steps of each between two updates. */
+  /** Number of parallel environments, and steps of each between two updates. */
   readonly environments?: number;
   readonly horizon?: number;
   readonly epochs?: number;
@@ -31,17 +31,17 @@ export interface PpoConfig {
   readonly trace?: number;
   readonly clip?: number;
   readonly entropy?: number;
-  /** Whether the policy takes its best choice (default) or draws. */
+  /** True (default): the policy takes its best choice. False: it draws. */
   readonly greedy?: boolean;
-  /** Whether observations are standardised, by how they spread under random choices (default: no). Words need it: each is
-   *  small and rare. A world whose good policies go where random ones never come does not bear it. */
+  /** True: standardise observations by their spread under random choices (default: false). Words need it, because each
+   *  is small and rare. Do not use it if good policies reach states that random choices never reach. */
   readonly standardise?: boolean;
-  /** Decoupled weight decay of the policy's network. A world of few tasks is learned by heart without it. */
+  /** Decoupled weight decay of the policy's network. Without it, an environment with few tasks is memorised. */
   readonly decay?: number;
 }
 
-/** An update needs many steps, and few passes over them: with 8 × 32 steps and 20 passes one seed in ten of CartPole never
- *  leaves a plateau, and others fall back from it at the end. */
+/** An update needs many steps and few passes over them. With 8 × 32 steps and 20 passes, one seed in ten of CartPole
+ *  never leaves a plateau, and others get worse again at the end. */
 const PPO_DEFAULTS = {
   hidden: [64, 64] as readonly number[],
   ...{ steps: 100_000, environments: 8, horizon: 128, epochs: 10, batch: 128, rate: 1e-3 },
@@ -53,9 +53,9 @@ const VALUE_WEIGHT = 0.5;
 const LONGEST_GRADIENT = 0.5;
 const ADAM_EPSILON = 1e-5;
 
-/** Environment number `i` differs from the others by its rng alone. */
+/** Environment number `i` differs from the others only by its rng. */
 export interface PpoWorld extends CrewWorld {
-  /** What names the world in the model's config. */
+  /** Identifies the environment in the model's config. */
   readonly digest: Digest;
 }
 
@@ -208,7 +208,7 @@ function makePpo(space: TensorSpace, { world, options, rng, by }: PpoParts) {
     ...learner,
     ...{ shape, arms },
     episodes: () => crew.count(),
-    /** The largest difference of a logit between the network in memory and another reading of it. */
+    /** The largest difference of a logit between the network in memory and `forward`. */
     compare(forward: (vector: Float64Array) => Float64Array): number {
       crew.observe(space.view(input), width);
       const live = space.view(actor.forward(input, environments)).slice();

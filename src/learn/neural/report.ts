@@ -1,5 +1,5 @@
-/** What every neural training reports of itself, always: where the rows went, and the checks that find silent failures.
- *  In: rows, curve and checks of a training. Out: a report; an error where the result must not be used. */
+/** The report of every neural training: the number of rows by use, and the checks that find silent failures.
+ *  In: rows, curve and checks of a training. Out: a report; an error if the result must not be used. */
 import { type Json, plural, RollbookError } from "../../base/index.ts";
 import type { Standardisation } from "./dense-batch.ts";
 import type { CurvePoint, Fitted } from "./fit.ts";
@@ -7,24 +7,24 @@ import type { Transitions } from "./transitions.ts";
 
 export interface RowAccount {
   readonly rows: number;
-  /** Of these the loss is made. */
+  /** Number of rows in the loss. */
   readonly trained: number;
   readonly heldOut: number;
   /** Rows of chains that lack an outcome. */
   readonly unlabelled: number;
-  /** Last rows of chains whose episode went on: their successor is not known. */
+  /** Last rows of chains whose episode continued: their successor is unknown. */
   readonly cut: number;
 }
 
 export interface TrainingChecks {
   readonly weightsChanged: boolean;
   readonly lossFinite: boolean;
-  /** The saved bytes, read back, answer as the weights in memory do: the largest difference of an output. */
+  /** Largest difference of an output between the saved bytes, read back, and the weights in memory. */
   readonly reproduced: number;
-  /** Features that never vary in training: they teach nothing. */
+  /** Number of features that never vary in training. They teach nothing. */
   readonly constantFeatures: number;
   readonly features: number;
-  /** Every reward (of a clone: every choice) the same: there is nothing to prefer. */
+  /** True if all rewards (for a clone: all choices) are equal. The policy then has nothing to prefer. */
   readonly labelsEqual: boolean;
 }
 
@@ -35,18 +35,18 @@ export interface NeuralReport {
   readonly bestStep: number;
   readonly steps: number;
   readonly resumedAt?: number;
-  /** In words, where something deserves a look. */
+  /** Sentences for the user; empty if all is well. */
   readonly warnings: readonly string[];
 }
 
-/** Of a learner that acts instead of reading a log. */
+/** Report of a learner that acts instead of reading a log. */
 export interface OnlineReport extends Omit<NeuralReport, "account" | "checks"> {
   readonly checks: Pick<TrainingChecks, "weightsChanged" | "lossFinite" | "reproduced">;
-  /** Episodes that ended. */
+  /** Number of episodes that ended. */
   readonly episodes: number;
 }
 
-/** Outputs in memory and from the file may differ by float32 rounding, no more. */
+/** Outputs in memory and from the file may differ only by float32 rounding. */
 const SAME_OUTPUT = 1e-3;
 
 export function reportOf(options: {
@@ -56,9 +56,9 @@ export function reportOf(options: {
   readonly by: Standardisation;
   readonly fitted: Fitted;
   readonly reproduced: number;
-  /** What comes later counts: episodes may differ by their length alone. */
+  /** True if later rewards count. Episodes may then differ by their length alone. */
   readonly chained: boolean;
-  /** Rows of a step, where the network corrects a linear model. */
+  /** Rows per step, if the network corrects a linear model. */
   readonly wideBatch?: number | undefined;
 }): NeuralReport {
   const { account, data, train, by, fitted, reproduced, chained, wideBatch } = options;
@@ -111,7 +111,7 @@ function warningsOf({
   return warnings;
 }
 
-/** The outputs of such a network begin at 0. */
+/** Warns if the steps do not reach every row once. The network's correction starts at 0, so it would stay near 0. */
 function shortCorrection(
   { trained }: RowAccount,
   { steps, batch }: { steps: number; batch: number },

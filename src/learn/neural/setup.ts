@@ -1,5 +1,5 @@
-/** What every neural learner begins with: transitions, the rows to train on and to hold out, standardised inputs; and what
- *  it ends with: a policy model whose first layer has the standardisation folded in. */
+/** The start and the end of every neural training. In: transitions, options. Out: the rows to train on and to hold out,
+ *  with standardised inputs; and a policy model whose first layer has the standardisation folded in. */
 import { type Json, type Rng, RollbookError } from "../../base/index.ts";
 import {
   DEFAULT_FEATURES,
@@ -18,7 +18,7 @@ import type { RowAccount } from "./report.ts";
 import type { Transitions } from "./transitions.ts";
 import { ready, type Work } from "./work.ts";
 
-/** Few word buckets, because a network reads a dense vector, and every field. */
+/** Few word buckets, because a network reads a dense vector; and every field. */
 export function neuralSpec(rows: readonly LoggedRow[]): FeatureSpec {
   const prompts = rows.some(({ context }) => context.prompt !== "");
   return { ...DEFAULT_FEATURES, wordBuckets: prompts ? 256 : 0, fields: everyFieldOf(rows) };
@@ -32,7 +32,7 @@ export interface PreparedRows {
   readonly account: RowAccount;
 }
 
-/** `chained`: a row whose successor is unknown cannot teach. */
+/** `chained`: leaves out rows whose successor is unknown, because they cannot teach. */
 export function* prepare(
   data: Transitions,
   { holdout, chained, rng }: { holdout: number; chained: boolean; rng: Rng },
@@ -62,7 +62,7 @@ interface ModelParts {
   readonly arms: readonly string[];
   readonly config: Readonly<Record<string, Json>>;
   readonly by: Standardisation;
-  /** The parameters of each member, as the network lays them out. */
+  /** The parameters of each member, in the network's layout. */
   readonly members: readonly Float32Array[];
 }
 
@@ -94,17 +94,17 @@ function foldIn(weights: Float32Array, bias: Float32Array, { mean, scale }: Stan
   bias.set(shifted);
 }
 
-/** The first network of a model as anyone will read it, through its bytes: from a dense vector to outputs. */
+/** The first network of a model after encoding and decoding: from a dense vector to outputs. */
 export function readBack(model: PolicyModel): (vector: Float64Array) => Float64Array {
   const [forward] = mlpMembers(decodeModel(encodeModel(model), "the trained model"));
   return (values) => forward!({ values, count: values.length, indices: Int32Array.from(values.keys()) });
 }
 
-/** Rows that the read-back compares. */
+/** Number of rows that the read-back compares. */
 const COMPARED = 64;
 
-/** How far the model, written and read, is from the networks in memory: the largest difference of an output, relative to
- *  its size where that is above 1. */
+/** Largest difference of an output between the model, encoded and decoded, and the networks in memory. Relative to the
+ *  output's size if that is above 1. */
 export function* readBackError(
   space: TensorSpace,
   model: PolicyModel,

@@ -1,6 +1,6 @@
-/** The decisions of a replay store as a network takes them, in bounded memory: the columns of every row, and the states read
- *  from the store for each minibatch, through its cache of decoded chunks.
- *  In: chains in the order of the store, with the place of each row. Out: rows to train on, which give the same bits as the
+/** The decisions of a replay store as training rows of a network, in bounded memory. The columns of every row are in
+ *  memory; states are read from the store for each minibatch, through its cache of decoded chunks.
+ *  In: chains in the order of the store, with the place of each row. Out: training rows that give the same bits as the
  *  same rows in memory. Does not know how a store's chains are read. */
 import { type Digest, GrowingColumn, type Rng } from "../../base/index.ts";
 import { contextsOf, type ReplayStore } from "../../keep/replay/index.ts";
@@ -15,12 +15,12 @@ import type { NetworkRows, NeuralTrained } from "./train-network.ts";
 import { chainReturns, neuralReader, type StateRows } from "./transitions.ts";
 import { runWaiting } from "./work.ts";
 
-/** What a network may be trained as, from a store. */
+/** Learners that can train a network from a store. */
 export type StoredLearner =
   | ({ readonly kind: "cql" } & CqlConfig)
   | ({ readonly kind: "neural-bc" } & NeuralBcConfig);
 
-/** A decision of a store, the row of `q_h` that holds its state, and how many numbers its context has. */
+/** A decision of a store, the row of `q_h` that holds its state, and the number of values in its context. */
 export interface StoredRow {
   readonly row: LoggedRow;
   readonly state: number;
@@ -31,7 +31,7 @@ export class StoredRows {
   readonly #store: ReplayStore;
   readonly #learner: StoredLearner;
   readonly #columns = new ChainColumns();
-  /** By the order of adding. */
+  /** State rows in the order of adding. */
   readonly #states = new GrowingColumn("i32");
   /** The row with the longest context: it has every feature that occurs. */
   #widest: StoredRow | undefined;
@@ -41,7 +41,7 @@ export class StoredRows {
     this.#learner = learner;
   }
 
-  /** The rows of one chain, in the order of their steps. */
+  /** Adds the rows of one chain, in the order of their steps. */
   add(chain: readonly StoredRow[]): void {
     const rows = chain.map(({ row }) => row);
     const { kind, ...config } = this.#learner;
@@ -67,7 +67,7 @@ export class StoredRows {
   }
 }
 
-/** The numbers of a store's contexts are the fields f0, f1, …: they pass through the same reader as those of any row. */
+/** The values of a store's contexts are the fields f0, f1, …. The same reader reads them as for any row. */
 function storedStates(store: ReplayStore, places: Int32Array, spec: FeatureSpec): StateRows {
   const reader = neuralReader(spec);
   const named = spec.fields.flatMap(({ name }) => {
@@ -82,7 +82,7 @@ function storedStates(store: ReplayStore, places: Int32Array, spec: FeatureSpec)
         store,
         asked.map((row) => places[row]!),
       );
-      // One object for all rows: hundreds of properties are slow to make anew.
+      // One object for all rows: an object with hundreds of properties is slow to create.
       const fields: Record<string, number | undefined> = {};
       const context = { prompt: "", fields: fields as Record<string, number> };
       const sparse = gatherRows([...asked.keys()], reader.size, (i) => {

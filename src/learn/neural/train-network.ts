@@ -1,6 +1,6 @@
-/** The frame of every learner whose policy is a network: options, preparation, the loop, the model, the report.
- *  In: rows, options, how to make one learner. Out: a model with its report. The algorithm is the caller's.
- *  Training is work: it waits where rows are not in memory. */
+/** Shared frame of every learner whose policy is a network: options, preparation, the loop, the model, the report.
+ *  In: rows, options, a function that makes one learner. Out: a model with its report. The caller provides the
+ *  algorithm. Training is `Work`: it waits for rows that are not in memory. */
 import { type Digest, type Json, type Rng, RollbookError } from "../../base/index.ts";
 import type { FeatureSpec, PolicyKind, PolicyModel } from "../../policy/index.ts";
 import type { LoggedRow } from "../rows/index.ts";
@@ -12,7 +12,7 @@ import { inChains, type Transitions, transitionsOf } from "./transitions.ts";
 import { fitWide, type WidePart } from "./wide.ts";
 import type { Work } from "./work.ts";
 
-/** Rows with the digest of where they come from: what a training is a function of. */
+/** Rows with the digest of their source. The training is a function of them. */
 export interface LoggedData {
   readonly rows: readonly LoggedRow[];
   readonly digest: Digest;
@@ -32,13 +32,13 @@ export interface NetworkConfig {
   readonly rate?: number;
   /** Decoupled weight decay. */
   readonly decay?: number;
-  /** Share of the tasks that is held out. */
+  /** Share of the tasks that are held out. */
   readonly holdout?: number;
   /** Steps between two points of the learning curve. */
   readonly every?: number;
   /** Points without a better held-out loss before training stops; 0: never. */
   readonly patience?: number;
-  /** Networks that are trained apart and averaged. */
+  /** Number of networks that are trained separately and averaged. */
   readonly members?: number;
 }
 
@@ -47,9 +47,9 @@ export const NETWORK_DEFAULTS = {
   ...{ steps: 6000, batch: 64, rate: 3e-4, decay: 0, holdout: 0.1, every: 250, patience: 0, members: 1 },
 };
 
-/** A gradient longer than this is shortened. */
+/** A longer gradient is scaled down to this length. */
 export const LONGEST_GRADIENT = 10;
-/** Held-out rows per pass. */
+/** Number of held-out rows per pass. */
 export const EVALUATED = 256;
 
 /** A learner whose steps and evaluations may wait for rows. */
@@ -62,7 +62,7 @@ export interface MemberParts {
   readonly net: Mlp;
   readonly prepared: PreparedRows;
   readonly rng: Rng;
-  /** What the network corrects; without it, the network says everything. */
+  /** The linear model that the network corrects. Without it, the network predicts alone. */
   readonly wide?: WidePart | undefined;
 }
 
@@ -70,24 +70,24 @@ interface Frame {
   readonly algorithm: string;
   readonly kind: PolicyKind;
   readonly options: NetworkConfig & typeof NETWORK_DEFAULTS;
-  /** Rows whose successor is unknown cannot teach. */
+  /** True: rows whose successor is unknown are left out, because they cannot teach. */
   readonly chained: boolean;
-  /** Whether the network corrects a linear model. */
+  /** True if the network corrects a linear model. */
   readonly wide?: boolean;
   readonly rng: Rng;
   readonly hooks: FitHooks;
-  /** What the config says beside the options. */
+  /** Entries of the config beside the options. */
   readonly facts?: Readonly<Record<string, Json>>;
   member(space: TensorSpace, parts: MemberParts): RowLearner;
 }
 
-/** Rows as a network takes them, in memory or beside the store that holds their states. */
+/** Training rows of a network, in memory or in a store that holds their states. */
 export interface NetworkRows {
   readonly digest: Digest;
-  /** The features, where none are stated. */
+  /** The features used if the config states none. */
   defaultSpec(): FeatureSpec;
   transitions(spec: FeatureSpec): Transitions;
-  /** The rows behind the transitions, in their order, where they are in memory. */
+  /** The rows behind the transitions, in their order, if they are in memory. */
   ordered?(): readonly LoggedRow[];
 }
 
@@ -154,7 +154,7 @@ function orderedRows({ ordered }: NetworkRows): readonly LoggedRow[] {
   );
 }
 
-/** Several learners as one: the mean of their losses. */
+/** Several learners as one learner with the mean of their losses. */
 function ensembleOf(learners: readonly RowLearner[]): RowLearner {
   const mean = (values: readonly number[]) => values.reduce((sum, each) => sum + each, 0) / values.length;
   return {
@@ -179,7 +179,7 @@ function ensembleOf(learners: readonly RowLearner[]): RowLearner {
   };
 }
 
-/** Wrong numbers are told before anything is computed. */
+/** Refuses invalid numbers before the training starts. */
 export function checkConfig(numbers: {
   readonly counts: Readonly<Record<string, number>>;
   readonly shares: Readonly<Record<string, number>>;

@@ -1,7 +1,8 @@
-/** Decisions in chains as the neural learners take them: state, choice, reward, what may be chosen, and what came next.
- *  In: logged rows, a feature spec. Out: columns and vectors, with an account of every row that cannot teach. Pure.
- *  A row's successor is the next decision of its chain. The end of a chain that did not end its episode (a limit, a crash)
- *  has an unknown successor: with γ > 0 nothing may be learned from it, and treating it as an ending would teach failure. */
+/** Decisions in chains as input of the neural learners: state, choice, reward, selectable candidates, and the next
+ *  state. In: logged rows, a feature spec. Out: columns and vectors, with an account of every row that cannot teach.
+ *  Pure. A row's successor is the next decision of its chain. A chain that stopped before its episode ended (a limit, a
+ *  crash) has an unknown successor. With γ > 0 nothing can be learned from its last row.
+ *  To treat it as an end would teach failure. */
 import { RollbookError } from "../../base/index.ts";
 import { type FeatureSpec, makeFeatureReader } from "../../policy/index.ts";
 import {
@@ -18,15 +19,15 @@ export interface Transitions extends RowColumns {
   readonly states: StateRows;
 }
 
-/** The feature vectors of the rows, wherever they are. */
+/** The feature vectors of the rows, in memory or in a store. */
 export interface StateRows {
   /** Length of a full vector. */
   readonly size: number;
-  /** The vectors of some rows; a negative row has none. */
+  /** The vectors of some rows. A negative row number has no vector. */
   block(rows: Int32Array): VectorBlock | Promise<VectorBlock>;
 }
 
-/** The vector of the r-th row asked for is row `places[r]` of `sparse`; negative: none. */
+/** The vector of the r-th requested row is row `places[r]` of `sparse`; negative: none. */
 interface VectorBlock {
   readonly sparse: SparseRows;
   readonly places: Int32Array;
@@ -36,7 +37,7 @@ export function transitionsOf(rows: readonly LoggedRow[], spec: FeatureSpec): Tr
   return orderedTransitions(rows, spec).transitions;
 }
 
-/** With the rows behind the columns. */
+/** The transitions, with their rows in the same order. */
 export function orderedTransitions(
   rows: readonly LoggedRow[],
   spec: FeatureSpec,
@@ -60,8 +61,8 @@ export function neuralReader(spec: FeatureSpec): ReturnType<typeof makeFeatureRe
   );
 }
 
-/** The same rows with the discounted sum of rewards from each to the end of its episode for their reward. Where a chain was
- *  cut or lacks an outcome, that sum is not known, and the row has no outcome. */
+/** The same rows with the discounted sum of rewards from each row to the end of its episode as the reward. If a chain
+ *  was cut or lacks an outcome, that sum is unknown, and the row has no outcome. */
 export function withReturns(rows: readonly LoggedRow[], discount: number): LoggedRow[] {
   return [...rowsByChain(rows).values()].flatMap((chain) =>
     chainReturns(
@@ -71,7 +72,7 @@ export function withReturns(rows: readonly LoggedRow[], discount: number): Logge
   );
 }
 
-/** Of one chain in the order of its steps. */
+/** The rows of one chain, in the order of its steps, with returns as rewards. */
 export function chainReturns(chain: readonly LoggedRow[], discount: number): LoggedRow[] {
   let ahead: number | null = chain.at(-1)!.terminal ? 0 : null;
   return [...chain]
@@ -83,8 +84,8 @@ export function chainReturns(chain: readonly LoggedRow[], discount: number): Log
     .reverse();
 }
 
-/** Labelled rows, chain by chain in the order of their steps, whatever order they came in. A chain that lacks an outcome
- *  anywhere is left out as a whole, as it is from a batch. */
+/** Labelled rows, chain by chain in the order of their steps, independent of the input order. A chain that lacks any
+ *  outcome is left out whole, as in a batch. */
 export function inChains(rows: readonly LoggedRow[]): readonly LoggedRow[] {
   const labelled = labelledRows(rows);
   const known = new Set(labelled.map(({ id }) => id));

@@ -1,6 +1,7 @@
-/** The wide part of a wide-and-deep value network (Cheng et al., 2016): a linear model of every word that training saw, which the
- *  network corrects. In: rows in the order of their transitions, which of them teach. Out: what the linear model says of each
- *  row, and its tensors. Fitted before the first gradient step, so it needs goals that stand still. */
+/** The wide part of a wide-and-deep value network (Cheng et al., 2016): a linear model of every word that training saw.
+ *  The network corrects it. In: rows in the order of their transitions, the numbers of the training rows. Out: the
+ *  linear model's prediction for each row, and its tensors.
+ *  Fitted before the first gradient step, so it needs fixed targets. */
 import type { Rng } from "../../base/index.ts";
 import { decodeModel, encodeModel, type PolicyModel, wideValues } from "../../policy/index.ts";
 import type { LoggedRow } from "../rows/index.ts";
@@ -9,13 +10,13 @@ import { pick } from "./chain-columns.ts";
 import type { PreparedRows } from "./setup.ts";
 
 export interface WidePart extends Pick<CrossFitted, "spec" | "tensors" | "settings"> {
-  /** Rows × candidates: of a row that teaches, by a model that has not seen its task. */
+  /** Rows × candidates. The value of a training row comes from a model that has not seen its task. */
   readonly values: Float32Array;
-  /** The largest difference between the linear model in memory and the one that a checkpoint holds. */
+  /** The largest difference between the linear model in memory and in a checkpoint. */
   readBackError(model: PolicyModel): number;
 }
 
-/** Rows that the read-back compares. */
+/** Number of rows that the read-back compares. */
 const COMPARED = 64;
 
 export function fitWide(

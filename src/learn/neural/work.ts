@@ -1,9 +1,9 @@
-/** Computation that may have to wait for data: a generator that yields what it waits for and returns its result.
- *  Rows in memory never make it wait, so the same code also runs to its end at once. */
+/** Computation that may wait for data: a generator that yields promises and returns its result.
+ *  With rows in memory it never waits, so the same code also runs synchronously. */
 
 export type Work<T> = Generator<Promise<unknown>, T, void>;
 
-/** The value of a promise, or the value itself at once. */
+/** The value of a promise; a plain value is returned without waiting. */
 export function* ready<T>(value: T | Promise<T>): Work<T> {
   if (!(value instanceof Promise)) return value;
   let found: { value: T } | undefined;
@@ -13,7 +13,7 @@ export function* ready<T>(value: T | Promise<T>): Work<T> {
   return found!.value;
 }
 
-/** The result of work whose data are all in memory. */
+/** The result of work whose data are all in memory. Throws if the work waits. */
 export function runNow<T>(work: Work<T>): T {
   const { done, value } = work.next();
   if (done === true) return value;

@@ -14,7 +14,7 @@ const CONTEXTS = PAYS.map(
 );
 const DECISIONS = 6000;
 
-/** The means of the terms, and what the choices truly earn. */
+/** The means of the terms, and the true reward of the choices. */
 function learn(kind: "ips" | "dm" | "dr", seed: number) {
   const rng = rngFrom(seed);
   const bandit = makeOnlineBandit({ actions: 3, kind, rate: 0.5, size: 3, rewards: { low: 0, high: 1 } });
@@ -38,7 +38,7 @@ test("progressive IPS and DR are right about the policies that were played, and 
   const runs = [1, 2, 3, 4, 5, 6].map((seed) => learn("dr", seed));
   const rms = (name: "ips" | "dr") =>
     Math.sqrt(runs.reduce((sum, run) => sum + (run[name] - run.truth) ** 2, 0) / 6);
-  // The standard error of IPS here is about √(E[r²/p]/n) ≈ 0.02, that of DR about 0.01.
+  // The standard error of IPS here is about √(E[r²/p]/n) ≈ 0.02; the standard error of DR is about 0.01.
   expect(rms("ips")).toBeLessThan(0.05);
   expect(rms("dr")).toBeLessThan(0.02);
   expect(rms("dr")).toBeLessThan(rms("ips"));

@@ -1,11 +1,11 @@
-/** A policy learned online from another policy's log, judged as it learns (progressive validation): each decision is first
- *  predicted, then scored, then learned from, in one pass.
- *  In: decisions with propensities, in order. Out: for each, the policy's choice and what IPS, DM and DR say it earned.
- *  The policy predicts the reward of every action and takes the best; `kind` says what it regresses on: r/p of the logged
- *  action and 0 elsewhere ("ips"), the reward model itself ("dm"), or q̂ + 1[a](r − q̂)/p ("dr").
- *  The mean of the DR terms is what Vowpal Wabbit's `--cb K --cb_type dr` prints, with costs for rewards; for its `ips` and
- *  `dm` it prints the mean of the IPS terms. Every term uses models that have not seen its decision, so the means are
- *  unbiased for the reward of the sequence of policies, not of the last one. */
+/** A policy learned online from another policy's log and judged as it learns (progressive validation): each decision is
+ *  first predicted, then scored, then learned from, in one pass.
+ *  In: decisions with propensities, in order. Out: for each, the policy's choice and its reward by IPS, DM and DR.
+ *  The policy predicts the reward of every action and takes the best. `kind` selects the regression target: r/p of the
+ *  logged action and 0 elsewhere ("ips"), the reward model itself ("dm"), or q̂ + 1[a](r − q̂)/p ("dr").
+ *  Vowpal Wabbit's `--cb K --cb_type dr` prints the mean of the DR terms, with costs for rewards. For `ips` and `dm` it
+ *  prints the mean of the IPS terms. Every term uses models that have not seen its decision. So the means are unbiased
+ *  for the reward of the sequence of policies, not of the last policy. */
 import { RollbookError } from "../../base/index.ts";
 import type { SparseVector } from "../../policy/index.ts";
 import { OnlineRegressor } from "./online-regressor.ts";
@@ -16,7 +16,7 @@ export interface OnlineBanditOptions {
   readonly rate: number;
   /** Length of a full vector. */
   readonly size: number;
-  /** Where rewards lie, known beforehand: predictions of the reward are cut to it. */
+  /** The range of rewards, known beforehand. Predictions of the reward are clipped to it. */
   readonly rewards: { readonly low: number; readonly high: number };
 }
 
@@ -35,9 +35,9 @@ export interface ProgressiveTerms {
 
 export interface OnlineBandit {
   choose(context: SparseVector): number;
-  /** Scores the decision as if it were the policy's, then learns from it. */
+  /** Scores the policy's choice on the decision, then learns from the decision. */
   visit(context: SparseVector, logged: LoggedChoice): ProgressiveTerms;
-  /** The same where the reward of every action is known; returns that of the policy's choice. */
+  /** As `visit`, if the reward of every action is known. Returns the reward of the policy's choice. */
   visitAll(context: SparseVector, rewards: readonly number[]): number;
   /** The weights that score an action. */
   weightsOf(action: number): Float64Array;
@@ -48,7 +48,7 @@ export function makeOnlineBandit(options: OnlineBanditOptions): OnlineBandit {
   const make = (range?: { low: number; high: number }) =>
     Array.from({ length: actions }, () => new OnlineRegressor({ size, rate, ...(range ? { range } : {}) }));
   const models = make(rewards);
-  // Importance-weighted targets leave the range of rewards, so the policy's own regression is not cut.
+  // Importance-weighted targets leave the range of rewards, so the policy's own regression is not clipped.
   const scorers = kind === "dm" ? models : make();
   const choose = (context: SparseVector) => bestOf(scorers.map((each) => each.predict(context)));
   return {
@@ -75,7 +75,7 @@ export function makeOnlineBandit(options: OnlineBanditOptions): OnlineBandit {
   };
 }
 
-/** Ties go to the first, as in a list of preferences. */
+/** The first of the best scores. */
 function bestOf(scores: readonly number[]): number {
   let best = 0;
   for (let at = 1; at < scores.length; at++) if (scores[at]! > scores[best]!) best = at;

@@ -1,7 +1,7 @@
-/** Online least squares on sparse features: one pass, one update per example, nothing kept but three columns.
- *  Steps are adaptive (AdaGrad), normalised (Ross, Mineiro and Langford, 2013: a feature's unit leaves no trace) and never
- *  overshoot (Karampatziakis and Langford, 2011). In: vectors and targets. Out: predictions.
- *  Deterministic: exact arithmetic, examples in the order given. Does not choose its rate, and does not hash. */
+/** Online least squares on sparse features: one pass, one update per example, and only three columns in memory.
+ *  Steps are adaptive (AdaGrad), normalised (Ross, Mineiro and Langford, 2013: a feature's unit has no effect) and
+ *  never overshoot (Karampatziakis and Langford, 2011). In: vectors and targets. Out: predictions.
+ *  Deterministic: exact arithmetic, examples in the given order. Does not choose its rate, and does not hash. */
 import { exp, RollbookError } from "../../base/index.ts";
 import type { SparseVector } from "../../policy/index.ts";
 
@@ -9,7 +9,7 @@ interface OnlineRegressorOptions {
   /** Length of a full vector. */
   readonly size: number;
   readonly rate: number;
-  /** Predictions are cut to this range. */
+  /** Predictions are clipped to this range. */
   readonly range?: { readonly low: number; readonly high: number };
 }
 
@@ -17,7 +17,7 @@ export class OnlineRegressor {
   readonly #weights: Float64Array;
   /** Sum of squared gradients of each feature. */
   readonly #gradients: Float64Array;
-  /** Largest magnitude seen of each feature. */
+  /** Largest magnitude of each feature so far. */
   readonly #scales: Float64Array;
   readonly #rate: number;
   readonly #range: { readonly low: number; readonly high: number };
@@ -39,7 +39,7 @@ export class OnlineRegressor {
     this.#range = range;
   }
 
-  /** One per feature; a copy. */
+  /** A copy of the weights, one per feature. */
   weights(): Float64Array {
     return this.#weights.slice();
   }
@@ -50,7 +50,7 @@ export class OnlineRegressor {
     return Math.min(this.#range.high, Math.max(this.#range.low, sum));
   }
 
-  /** Learns one example and returns what was predicted before it: progressive validation. */
+  /** Learns one example and returns its prediction from before: progressive validation. */
   learn(vector: SparseVector, target: number): number {
     if (!Number.isFinite(target))
       throw new RollbookError(
@@ -65,7 +65,7 @@ export class OnlineRegressor {
     return predicted;
   }
 
-  /** A feature larger than ever before counts as if it had been measured in that unit from the start. */
+  /** A new largest value of a feature rescales its past, as if it had been measured in that unit from the start. */
   #rescale({ indices, values, count }: SparseVector): void {
     for (let e = 0; e < count; e++) {
       const [at, size] = [indices[e]!, Math.abs(values[e]!)];
@@ -88,7 +88,7 @@ export class OnlineRegressor {
     let response = 0;
     for (let e = 0; e < count; e++) response += values[e]! * values[e]! * this.#stepOf(indices[e]!);
     response *= common;
-    // The exact solution of following the gradient for `rate` units of time, which stops short of the target.
+    // The exact solution of following the gradient for `rate` units of time. It never passes the target.
     const step = response === 0 ? 0 : (error * (1 - exp(-2 * this.#rate * response))) / response;
     for (let e = 0; e < count; e++) {
       const at = indices[e]!;
@@ -98,7 +98,7 @@ export class OnlineRegressor {
 
   #stepOf(at: number): number {
     const spread = this.#scales[at]! * Math.sqrt(this.#gradients[at]!);
-    // Squares of features this small underflow: nothing is learned from them.
+    // The squares of such small features underflow, so they teach nothing.
     return spread < 1e-150 ? 0 : 1 / spread;
   }
 }

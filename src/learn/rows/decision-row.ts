@@ -1,22 +1,22 @@
-/** One decision as the trainers see it: the question, the candidates, the choice, its probability, its outcome. */
+/** A decision as input of the trainers: the question, the candidates, the choice, its probability, its outcome. */
 import { createHash } from "node:crypto";
 import { canonicalize, compareUtf8, type Digest, RollbookError } from "../../base/index.ts";
 import type { SplitUnit } from "../../contract/index.ts";
 import type { DecisionCandidate, DecisionContext } from "../../policy/index.ts";
 
 export interface DecisionRow {
-  /** Joins decision and outcome; no two rows share one. */
+  /** Joins decision and outcome. Unique. */
   readonly id: string;
   readonly context: DecisionContext;
   readonly candidates: readonly DecisionCandidate[];
   readonly chosen: number;
-  /** Of the choice; null where it was not logged. */
+  /** Probability of the choice; null if it was not logged. */
   readonly propensity: number | null;
-  /** Null: unlabelled, which is never 0. */
+  /** Null: unlabelled. Never read it as 0. */
   readonly reward: number | null;
 }
 
-/** A part of a reward: what was measured, and how it counts. */
+/** A part of a reward: the measured value and its weight. */
 interface MeasuredTerm {
   readonly value: number;
   readonly weight: number;
@@ -24,34 +24,34 @@ interface MeasuredTerm {
 export type RewardTerms = Readonly<Record<string, MeasuredTerm>>;
 
 export interface LoggedCandidate extends DecisionCandidate {
-  /** Of the final distribution; null where it was not logged. */
+  /** Probability in the final distribution; null if it was not logged. */
   readonly probability: number | null;
-  /** What it would have brought: known in simulators and benchmarks, absent in production. */
+  /** The outcome that this candidate would have had: known in simulators and benchmarks, absent in production. */
   readonly outcome?: { readonly reward: number; readonly terms: RewardTerms };
 }
 
-/** A decision with everything that was logged of it: what the book, files of other formats and the judge exchange. */
+/** A decision with all its logged facts. The book, files of other formats and the judge exchange these rows. */
 export interface LoggedRow extends DecisionRow {
   readonly candidates: readonly LoggedCandidate[];
   readonly task: string;
-  /** The group of its rollout, else the rollout itself. */
+  /** The group of the rollout, else the rollout itself. */
   readonly session: string;
-  /** The first decision of its chain: decisions of one chain are not independent. */
+  /** The first decision of the chain. Decisions of one chain are not independent. */
   readonly chain: string;
   /** The policy family that decided. */
   readonly family: string;
   readonly atMs: number;
   readonly source: "real" | "synthetic" | "unknown";
-  /** Whether the episode ends with it. */
+  /** True if the episode ends with this decision. */
   readonly terminal: boolean;
   readonly terms: RewardTerms;
-  /** US dollars that the rollout spent from this decision up to the next one, as the gateway recorded them. */
+  /** US dollars that the rollout spent from this decision to the next one, as recorded by the gateway. */
   readonly costUsd?: number;
-  /** Where the reward comes from: `recorded`, `feedback:NAME`, or the version a file states. */
+  /** Source of the reward: `recorded`, `feedback:NAME`, or the version that a file states. */
   readonly rewardFrom: string;
 }
 
-/** The grouping key of a row: rows that share one stay in one part of a split. */
+/** The grouping key of a row. Rows with the same key stay in the same split. */
 export function unitOf(row: Pick<LoggedRow, "task" | "session" | "chain">, unit: SplitUnit): string {
   switch (unit) {
     case "task":
@@ -70,19 +70,19 @@ interface CostFacts {
   readonly candidates: readonly DecisionCandidate[];
 }
 
-/** Whether a decision has a cost without the bill of its call: a term of its reward, or a price of every candidate. */
+/** True if a decision has a cost without the bill of its call: a term of its reward, or a price of every candidate. */
 export function hasOwnCost({ terms, candidates }: CostFacts): boolean {
   return terms.cost !== undefined || candidates.every((one) => one.features.price !== undefined);
 }
 
-/** Whether the cost of a decision is what it spent in US dollars. One log has one kind of cost: a term of the reward and a bill in
- *  dollars do not add up, so dollars count where no row has a cost of its own. */
+/** True if the cost of a decision is its spending in US dollars. A log has one kind of cost: a reward term and a bill
+ *  in dollars do not add up. So dollars count only if no row has its own cost. */
 export function areBilled(rows: readonly CostFacts[]): boolean {
   return !rows.some(hasOwnCost);
 }
 
-/** US dollars that a decision spent: as recorded of its calls, else the price of a call that its choice declares. Token prices
- *  alone are no bill: the tokens of the reply are not known here. */
+/** US dollars that a decision spent: the recorded cost of its calls, else the price per call that its choice declares.
+ *  Token prices alone are not a bill, because the number of reply tokens is unknown here. */
 export function spentOf({
   costUsd,
   candidates,
@@ -91,11 +91,11 @@ export function spentOf({
   return costUsd ?? candidates[chosen]?.features.callPrice;
 }
 
-/** The digest of rows, whatever file or book they came from and in whatever order. `callCosts`: it covers the recorded costs of
- *  the calls. Only a trainer that weighs cost reads them, so the digest of other training rows leaves them out. */
+/** The digest of rows, independent of their order and of the file or book they came from. `callCosts`: include the
+ *  recorded costs of the calls. Only a trainer that weighs cost reads them, so other digests leave them out. */
 export function digestRows(rows: readonly LoggedRow[], { callCosts = false } = {}): Digest {
   const candidatesOf = sharedTexts();
-  // Embeddings follow from the prompts, and endpoints do not repeat their last bits.
+  // Embeddings follow from the prompts, and an endpoint does not reproduce their last bits.
   const lines = rows
     .map(({ context: { embedding: _, ...context }, costUsd, candidates, ...row }) => {
       const rest = canonicalize({
@@ -103,18 +103,18 @@ export function digestRows(rows: readonly LoggedRow[], { callCosts = false } = {
         context,
         ...(callCosts && costUsd !== undefined ? { costUsd } : {}),
       });
-      // Keys ascend: the candidates stand between `atMs`, a number, and `chain`.
+      // Keys ascend: `candidates` comes between `atMs`, a number, and `chain`.
       const comma = rest.indexOf(",");
       return flat(`${rest.slice(0, comma)},"candidates":${candidatesOf(candidates)}${rest.slice(comma)}`);
     })
     .sort();
-  // Line by line: the lines of a large log joined would not fit into one string.
+  // Line by line: the joined lines of a large log would exceed the longest string.
   const hash = createHash("sha256").update("rollbook.decision-rows.v1\0");
   for (const [i, line] of lines.entries()) hash.update(i === 0 ? line : `\n${line}`);
   return `sha256:${hash.digest("hex")}` as Digest;
 }
 
-/** The canonical text of lists, written once for rows that share one. */
+/** The canonical text of a list, computed once for rows that share the list. */
 function sharedTexts(): (list: LoggedRow["candidates"]) => string {
   const texts = new WeakMap<object, string>();
   return (list) => {
@@ -124,12 +124,12 @@ function sharedTexts(): (list: LoggedRow["candidates"]) => string {
   };
 }
 
-/** A text that was joined from pieces keeps them all in memory, several times its length; its copy does not. */
+/** A string joined from pieces keeps all pieces in memory, several times its length. The copy does not. */
 function flat(text: string): string {
   return Buffer.from(text).toString();
 }
 
-/** The digest of the rows' embeddings, in the order of the rows; undefined where none has any. */
+/** The digest of the rows' embeddings, in the order of the rows; undefined if there are none. */
 export function digestEmbeddings(rows: readonly DecisionRow[]): Digest | undefined {
   const hash = createHash("sha256").update("rollbook.embeddings.v1\0");
   let count = 0;
@@ -142,18 +142,18 @@ export function digestEmbeddings(rows: readonly DecisionRow[]): Digest | undefin
   return count === 0 ? undefined : (`sha256:${hash.digest("hex")}` as Digest);
 }
 
-/** Rows with the digest of where they come from: what a training is a function of. */
+/** Rows with the digest of their source. The training is a function of them. */
 export interface DecisionData {
   readonly rows: readonly DecisionRow[];
   readonly digest: Digest;
 }
 
-/** The candidates that occur, sorted. */
+/** All candidates of the rows, sorted. */
 export function armsOf(rows: readonly DecisionRow[]): string[] {
   return [...new Set(rows.flatMap((row) => row.candidates.map((one) => one.id)))].sort(compareUtf8);
 }
 
-/** The rows with an outcome, by id: the order in which bandits learn, whatever order they came in. */
+/** The rows with an outcome, sorted by id. Bandits learn in this order, independent of the input order. */
 export function labelledRows<Row extends DecisionRow>(rows: readonly Row[]): (Row & { reward: number })[] {
   const seen = new Set<string>();
   for (const [i, row] of rows.entries()) {

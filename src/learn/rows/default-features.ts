@@ -11,7 +11,7 @@ export function denseSpec(fields: FeatureSpec["fields"]): FeatureSpec {
 /** A reward model of the judge takes at most this many fields; a spec can name any number. */
 const FEW_FIELDS = 16;
 const FEW_BUCKETS = 16;
-/** Places that the categories of a dense model share. */
+/** Places that all categories of a dense model share. */
 const DENSE_PLACES = 384;
 
 /** The first fields by name: numbers as numbers, everything else as a category of 16 buckets. */
@@ -26,7 +26,7 @@ export function fieldsOf(rows: readonly DecisionRow[]): FeatureSpec["fields"] {
     );
 }
 
-/** Every field that occurs; a category has about four buckets for each of its values, fewer where there are many fields. */
+/** Every field that occurs. A category has about four buckets per value, fewer if there are many fields. */
 export function everyFieldOf(rows: readonly DecisionRow[]): FeatureSpec["fields"] {
   const found = new FieldTally();
   for (const row of rows) found.add(row);
@@ -41,7 +41,7 @@ export async function collectFields(rows: AsyncIterable<DecisionRow>): Promise<F
 
 interface FoundField {
   readonly name: string;
-  /** Of a category; undefined: numbers. */
+  /** Values of a category; undefined for a number. */
   readonly values: ReadonlySet<string> | undefined;
 }
 

@@ -1,5 +1,6 @@
-/** What is known of each decision's candidates: the outcome of the chosen one, or of all of them (full information).
- *  In: rows, what counts as reward. Out: outcomes in three columns, grouped by row. Rows without any are left out. */
+/** Known outcomes of each decision's candidates: of the chosen one, or of all (full information).
+ *  In: rows, the measure to maximise. Out: outcomes in three columns, grouped by row.
+ *  Rows without an outcome are left out. */
 import { compareUtf8, RollbookError } from "../../base/index.ts";
 import {
   areBilled,
@@ -14,13 +15,14 @@ import {
 export interface OutcomeRow extends DecisionRow {
   readonly candidates: readonly (DecisionRow["candidates"][number] & Pick<LoggedCandidate, "outcome">)[];
   readonly terms?: RewardTerms;
-  /** What its call cost, in US dollars. */
+  /** Cost of the decision's call in US dollars. */
   readonly costUsd?: number;
-  /** The prices of the choices from this one to the end of its chain; null: one of them has none. Absent: no sum was taken. */
+  /** Sum of the prices of the choices from this one to the end of its chain; null: a price is missing.
+   *  Absent: no sum. */
   readonly priceToGo?: number | null;
 }
 
-/** What a learner maximises: the reward as it was logged, or a part of it. */
+/** The measure that a learner maximises: the logged reward, or a part of it. */
 type OutcomeMeasure = "reward" | "quality" | "cost";
 
 export interface Outcomes<Row extends OutcomeRow = OutcomeRow> {
@@ -31,12 +33,12 @@ export interface Outcomes<Row extends OutcomeRow = OutcomeRow> {
   readonly start: Int32Array;
   readonly arm: Int32Array;
   readonly target: Float64Array;
-  /** 1 / the logged probability of each; 1 with full information or where none was logged. */
+  /** 1 / the logged probability of each outcome; 1 with full information or without a logged probability. */
   readonly weight: Float64Array;
   readonly full: boolean;
 }
 
-/** Whether every candidate that could be chosen has its outcome, in every row. */
+/** True if every selectable candidate of every row has its outcome. */
 export function isFullInformation(rows: readonly OutcomeRow[]): boolean {
   return (
     rows.length > 0 &&
@@ -57,7 +59,7 @@ export function outcomesOf<Row extends OutcomeRow>(
   const billed =
     !full &&
     areBilled(rows.map(({ terms = {}, candidates }) => ({ terms, candidates }))) &&
-    // A log without any bill may price its choices alone.
+    // If no row has a bill, the price of the choice is the cost.
     rows.some((row) => spentToGo(row) !== undefined);
   const known = rows.map((row) =>
     full ? everyOutcome(row, measure) : [chosenOutcome(row, measure, billed)],
@@ -93,7 +95,7 @@ function everyOutcome(row: OutcomeRow, measure: OutcomeMeasure): KnownOutcome[] 
   });
 }
 
-/** `billed`: its cost is what it spent in US dollars. */
+/** `billed`: the cost is the spending in US dollars. */
 function chosenOutcome(row: OutcomeRow, measure: OutcomeMeasure, billed: boolean): KnownOutcome {
   const { id } = row.candidates[row.chosen]!;
   const price = billed ? spentToGo(row) : priceOf(row);
@@ -101,17 +103,19 @@ function chosenOutcome(row: OutcomeRow, measure: OutcomeMeasure, billed: boolean
   return { id, value, propensity: row.propensity };
 }
 
-/** The price of the choice, with those of later choices where the row has its return. */
+/** The price of the choice. If the row has a return, it includes the prices of later choices. */
 export function priceOf({ candidates, chosen, priceToGo }: OutcomeRow): number | undefined {
   return priceToGo === undefined ? candidates[chosen]?.features.price : (priceToGo ?? undefined);
 }
 
-/** What the choice spent, with what later choices spent where the row has its return: a sum that lacks a part is unknown. */
+/** The spending of the choice. If the row has a return, it includes later choices.
+ *  A sum that lacks a part is undefined. */
 export function spentToGo(row: OutcomeRow): number | undefined {
   return row.priceToGo === undefined ? spentOf(row) : row.costUsd;
 }
 
-/** Cost is the term of this name, as the burden it is, else the price; quality is the reward without its cost term. */
+/** Cost is the reward term `cost` as a burden: the sign of its weight gives its sign. Without the term it is the price.
+ *  Quality is the reward without its cost term. */
 function partOf(
   row: OutcomeRow,
   given: { reward: number; terms: RewardTerms; measure: OutcomeMeasure; price: number | undefined },

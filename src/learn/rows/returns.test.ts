@@ -47,7 +47,7 @@ describe("returns to go", () => {
     expect(costs(returnsToGo(rows, 1))).toEqual([21, 20, 10]);
     expect(costs(returnsToGo(rows, 0.5))).toEqual([8.5, 15, 10]);
     expect(costs(rows)).toEqual([1, 10, 10]);
-    // A sum that lacks a price is no cost.
+    // A sum that lacks a price is not a cost.
     const lacking = rows.with(2, step("a", 2, { chosen: 1 }));
     expect(() => costs(returnsToGo(lacking, 1))).toThrow(/a\/0\/0 has no cost/);
   });

@@ -1,24 +1,26 @@
 /** The reward that a decision learns from: the return of its rollout from there on.
- *  In: logged rows of whole chains, a discount. Out: the same rows with returns for rewards; the discount in a model. Pure.
- *  The reward of a rollout stands at its last decision. Taken by itself, an earlier one would be worth 0 whatever it chose. */
+ *  In: logged rows of whole chains, a discount. Out: the same rows with returns for rewards; the discount in a model.
+ *  Pure. The reward of a rollout is stored at its last decision.
+ *  Without returns, every earlier decision would earn 0. */
 import type { PolicyModel } from "../../policy/index.ts";
 import type { LoggedRow, RewardTerms } from "./decision-row.ts";
 import { isFullInformation, type OutcomeRow, priceOf, spentToGo } from "./outcomes.ts";
 import { compareNatural, rowsByChain } from "./whole-chains.ts";
 
-/** Worth of a reward one decision later, unless told: a rollout is worth the sum of its rewards. */
+/** Default discount per decision: the return of a rollout is the plain sum of its rewards. */
 export const DEFAULT_DISCOUNT = 1;
 
-/** Whether a return differs from a reward anywhere: a chain has several decisions, and the log knows one outcome of each. */
+/** True if returns can differ from rewards: a chain has several decisions, and the log is not full information. */
 export function hasChains(rows: readonly LoggedRow[]): boolean {
   return new Set(rows.map(({ chain }) => chain)).size < rows.length && !isFullInformation(rows);
 }
 
-/** A decision with its return for its reward. */
+/** A decision whose reward is its return. */
 type ReturnRow = LoggedRow & Pick<OutcomeRow, "priceToGo">;
 
-/** The rows with the discounted sums of rewards, of reward terms, of prices of the choices and of call costs, from each decision
- *  to the end of its chain. A chain that a limit cut has the rewards that were recorded of it. Sums that lack a part are unknown. */
+/** The rows with discounted sums from each decision to the end of its chain: of rewards, reward terms, prices of the
+ *  choices, and call costs. A chain that a limit cut has the sum of its recorded rewards.
+ *  A sum that lacks a part is unknown. */
 export function returnsToGo(rows: readonly LoggedRow[], discount: number): readonly ReturnRow[] {
   if (discount === 0 || !hasChains(rows)) return rows;
   const returns = new Map<string, ReturnRow>();
@@ -51,7 +53,7 @@ function termsToGo(now: RewardTerms, later: RewardTerms, discount: number): Rewa
   for (const [name, then] of Object.entries(later)) {
     const own = now[name];
     const weight = own === undefined || own.weight === then.weight ? then.weight : 1;
-    // Terms of different weights add up as the parts of the reward that they are.
+    // Terms of different weights add up as parts of the reward: value times weight.
     const worthOf = (term: RewardTerms[string]) =>
       term.weight === weight ? term.value : term.value * term.weight;
     terms[name] = { value: (own === undefined ? 0 : worthOf(own)) + discount * worthOf(then), weight };
@@ -59,12 +61,13 @@ function termsToGo(now: RewardTerms, later: RewardTerms, discount: number): Rewa
   return terms;
 }
 
-/** The model, with the discount of the returns that it and its floor were learned from. */
+/** The model with the discount of the returns behind its weights and its floor. */
 export function withReturnDiscount(model: PolicyModel, discount: number): PolicyModel {
   return { ...model, config: { ...model.config, returnDiscount: discount } };
 }
 
-/** Undefined where the training rows had no chain of several decisions. Old checkpoints of cql keep the discount as its option. */
+/** Undefined if no chain of the training rows had several decisions.
+ *  Old checkpoints of cql keep it as their `discount`. */
 export function returnDiscount(model: PolicyModel): number | undefined {
   const { algorithm, discount } = model.config as {
     readonly algorithm?: unknown;
@@ -74,7 +77,7 @@ export function returnDiscount(model: PolicyModel): number | undefined {
   return keptDiscount(model) ?? option;
 }
 
-/** The discount of the returns that a floor was set on; 0, the decision's own reward, where the checkpoint keeps none. */
+/** The discount of the returns behind the floor. If the checkpoint has none: 0, the decision's own reward. */
 export function floorDiscount(model: PolicyModel): number {
   return keptDiscount(model) ?? 0;
 }

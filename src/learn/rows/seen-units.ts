@@ -1,4 +1,4 @@
-/** The split a policy was trained with, as its checkpoint carries it: the rule, and every unit it has seen by hash.
+/** The split of a policy's training, stored in its checkpoint: the rule, and the hash of every unit it has seen.
  *  In: a model, units. Out: the model with its split, and back. Evaluation leaves out the rows of these units. */
 import { hash } from "node:crypto";
 import { type Digest, digestJson, RollbookError } from "../../base/index.ts";
@@ -7,13 +7,13 @@ import type { PolicyModel, Tensor } from "../../policy/index.ts";
 
 const KEY_BYTES = 8;
 
-/** The units a policy has learned from, and those that set its floor, as the checkpoint carries them. */
+/** The units that a policy learned from, and the units that set its floor, as stored in the checkpoint. */
 export interface SeenUnits {
   readonly train: ReadonlySet<string>;
   readonly calibration: ReadonlySet<string>;
 }
 
-/** The model with its split: the rule and digests in its config, which the revision binds, and every unit by its hash. */
+/** The model with its split: rule and digests in its config, which the revision binds, and the hash of every unit. */
 export function withSplit(
   model: PolicyModel,
   { rule, units }: { rule: SplitRule; units: { readonly [Part in keyof SeenUnits]: readonly string[] } },
@@ -40,7 +40,7 @@ export function withSplit(
   };
 }
 
-/** The split of a model, checked against its digests; undefined for one that was trained without. */
+/** The split of a model, checked against its digests; undefined if the model was trained without a split. */
 export function splitOf(model: PolicyModel, where: string): { rule: SplitRule; seen: SeenUnits } | undefined {
   const recorded = model.config.split as (SplitRule & Record<keyof SeenUnits, Digest>) | undefined;
   if (recorded === undefined) return undefined;

@@ -1,4 +1,4 @@
-/** Sparse vectors of many rows in three columns (compressed rows): what the trainers loop over. */
+/** Sparse vectors of many rows in three columns (compressed rows), for the loops of the trainers. */
 import type { SparseVector } from "../../policy/index.ts";
 
 export interface SparseRows {
@@ -10,8 +10,8 @@ export interface SparseRows {
   readonly size: number;
 }
 
-/** Copies the vectors as they come: a reader may reuse its own. `entries`: how many there are at most, where that is known;
- *  columns that grow take up to three times their length for a while. */
+/** Copies each vector at once, because a reader may reuse its own. `entries`: an upper bound on their number, if known.
+ *  Without it the columns grow, and for a while take up to three times their length. */
 export function gatherRows<T>(
   items: readonly T[],
   size: number,
@@ -37,7 +37,7 @@ export function gatherRows<T>(
   return { start, indices: indices.subarray(0, used), values: values.subarray(0, used), size };
 }
 
-/** The picked rows under their own numbers; the others are empty. */
+/** The picked rows under their own numbers; all other rows become empty. */
 export function pickRows({ start, indices, values, size }: SparseRows, picked: Int32Array): SparseRows {
   const kept = new Int32Array(start.length);
   for (const r of picked) kept[r + 1] = start[r + 1]! - start[r]!;
@@ -51,7 +51,7 @@ export function pickRows({ start, indices, values, size }: SparseRows, picked: I
   return { start: kept, ...made, size };
 }
 
-/** The same rows with every entry times the factor of its place; places with the factor 0 are left out. */
+/** The same rows with every entry multiplied by the factor of its place. Places with factor 0 are left out. */
 export function scaleRows(rows: SparseRows, factors: Float64Array): SparseRows {
   const start = new Int32Array(rows.start.length);
   for (let r = 1; r < start.length; r++) {
@@ -71,7 +71,7 @@ export function scaleRows(rows: SparseRows, factors: Float64Array): SparseRows {
   return { start, indices, values, size: rows.size };
 }
 
-/** The same rows over the columns that occur, in order; `columns` says which those are. Place 0 stays first. */
+/** The same rows with only the columns that occur, in order; `columns` lists them. Place 0 stays first. */
 export function compactRows(rows: SparseRows): { rows: SparseRows; columns: Int32Array } {
   const places = new Int32Array(rows.size);
   places[0] = 1;

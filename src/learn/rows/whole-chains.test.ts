@@ -47,7 +47,7 @@ describe("whole chains", () => {
     const rows = Array.from({ length: 200_000 }, () => row);
     const cpuMs = countCpuMs();
     expect(rowsByChain(rows).get("w")).toHaveLength(rows.length);
-    // Linear work takes milliseconds; a copy of the list for every row takes minutes.
+    // Linear work takes milliseconds; copying the list for every row takes minutes.
     expect(cpuMs()).toBeLessThan(3000);
   });
 

@@ -1,10 +1,10 @@
-/** Chains of decisions as wholes: a return is known only where every step of its chain is.
- *  In: logged rows. Out: rows by chain; the chains with all outcomes; a refusal that names the chain. Pure. */
+/** Whole chains of decisions: a return is known only if every step of its chain is known.
+ *  In: logged rows. Out: rows by chain; the chains with all outcomes; an error that names the chain. Pure. */
 import { RollbookError } from "../../base/index.ts";
 import type { SplitUnit } from "../../contract/index.ts";
 import { type LoggedRow, unitOf } from "./decision-row.ts";
 
-/** In the order of their first rows. */
+/** Rows by chain; chains in the order of their first rows. */
 export function rowsByChain(rows: readonly LoggedRow[]): ReadonlyMap<string, LoggedRow[]> {
   const chains = new Map<string, LoggedRow[]>();
   for (const row of rows) {
@@ -28,7 +28,7 @@ export function compareNatural(a: string, b: string): number {
   return left.length - right.length;
 }
 
-/** A chain that lacks an outcome anywhere is left out as a whole, as it is from a batch; `broken` counts its rows. */
+/** Leaves out every chain that lacks any outcome, as in a batch. `broken` counts the rows left out. */
 export function wholeChains(
   rows: readonly LoggedRow[],
   unit: SplitUnit,
@@ -39,7 +39,8 @@ export function wholeChains(
   return { whole, broken: rows.length - whole.length };
 }
 
-/** Refuses a chain in several units, which a split would tear, and a chain that lacks a step. Call it before rows are split. */
+/** Refuses a chain in several units, which a split would cut, and a chain that lacks a step.
+ *  Call it before the split. */
 export function requireWholeChains(rows: readonly LoggedRow[], unit: SplitUnit): void {
   for (const [chain, steps] of rowsByChain(rows)) {
     const units = new Set(steps.map((row) => unitOf(row, unit)));
@@ -49,8 +50,8 @@ export function requireWholeChains(rows: readonly LoggedRow[], unit: SplitUnit):
   }
 }
 
-/** The first missing step. Decision K of the chain P/0 is called P/K, that of a chain C may be called C/K, from 0 or 1; other
- *  names do not tell their step. */
+/** The first missing step. Decision K of the chain P/0 has the id P/K. Decision K of a chain C may have the id C/K,
+ *  from 0 or 1. Other ids do not state their step. */
 function missingStep(chain: string, rows: readonly LoggedRow[]): number | undefined {
   const stem = rows[0]!.id.replace(/\/\d+$/, "");
   const starts = chain === `${stem}/0` ? [0] : chain === stem ? [0, 1] : [];

@@ -1,8 +1,8 @@
-/** How rare each word bucket is in the training rows: ln((1 + rows) / (1 + rows that have it)). */
+/** Rarity of each word bucket in the training rows: ln((1 + rows) / (1 + rows with the bucket)). */
 import { log } from "../../base/index.ts";
 import type { SparseRows } from "./sparse-rows.ts";
 
-/** One factor per bucket; `at` is where the words begin. */
+/** One factor per bucket. `at`: the first place of the words. */
 export function wordScaleOf({ start, indices, size }: SparseRows, at: number): Float64Array {
   const seen = new Float64Array(size - at);
   for (let e = 0; e < indices.length; e++) {

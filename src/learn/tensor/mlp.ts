@@ -1,6 +1,7 @@
 /** A multilayer perceptron on the kernels: forward, and backward by hand.
- *  In: a workspace, a shape, the most rows of a minibatch. Out: parameters and gradient as two flat blocks of one layout,
- *  so that optimizers and target networks see one vector. Inside, widths are padded with zeros, which stay zeros. */
+ *  In: a workspace, a shape, the most rows of a minibatch. Out: parameters and gradient as two flat blocks of one
+ *  layout, so that optimizers and target networks see one vector.
+ *  Inside, widths are padded with zeros, which stay zeros. */
 import { dot, drawNormal, type Rng } from "../../base/index.ts";
 import type { Tensors } from "../../policy/index.ts";
 import type { VectorPart } from "./optimizer.ts";
@@ -15,18 +16,18 @@ export interface MlpShape {
 
 export interface Mlp {
   readonly shape: MlpShape;
-  /** Values from one row to the next, of inputs and of outputs. */
+  /** Distance from one row to the next in values, for inputs and for outputs. */
   readonly inputWidth: number;
   readonly outputWidth: number;
   readonly parameters: Floats;
   readonly gradient: Floats;
-  /** Where the biases are. */
+  /** Places of the biases in the vector. */
   readonly biases: readonly VectorPart[];
-  /** Where the layer of the outputs begins, which is the last part of the vector. */
+  /** First place of the output layer, which is the last part of the vector. */
   readonly lastLayer: number;
-  /** The outputs of `rows` rows of `input`; they stay until the next call. `parameters`: another vector of this layout. */
+  /** The outputs for `rows` rows of `input`, valid until the next call. `parameters`: another vector of this layout. */
   forward(input: Floats, rows: number, parameters?: Floats): Floats;
-  /** Fills `gradient` from the slope of the loss by the outputs, for the rows and parameters of the last `forward`. */
+  /** Fills `gradient` from the gradient by the outputs, for the rows and parameters of the last `forward`. */
   backward(slope: Floats, parameters?: Floats): void;
 }
 
@@ -41,7 +42,7 @@ interface LayerPlace {
   readonly bias: number;
 }
 
-// As kernels/product.ts numbers them.
+// The same numbers as in kernels/product.ts.
 const ACTIVATIONS = { none: 0, relu: 1, tanh: 2 } as const;
 
 export function makeMlp(space: TensorSpace, shape: MlpShape, mostRows: number): Mlp {
@@ -94,7 +95,7 @@ export function makeMlp(space: TensorSpace, shape: MlpShape, mostRows: number): 
   };
 }
 
-/** Weights and biases by layer (`w0`, `b0`, …), without the padding: what a checkpoint holds. */
+/** Weights and biases by layer (`w0`, `b0`, …) without the padding, as in a checkpoint. */
 export function namedParameters(shape: MlpShape, values: Float32Array): Tensors {
   const tensors: Record<string, Tensors[string]> = {};
   layOut(shape).layers.forEach(({ inputs, outputs, wide, weights, bias }, l) => {
@@ -107,7 +108,7 @@ export function namedParameters(shape: MlpShape, values: Float32Array): Tensors 
   return tensors;
 }
 
-/** Weights and biases uniform in ±1/√inputs: the usual start of a value network. */
+/** Weights and biases uniform in ±1/√inputs: the usual initialisation of a value network. */
 export function uniformStart(shape: MlpShape, values: Float32Array, rng: Rng): void {
   for (const { inputs, outputs, wide, weights, bias } of layOut(shape).layers) {
     const bound = 1 / Math.sqrt(inputs);
@@ -118,7 +119,8 @@ export function uniformStart(shape: MlpShape, values: Float32Array, rng: Rng): v
   }
 }
 
-/** Orthogonal weights times a gain (√2, and `lastGain` for the outputs), biases 0 (Saxe, McClelland and Ganguli, 2014). */
+/** Orthogonal weights times a gain (√2, and `lastGain` for the outputs), biases 0 (Saxe,
+ *  McClelland and Ganguli, 2014). */
 export function orthogonalStart(shape: MlpShape, values: Float32Array, rng: Rng, lastGain: number): void {
   const { layers } = layOut(shape);
   layers.forEach(({ inputs, outputs, wide, weights }, l) => {
@@ -131,7 +133,7 @@ export function orthogonalStart(shape: MlpShape, values: Float32Array, rng: Rng,
   });
 }
 
-/** `count` random vectors of length `size`, orthonormal by Gram and Schmidt, twice for accuracy. */
+/** `count` random orthonormal vectors of length `size`, by Gram-Schmidt, applied twice for accuracy. */
 function orthonormal(count: number, size: number, rng: Rng): Float64Array[] {
   const basis: Float64Array[] = [];
   while (basis.length < count) {

@@ -1,4 +1,5 @@
-/** Optimizers as pairs of functions: `init` makes the state of a parameter vector, `update` changes the vector in place. */
+/** Optimizers as pairs of functions:
+ *  `init` makes the state of a parameter vector, `update` changes the vector in place. */
 import type { Floats, TensorSpace } from "./tensor-space.ts";
 
 interface AdamOptions {
@@ -7,19 +8,20 @@ interface AdamOptions {
   readonly epsilon?: number;
   /** Decoupled weight decay; 0 is plain Adam. */
   readonly decay?: number;
-  /** Parts that do not decay, ascending, in values from the start of the vector. Biases hold the mean of what is predicted:
-   *  to shrink them makes every prediction too small, and a chain of predictions smaller with every step. */
+  /** Parts that do not decay, ascending, in values from the start of the vector. A bias holds the mean of the
+   *  predictions. A smaller bias makes every prediction too small,
+   *  and a chain of predictions smaller with every step. */
   readonly exempt?: readonly VectorPart[];
 }
 
-/** A part of a parameter vector: its first value and how many. */
+/** A part of a parameter vector: its first value and its number of values. */
 export interface VectorPart {
   readonly from: number;
   readonly length: number;
 }
 
 export interface AdamState {
-  /** Updates done. */
+  /** Number of updates done. */
   step: number;
   readonly mean: Floats;
   readonly square: Floats;
@@ -56,7 +58,7 @@ export function adamW(space: TensorSpace, options: AdamOptions = {}): Optimizer<
 
 type Addresses = [weights: number, gradient: number, mean: number, square: number];
 
-/** Scales the gradient down to length `most` where it is longer. Returns its length before. */
+/** Scales a longer gradient down to length `most`. Returns the length before. */
 export function clipNorm({ kernels }: TensorSpace, gradient: Floats, most: number): number {
   const norm = Math.sqrt(kernels.squaredNorm(gradient.at, gradient.length));
   if (norm > most) kernels.scale(gradient.at, gradient.length, most / norm);
@@ -68,7 +70,7 @@ export function follow({ kernels }: TensorSpace, target: Floats, online: Floats,
   kernels.follow(target.at, online.at, target.length, tau);
 }
 
-/** By squaring: `**` may differ between engines by the last bit. */
+/** Power by squaring: the last bit of `**` may differ between engines. */
 function power(base: number, exponent: number): number {
   let result = 1;
   for (let factor = base, rest = exponent; rest > 0; rest = Math.floor(rest / 2)) {

@@ -1,10 +1,11 @@
-/** The WebAssembly kernels and the memory they work in. In: nothing. Out: a workspace: float32 blocks and the functions on
- *  them, each by address. The module is compiled once a process; every workspace has a memory of its own, freed with it.
- *  Results have the same bits on every engine: plain SIMD, fixed order of sums, own exp and log (kernels/ is the source). */
+/** The WebAssembly kernels and their memory. In: nothing. Out: a workspace: float32 blocks and the functions on them,
+ *  by address. The module is compiled once per process. Every workspace has its own memory, freed with the workspace.
+ *  Results have the same bits on every engine:
+ *  plain SIMD, fixed order of sums, own exp and log (kernels/ is the source). */
 import { readFileSync } from "node:fs";
 import { RollbookError } from "../../base/index.ts";
 
-/** A run of float32 values in a workspace: its address in bytes, and how many values it has. */
+/** A run of float32 values in a workspace: its address in bytes, and its number of values. */
 export interface Floats {
   readonly at: number;
   readonly length: number;
@@ -56,7 +57,7 @@ export interface TensorSpace {
   view(block: Floats): Float32Array;
 }
 
-/** A multiple of `step` that is at least `count`. */
+/** The smallest multiple of `step` that is at least `count`. */
 export function padded(count: number, step: number): number {
   return Math.ceil(count / step) * step;
 }
@@ -89,7 +90,7 @@ interface Memory {
   grow(pages: number): number;
 }
 
-/** The types of Node carry WebAssembly only together with those of the browser. */
+/** The types of Node declare WebAssembly only together with the types of the browser. */
 const { WebAssembly } = globalThis as unknown as {
   WebAssembly: {
     Memory: new (options: { initial: number; maximum: number }) => Memory;

@@ -172,7 +172,7 @@ describe("the network", () => {
         values[i] = before - 2e-3;
         const down = loss();
         values[i] = before;
-        // Padding must have no slope: then it stays zero for ever.
+        // Padding must have gradient 0, so that it stays zero.
         expect(Math.abs(gradient[i]! - (up - down) / 4e-3), `parameter ${i}`).toBeLessThan(2e-3);
       }
     });
@@ -191,7 +191,7 @@ describe("the network", () => {
   });
 
   test("the same seed gives the same weights as on every other engine", () => {
-    // Node 20.19 and Node 24.21 gave this digest; the CI runs this test on the Node at hand.
+    // Node 20.19 and Node 24.21 gave this digest. CI runs this test on the installed Node.
     expect(trainedDigest()).toBe(TRAINED);
   });
 });

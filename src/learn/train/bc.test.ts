@@ -24,7 +24,7 @@ describe("behaviour cloning", () => {
         return probabilities[0]!;
       });
       // About 1600 training rows of each kind: four standard errors of their share are below .05. The temperature,
-      // from 800 rows, may move it by as much again.
+      // fitted on 800 rows, may shift the mean by as much again.
       const mean = shares.reduce((sum, each) => sum + each) / shares.length;
       expect(Math.abs(mean - behaviour(hard))).toBeLessThan(0.08);
     }
@@ -72,7 +72,7 @@ describe("behaviour cloning", () => {
 });
 
 test("the temperature of scores that are three times too sure is 3", () => {
-  // Half of the rows with score gap ±3·ln 3: the truth is 3 : 1.
+  // Half of the rows have a score gap of ±3·ln 3; the true odds are 3 : 1.
   const scores = Float64Array.from({ length: 16 }, (_, i) => (i % 2 === 0 ? 3 * Math.log(3) : 0));
   const rows = { scores, labels: Int32Array.of(0, 0, 0, 1, 0, 0, 0, 1), classes: 2 };
   expect(fitTemperature(rows)).toBeCloseTo(3, 5);

@@ -1,7 +1,7 @@
 /** Behaviour cloning: multinomial logistic regression of the logged choice on the features, with L2, calibrated.
- *  In: decisions (outcomes are not looked at), options, a seed. Out: a "softmax-linear" model and how well it fits.
- *  Training = f(data, options, seed): rows are taken by id, the seed parts training from calibration rows, the solver is
- *  deterministic and the arithmetic exact, so the same input gives the same digest on every engine. */
+ *  In: decisions (outcomes are not used), options, a seed. Out: a "softmax-linear" model and its quality of fit.
+ *  Training = f(data, options, seed). Rows are sorted by id, and the seed splits training from calibration rows. The
+ *  solver is deterministic and the arithmetic exact, so the same input gives the same digest on every engine. */
 import { compareUtf8, RollbookError, rngFrom } from "../../base/index.ts";
 import {
   type FeatureReader,
@@ -32,7 +32,7 @@ interface BcOptions {
   readonly l2?: number;
   readonly maxIterations?: number;
   readonly tolerance?: number;
-  /** Share of rows held back to fit the temperature. */
+  /** Share of rows held out to fit the temperature. */
   readonly calibration?: number;
   readonly seed: bigint;
 }
@@ -43,7 +43,7 @@ interface BcReport {
   readonly iterations: number;
   readonly converged: boolean;
   readonly temperature: number;
-  /** On the calibration rows, before and after. */
+  /** On the calibration rows, before and after calibration. */
   readonly logLoss: readonly [number, number];
   readonly calibrationError: readonly [number, number];
 }
@@ -91,7 +91,7 @@ export function trainBc(data: DecisionData, options: BcOptions): Cloned {
   };
 }
 
-/** A log with one choice cannot be cloned: the clone would be certain of everything. */
+/** A log with only one choice cannot be cloned: the clone would always be certain. */
 function requireTwoClasses(rows: readonly DecisionRow[]): void {
   const chosen = new Set(rows.map((row) => row.candidates[row.chosen]?.id));
   if (chosen.size > 1) return;
@@ -103,7 +103,7 @@ function requireTwoClasses(rows: readonly DecisionRow[]): void {
   );
 }
 
-/** Disjoint, and a function of ids and seed alone. */
+/** Two disjoint parts that depend only on ids and seed. */
 function splitRows(rows: readonly DecisionRow[], share: number, seed: bigint) {
   const sorted = [...rows].sort((a, b) => compareUtf8(a.id, b.id));
   const order = rngFrom(seed).split("calibration").shuffle(sorted);
@@ -118,7 +118,7 @@ function splitRows(rows: readonly DecisionRow[], share: number, seed: bigint) {
   return { train, held };
 }
 
-/** Word rarity is learned from the training rows alone. */
+/** Learns word rarity from the training rows only. */
 function readerFor(
   spec: FeatureSpec,
   train: readonly DecisionRow[],
@@ -159,7 +159,7 @@ function scoreAll(data: LogisticData, weights: Float64Array): ScoredRows {
   return { scores, labels, classes };
 }
 
-/** Columns that never occurred have weight 0: with L2 that is their optimum. */
+/** A column that never occurred has weight 0, its optimum under L2. */
 function spread(
   compact: Float64Array,
   { columns, size, classes }: { columns: Int32Array; size: number; classes: number },

@@ -11,7 +11,7 @@ import { ucb1Model } from "./ucb1.ts";
 
 const data = digestJson("test.v1", "rows");
 
-/** Half of the prompts are long; the reward is `rewardOf` of the choice and of that. */
+/** Rows of which half have long prompts. The reward is `rewardOf(long, chosen)`. */
 function rowsWith(rewardOf: (long: boolean, chosen: number) => number | null): LoggedRow[] {
   return Array.from({ length: 80 }, (_, i) => {
     const [long, chosen] = [i % 2 === 0, (i >> 1) % 2];

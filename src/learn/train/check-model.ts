@@ -1,22 +1,22 @@
-/** The checks that find silent failures of a training without a learning curve: of bandits, clones and value policies.
- *  In: a model, the rows it was trained on. Out: where the rows went, and what the checks found; an error where the model must not
- *  be used. Trains nothing. */
+/** Checks that find silent failures of a training without a learning curve: of bandits, clones and value policies.
+ *  In: a model, its training rows. Out: the number of rows by use, and the results of the checks; an error if the model
+ *  must not be used. Trains nothing. */
 import { type Json, RollbookError } from "../../base/index.ts";
 import { answerOf, contextReader, decodeModel, encodeModel, type PolicyModel } from "../../policy/index.ts";
 import type { TrainingChecks } from "../neural/index.ts";
 import type { OutcomeRow } from "../rows/index.ts";
 
 export interface CheckedModel {
-  /** `trained`: the rows that reached the loss; `unlabelled`: those without an outcome. */
+  /** `trained`: rows in the loss; `unlabelled`: rows without an outcome. */
   readonly account: { readonly rows: number; readonly trained: number; readonly unlabelled: number };
   readonly checks: TrainingChecks;
-  /** In words, where something deserves a look. */
+  /** Sentences for the user; empty if all is well. */
   readonly warnings: readonly string[];
 }
 
-/** Rows that the read-back compares. */
+/** Number of rows that the read-back compares. */
 const COMPARED = 64;
-/** Names of what is learned; the other tensors describe features and rows. */
+/** Names of learned tensors. The other tensors describe features and rows. */
 const LEARNED = /(^|_)(weights|bias|sums|means|target)$/;
 
 export function checkModel(model: PolicyModel, rows: readonly OutcomeRow[]): CheckedModel {
@@ -46,7 +46,7 @@ export function checkModel(model: PolicyModel, rows: readonly OutcomeRow[]): Che
   };
 }
 
-/** What a row teaches: a clone its choice, the others its outcomes. */
+/** The labels of a row: its choice for a clone, its outcomes for the other kinds. */
 function labelsOf({ kind }: PolicyModel, { candidates, chosen, reward }: OutcomeRow): (string | number)[] {
   if (kind === "softmax-linear") return [candidates[chosen]!.id];
   const outcomes = candidates.flatMap(({ outcome }) => (outcome === undefined ? [] : [outcome.reward]));
@@ -65,7 +65,7 @@ function readBackError(model: PolicyModel, rows: readonly OutcomeRow[]): number 
   return worst;
 }
 
-/** Of a policy that reads no features there are none. */
+/** Zero for a policy that reads no features. */
 function countFeatures(
   model: PolicyModel,
   rows: readonly OutcomeRow[],

@@ -1,8 +1,8 @@
 /** Fits the best static table to a log: the baseline of a learned policy.
- *  In: decisions with outcomes. Out: a table of at most two questions deep, and all candidates by value. Deterministic.
- *  A leaf's value of a candidate is the self-normalised mean reward where it was chosen, or where every outcome is known the
- *  mean of its own. A leaf departs from its parent's
- *  order only where the gain exceeds one standard error. */
+ *  In: decisions with outcomes. Out: a table at most two questions deep, and all candidates by value. Deterministic.
+ *  A leaf's value of a candidate is the self-normalised mean reward of the rows that chose it. With full information it
+ *  is the mean of the candidate's outcomes.
+ *  A leaf departs from its parent's order only if the gain exceeds one standard error. */
 import { compareUtf8, type Json } from "../../base/index.ts";
 import type { PolicyModel } from "../../policy/index.ts";
 import {
@@ -33,12 +33,12 @@ interface TableTriggers {
 
 export interface FittedTable {
   readonly source: TableSource;
-  /** "Always this candidate", best first; what was never chosen has no value. */
+  /** Policies that always choose one candidate, best first. A candidate that was never chosen is left out. */
   readonly singles: readonly { readonly id: string; readonly value: number }[];
 }
 
 const MOST_QUESTIONS = 2;
-/** Of a candidate in a leaf; fewer say nothing. */
+/** Least number of rows of a candidate in a leaf; fewer rows are not evidence. */
 const LEAST_ROWS = 20;
 const THRESHOLDS = 9;
 
@@ -63,7 +63,7 @@ export function fitStaticTable(data: Pick<DecisionData, "rows">): FittedTable {
   };
 }
 
-/** The model with the table of its training rows in its config, as the baseline of later evaluations. */
+/** The model with the table of its training rows in its config, as the baseline for later evaluations. */
 export function withBaseline(model: PolicyModel, { source, singles }: FittedTable): PolicyModel {
   const baseline = { source, singles } as unknown as Json;
   return { ...model, config: { ...model.config, baseline } };
@@ -81,14 +81,14 @@ interface CandidateValue {
 interface TableLeaf {
   readonly order: readonly string[];
   readonly value: ReadonlyMap<string, CandidateValue>;
-  /** What following this leaf's choice instead of its parent's brings over all its rows. */
+  /** Total gain over the leaf's rows of its choice over its parent's choice. */
   readonly gain: number;
 }
-/** What all leaves share. */
+/** Facts that all leaves share. */
 interface TableLog {
   readonly arms: readonly string[];
   readonly places: ReadonlyMap<string, number>;
-  /** Every outcome of every row is known. */
+  /** True if every outcome of every row is known. */
   readonly full: boolean;
 }
 interface TableNode {
@@ -111,12 +111,12 @@ function leafOf(rows: readonly Labelled[], log: TableLog, parent: TableLeaf | un
   if (parent === undefined) return { order, value, gain: 0 };
   const [best, before] = [value.get(order[0]!)!, value.get(parent.order[0]!)!];
   const gain = best.mean - before.mean;
-  // Not better beyond its error: the parent's order stands.
+  // The gain does not exceed its standard error: keep the parent's order.
   if (!(gain > Math.sqrt(best.error ** 2 + before.error ** 2))) return { ...parent, value, gain: 0 };
   return { order, value, gain: gain * rows.length };
 }
 
-/** Self-normalised by the logged propensity; where none was logged every row counts the same. One entry per arm. */
+/** Self-normalised by the logged propensity. Without propensities every row has equal weight. One entry per arm. */
 function worthOf(rows: readonly Labelled[], { arms, places, full }: TableLog): CandidateValue[] {
   const [top, bottom, counts] = [arms, arms, arms].map((each) => new Float64Array(each.length)) as [
     Float64Array,
@@ -147,7 +147,7 @@ function worthOf(rows: readonly Labelled[], { arms, places, full }: TableLog): C
   );
 }
 
-/** The leaves below, in the order in which a table asks; the node itself if no question pays. */
+/** The leaves below, in the order of the table's rules; the node itself if no question has a gain. */
 function grow(leaf: TableLeaf, node: TableNode): { when: TableTriggers; leaf: TableLeaf }[] {
   if (node.questions === 0) return [{ when: node.when, leaf }];
   let best: { gain: number; parts: readonly RowPart[] } = { gain: 0, parts: [] };
@@ -167,7 +167,7 @@ interface RowPart {
   readonly when: TableTriggers;
 }
 
-/** Every way to part the rows by one fact: the prompt's length, a number, or each value of a category. */
+/** Every split of the rows by one fact: the prompt's length, a number, or each value of a category. */
 function* questionsOf({ rows, when }: TableNode): Generator<readonly RowPart[]> {
   const chars = (row: Labelled) => row.context.prompt.length;
   for (const at of thresholds(rows.map(chars)))
@@ -189,7 +189,7 @@ function* questionsOf({ rows, when }: TableNode): Generator<readonly RowPart[]> 
   }
 }
 
-/** A part for every value that has rows enough to say something; the others stay with the rule above them. */
+/** One part for every value with enough rows. The other rows stay with the rule above. */
 function byValue(
   rows: readonly Labelled[],
   options: { of: (row: Labelled) => Scalar; when: (value: Scalar) => TableTriggers; rest: TableTriggers },
@@ -209,7 +209,7 @@ function byValue(
   return few.length === 0 ? many : [...many, { rows: few, when: rest }];
 }
 
-/** The first rule that holds is taken, so the second half may begin where the first one ends. */
+/** The first matching rule applies, so the second half may begin at the first half's end. */
 function halves(
   rows: readonly Labelled[],
   options: { of: (row: Labelled) => number; at: number; when: (range: NumberRange) => TableTriggers },
@@ -221,7 +221,7 @@ function halves(
   ];
 }
 
-/** The deciles that leave something on both sides. */
+/** The deciles that leave rows on both sides. */
 function thresholds(values: readonly number[]): number[] {
   const sorted = [...values].sort((a, b) => a - b);
   const top = sorted.at(-1);

@@ -1,6 +1,6 @@
 /** LinUCB with one linear model per candidate (Li, Chu, Langford and Schapire, 2010).
  *  In: the sums of decisions with outcomes. Out: a "linucb" model: A⁻¹ and θ̂ = A⁻¹b for each candidate,
- *  A = λI + Σxxᵀ, b = Σrx. The sums are kept, not the inverse: sums of several processes add up. */
+ *  A = λI + Σxxᵀ, b = Σrx. The state keeps sums, not the inverse, because the sums of several processes add up. */
 import { type Digest, RollbookError } from "../../base/index.ts";
 import type { FeatureSpec, PolicyModel, Tensors } from "../../policy/index.ts";
 import type { BanditStatistics } from "../bandit/index.ts";
@@ -9,7 +9,7 @@ import { rewardRange } from "./ucb1.ts";
 
 export interface LinearBanditOptions {
   readonly spec: FeatureSpec;
-  /** λ: the prior's strength. */
+  /** λ: strength of the prior. */
   readonly ridge?: number;
 }
 
@@ -18,7 +18,7 @@ export interface LinUcbOptions extends LinearBanditOptions {
   readonly alpha?: number;
 }
 
-/** `data`: the digest of what was summed. */
+/** `data`: the digest of the summed decisions. */
 export function linUcbModel(
   statistics: BanditStatistics,
   { spec, ridge = 1, alpha = 0, data }: LinUcbOptions & { readonly data: Digest },

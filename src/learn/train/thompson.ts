@@ -1,6 +1,6 @@
-/** Thompson sampling: Beta posteriors for rewards in 0 … 1 (Bernoulli), Gaussian ones over linear models (linear).
- *  In: the sums of decisions with outcomes. Out: a "thompson-beta" or "thompson-linear" model with the number of Monte
- *  Carlo draws and the floor behind every probability it will answer. */
+/** Thompson sampling: Beta posteriors for rewards in 0 … 1 (Bernoulli), Gaussian posteriors over linear models
+ *  (linear). In: the sums of decisions with outcomes. Out: a "thompson-beta" or "thompson-linear" model. It states the
+ *  number of Monte Carlo draws and the floor of its probabilities. */
 import { type Digest, RollbookError } from "../../base/index.ts";
 import { DEFAULT_DRAWS, DEFAULT_FEATURES, DEFAULT_FLOOR, type PolicyModel } from "../../policy/index.ts";
 import type { BanditStatistics } from "../bandit/index.ts";
@@ -19,7 +19,7 @@ export interface ThompsonLinearOptions extends ThompsonOptions, LinearBanditOpti
   readonly spread?: number;
 }
 
-/** `data`: the digest of what was summed. */
+/** `data`: the digest of the summed decisions. */
 export function thompsonBetaModel(
   statistics: BanditStatistics,
   options: ThompsonOptions & { readonly data: Digest },

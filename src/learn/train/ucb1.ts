@@ -1,4 +1,4 @@
-/** UCB1: counts and mean rewards per candidate; the context plays no part. Rewards are meant to lie in 0 … 1.
+/** UCB1: counts and mean rewards per candidate; ignores the context. Rewards should lie in 0 … 1.
  *  In: the sums of decisions with outcomes. Out: a "ucb1" model. */
 import type { Digest } from "../../base/index.ts";
 import { DEFAULT_FEATURES, type PolicyModel } from "../../policy/index.ts";
@@ -9,7 +9,7 @@ export interface UcbOptions {
   readonly exploration?: number;
 }
 
-/** `data`: the digest of what was summed. */
+/** `data`: the digest of the summed decisions. */
 export function ucb1Model(
   statistics: BanditStatistics,
   { exploration = 0, data }: UcbOptions & { readonly data: Digest },
@@ -24,12 +24,12 @@ export function ucb1Model(
   };
 }
 
-/** The range of rewards, by which the confidence of a bandit is its margin. */
+/** The range of rewards. A bandit's confidence is its margin divided by this range. */
 export function rewardRange({ low, high }: BanditStatistics): { range?: number } {
   return high > low ? { range: high - low } : {};
 }
 
-/** How often each arm was chosen and what it brought in all. */
+/** Number of choices and sum of rewards of each arm. */
 export function tallyTensors({ arms }: BanditStatistics): PolicyModel["tensors"] {
   const all = [...arms.values()];
   const shape = [all.length];

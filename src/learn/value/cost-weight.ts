@@ -1,6 +1,6 @@
-/** Quality against cost: the choices that a cost weight makes, and the weight that keeps a budget.
- *  In: held-out predictions of quality and cost, what is known of both. Out: a sweep over weights, or the least weight whose
- *  choices cost no more than the budget on average. A larger weight never costs more. */
+/** Quality against cost: the choices under a cost weight, and the weight that keeps a budget.
+ *  In: held-out predictions of quality and cost, the known outcomes of both. Out: a sweep over weights, or the least
+ *  weight whose choices cost no more than the budget on average. A larger weight never costs more. */
 import { RollbookError } from "../../base/index.ts";
 import type { Folds } from "./cross-validate.ts";
 import type { ValueData } from "./learners.ts";
@@ -18,11 +18,11 @@ export interface SweepPoint {
   readonly cost: number;
 }
 
-/** Steps of the bisection: the weight is then known to nine digits. */
+/** Steps of the bisection: they give nine digits of the weight. */
 const STEPS = 60;
 const SWEEP_POINTS = 11;
 
-/** From quality alone to the cheapest, evenly over the weights at which choices change. */
+/** From quality alone to the cheapest choices, evenly over the weights at which choices change. */
 export function sweepWeights(weighed: WeighedPredictions): SweepPoint[] {
   const weights = switchingWeights(weighed);
   const at = (share: number) =>
@@ -72,7 +72,7 @@ function choicesAt({ folds, quality, cost }: WeighedPredictions, weight: number)
   });
 }
 
-/** The mean measure of the choices: known with full information, else self-normalised by the logged probabilities. */
+/** The mean measure of the choices: exact with full information, else self-normalised by the logged probabilities. */
 function meanOf(folds: Folds, { data }: { data: ValueData }, choices: Int32Array): number {
   const { start, arm, target, weight } = data.outcomes;
   let [top, bottom] = [0, 0];
@@ -86,7 +86,7 @@ function meanOf(folds: Folds, { data }: { data: ValueData }, choices: Int32Array
   return bottom === 0 ? Number.NaN : top / bottom;
 }
 
-/** For every row the weights at which its best candidate gives way to a cheaper one; ascending. */
+/** For every row, the weights at which a cheaper candidate replaces its best candidate; ascending. */
 function switchingWeights({ folds, quality, cost }: WeighedPredictions): number[] {
   const { arms } = quality.data;
   const found: number[] = [];

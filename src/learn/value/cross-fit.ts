@@ -1,7 +1,7 @@
-/** A linear model of rewards from everything that is known of a question, for a learner that corrects it.
- *  In: decisions, the outcome of each, groups that stay together. Out: the model as parts of a checkpoint, and for every row a
- *  prediction by a model that has not seen its group: a correction must learn the errors on new questions, not those of the
- *  fit. Ridge or logistic, and the penalty, by cross-validation. Deterministic. */
+/** A linear model of rewards from all features of a question, for a learner that corrects it.
+ *  In: decisions, the outcome of each, groups that stay together. Out: the model as parts of a checkpoint, and for
+ *  every row a prediction by a model that has not seen its group. A correction must learn the errors on new questions,
+ *  not those of the fit. Cross-validation chooses ridge or logistic, and the penalty. Deterministic. */
 import type { PolicyModel, Tensors, ValueSpec } from "../../policy/index.ts";
 import type { DecisionRow } from "../rows/index.ts";
 import { chooseLinear } from "./choose-learners.ts";
@@ -14,9 +14,9 @@ export interface CrossFitted {
   readonly spec: ValueSpec;
   readonly tensors: Tensors;
   readonly settings: PolicyModel["settings"];
-  /** Rows × candidates, each by a model that has not seen the row's group. */
+  /** Rows × candidates, each predicted by a model that has not seen the row's group. */
   readonly unseen: Float64Array;
-  /** By the model of all rows. */
+  /** Predictions of the model of all rows. */
   readonly predict: RowPredictor;
 }
 
@@ -29,7 +29,7 @@ export interface ChosenOutcomes {
 }
 
 const FOLDS = 4;
-/** Its logistic function is 0 in float32. */
+/** At this score the logistic function is 0 in float32. */
 const LEAST_SCORE = -40;
 
 export function crossFitLinear(
@@ -52,7 +52,7 @@ export function crossFitLinear(
   const [held] = holdOut(data, folds, [learner]);
   const { predict, fitted } = predictorOf(data, learner, { picked: all });
   const range = rangeOf(data.outcomes.target);
-  // Of a candidate that was never chosen nothing is known: it is worth the least that was seen.
+  // A candidate that was never chosen has no outcome: it gets the lowest observed reward.
   const chosen = new Set(action);
   for (let a = 0; a < arms; a++) {
     if (chosen.has(a)) continue;

@@ -1,6 +1,7 @@
-/** Chooses settings and shares of learners by what they predict of rows they have not seen.
- *  In: encoded rows with outcomes, groups that stay together. Out: held-out predictions, their error, and their value as a
- *  policy. With full information the error is that of the differences between candidates, which is what a choice hangs on. */
+/** Chooses settings and shares of learners by their predictions of unseen rows.
+ *  In: encoded rows with outcomes, groups that stay together. Out: held-out predictions, their error, and their value
+ *  as a policy. With full information the error is the error of differences between candidates,
+ *  which decide the choice. */
 import { rngFrom } from "../../base/index.ts";
 import {
   neighbourPredictor,
@@ -11,9 +12,9 @@ import {
 } from "./learners.ts";
 
 export interface Folds {
-  /** Rows that take part, ascending. */
+  /** Numbers of the rows in the folds, ascending. */
   readonly rows: Int32Array;
-  /** The fold of each of them. */
+  /** The fold of each of `rows`. */
   readonly fold: Int32Array;
   readonly count: number;
 }
@@ -23,11 +24,11 @@ export interface HeldOut {
   readonly learner: ValueLearner;
   readonly predictions: Float64Array;
   readonly error: number;
-  /** Where a solver that learns from more rows may begin. */
+  /** Start for a solver that learns from more rows. */
   readonly state?: Float64Array | undefined;
 }
 
-/** Deals groups into folds at random; of many rows, whole groups up to `most` rows. */
+/** Assigns groups to folds at random. Takes whole groups until `most` rows are reached. */
 export function dealFolds(
   groups: readonly string[],
   { count, most, seed }: { count: number; most: number; seed: bigint },
@@ -48,7 +49,8 @@ export function dealFolds(
   return { rows, fold: Int32Array.from(rows, (r) => folds.get(groups[r]!)!), count };
 }
 
-/** Settings of one kind of learner, each on the same folds. Numbers of neighbours share one search. */
+/** Held-out predictions for several settings of one kind of learner, on the same folds.
+ *  All numbers of neighbours share one search. */
 export function holdOut(data: ValueData, folds: Folds, learners: readonly ValueLearner[]): HeldOut[] {
   const ks = learners.flatMap((each) => (each.kind === "knn" ? [each.k] : []));
   if (ks.length > 0) {
@@ -58,7 +60,7 @@ export function holdOut(data: ValueData, folds: Folds, learners: readonly ValueL
     });
     return learners.map((learner, j) => heldOut(data, folds, learner, found[j]!));
   }
-  // Along a path of penalties each solution begins where the one before it ended.
+  // Along the path of penalties, each solution starts from the previous one.
   const states = new Map<number, Float64Array>();
   return learners.map((learner) => {
     const make = (picked: Int32Array, fold: number) => {
@@ -70,7 +72,7 @@ export function holdOut(data: ValueData, folds: Folds, learners: readonly ValueL
   });
 }
 
-/** One learner, taught by the picked rows, on the rows of the folds, none of which it may have seen. */
+/** Predictions of one learner, trained on the picked rows, for the rows of the folds. The two sets must be disjoint. */
 export function holdOutOnce(
   data: ValueData,
   folds: Folds,
@@ -112,10 +114,10 @@ function predictFolds(
   return all;
 }
 
-/** Non-negative least squares of the outcomes on the held-out predictions, all as departures from the candidates' means:
- *  a learner that predicts nothing gets the share 0, and the means are left. The means of a fold are of the rows its models
- *  learned from. Those of all rows hold the outcomes to be predicted: where a fold is above them, what its models learned is
- *  below, and of many candidates with few outcomes every share would become 0. */
+/** Non-negative least squares of the outcomes on the held-out predictions, all as departures from the candidates'
+ *  means. A learner without predictive power gets share 0, and only the means remain. The means of a fold come from its
+ *  models' training rows. Means of all rows would include the outcomes to predict. In a fold above those means, the
+ *  models learned values below them. With many candidates and few outcomes, every share would then become 0. */
 export function sharesOf(
   data: ValueData,
   folds: Folds,
@@ -142,7 +144,7 @@ export function sharesOf(
   return solveNonNegative(gram, response, NO_DEPARTURE * squares);
 }
 
-/** The mean squared error of outcomes, or with full information of the differences within a row. */
+/** The mean squared error of outcomes; with full information, of the differences within a row. */
 function errorOf(data: ValueData, folds: Folds, predictions: Float64Array): number {
   let [sum, count] = [0, 0];
   eachOutcome(data, folds, (i, arm, target, centre) => {
@@ -153,8 +155,8 @@ function errorOf(data: ValueData, folds: Folds, predictions: Float64Array): numb
   return sum / Math.max(1, count);
 }
 
-/** `centre(p)`: the mean of the predictions of a row's outcomes (of the outcomes themselves without p), minus `minus`; 0
- *  where one outcome is known. */
+/** `centre(p)`: the mean of the predictions of a row's outcomes, minus `minus`. Without p: the mean of the outcomes.
+ *  0 if only one outcome is known. */
 type RowCentre = (predictions: Float64Array | undefined, minus?: Float64Array) => number;
 
 function eachOutcome(
@@ -179,7 +181,8 @@ function eachOutcome(
 }
 
 const SWEEPS = 500;
-/** Squared departures of this share of the outcomes' are rounding: the mean of all outcomes, as few neighbours as there are. */
+/** Smaller squared departures, as a share of the outcomes' squares, are rounding errors. Example: with fewer rows than
+ *  neighbours, every prediction is the mean of all outcomes. */
 const NO_DEPARTURE = 1e-12;
 
 /** Coordinate descent on a small convex problem. */
@@ -197,9 +200,9 @@ function solveNonNegative(gram: readonly Float64Array[], response: Float64Array,
 }
 
 export interface PolicyValue {
-  /** Mean reward of taking the best prediction: known, or self-normalised by the logged probabilities. */
+  /** Mean reward of taking the best prediction: exact, or self-normalised by the logged probabilities. */
   readonly value: number;
-  /** Of always taking the candidate that is best in the folds. */
+  /** Mean reward of always taking the candidate that is best in the folds. */
   readonly single: number;
   readonly rows: number;
 }

@@ -1,6 +1,6 @@
-/** Chooses the features of a value policy by the data, and learns their scales.
- *  In: training rows. Out: the spec, the fitted columns, and the rows as sparse vectors. No field and no category is left
- *  out; a word is a column if at least two rows have it. Deterministic. */
+/** Chooses the features of a value policy from the data, and learns their scales.
+ *  In: training rows. Out: the spec, the fitted columns, and the rows as sparse vectors. Every field and every category
+ *  is kept. A word is a column if at least two rows have it. Deterministic. */
 import { log } from "../../base/index.ts";
 import {
   denseSizeOf,
@@ -20,31 +20,31 @@ export interface EncodedRows {
   readonly rows: SparseRows;
 }
 
-/** Pairs of words share the length of the words, or have one of their own. */
+/** `shared`: pairs of words are scaled together with the words. `own`: they are scaled separately. */
 export type PairLength = "shared" | "own";
 
-/** Words of all prompts that are kept, pairs apart: what the vectors of a large log may take in memory. */
+/** Most words kept over all prompts, without pairs. It bounds the memory of a large log's vectors. */
 const WORDS_KEPT = 12_000_000;
 const MOST_WORDS = 2048;
 const LEAST_BUCKETS = 1 << 14;
 const MOST_BUCKETS = 1 << 24;
-/** Buckets per term that may occur: few then share one. */
+/** Buckets per possible term, so that few terms share a bucket. */
 const ROOM = 4;
-/** Weights of all candidates together: past it the rarest words are left out, which keeps the solver's vectors small. */
+/** Most weights over all candidates. Beyond it the rarest words are left out, to keep the solver's vectors small. */
 const MOST_WEIGHTS = 3_000_000;
-/** Below this many rows a word that occurs once is a column too. */
+/** With fewer rows, a word that occurs once is a column too. */
 const FEW_ROWS = 200;
-/** Length of the prompt's measures and of the numbers beside words of length 1. */
+/** Lengths of the prompt's measures and of the numbers, relative to words of length 1. */
 const MEASURE_SCALE = 0.3;
 const NUMBER_SCALE = 2;
 const EMBEDDING_SCALE = 2;
 const MOST_DEVIATIONS = 4;
-/** A number whose range is this many deviations has a long tail. */
+/** A number whose range exceeds this many deviations has a long tail. */
 const LONG_TAIL = 20;
 
 const BEYOND_ASCII = /[^\u0000-\u007f]/;
 
-/** Buckets by how much text there is; every field that occurs, numbers as numbers and the rest as categories. */
+/** Buckets by the amount of text. Every field that occurs: numbers as numbers, other values as categories. */
 export function deriveValueSpec(rows: readonly DecisionRow[], embedding?: ValueSpec["embedding"]): ValueSpec {
   const kinds = new Map<string, "number" | "category">();
   let chars = 0;
@@ -57,7 +57,7 @@ export function deriveValueSpec(rows: readonly DecisionRow[], embedding?: ValueS
       else if (!kinds.has(name)) kinds.set(name, "number");
     }
   }
-  // A word and its space take five characters or so; pairs double the terms.
+  // A word with its space takes about five characters; pairs double the terms.
   const terms = (2 * chars) / 5 + rows.length * kinds.size;
   return {
     schema: "rollbook.feature-spec.v2",
@@ -80,8 +80,8 @@ export function encodeRows(
   return { spec, columns, rows };
 }
 
-/** Mark the count of an id that is a word, or a pair of words and no word. One array holds it all: a large log has 16 million
- *  ids. */
+/** Flags on the count of an id: it is a word, or only a pair of words. Count and flags share one array, because a large
+ *  log has 16 million ids. */
 const WORD = 2 ** 31;
 const PAIR = 2 ** 30;
 const rowsOf = (mark: number) => mark % PAIR;
@@ -122,7 +122,7 @@ function fitColumns(
   return { columns, entries };
 }
 
-/** Counts every id of a question once. */
+/** Counts every id of a question once, and sets its flag. */
 function countTerms({ ids, words, count }: TermReader, marks: Uint32Array): void {
   for (let t = 0; t < words; t++) {
     const isPair = t > 0 && t % 2 === 0;
@@ -133,7 +133,7 @@ function countTerms({ ids, words, count }: TermReader, marks: Uint32Array): void
     if (t === 0 || sorted[t] !== sorted[t - 1]) marks[sorted[t]!] = marks[sorted[t]!]! + 1;
 }
 
-/** In how many rows a word must occur: in two, or in more where there would be more than `most` columns. */
+/** The number of rows in which a word must occur: two, or more if there would be more than `most` columns. */
 function leastRows(marks: Uint32Array, { rows, most }: { rows: number; most: number }): number {
   const MOST_COUNTED = 64;
   const byCount = new Float64Array(MOST_COUNTED + 1);
@@ -144,7 +144,7 @@ function leastRows(marks: Uint32Array, { rows, most }: { rows: number; most: num
   return least;
 }
 
-/** Mean, deviation and range of every dense value, as it is and squashed; missing values count nowhere. */
+/** Mean, deviation and range of every dense value, plain and squashed. Missing values are not counted. */
 class DenseMoments {
   readonly #spec: ValueSpec;
   readonly #count: Float64Array;
@@ -190,7 +190,7 @@ class DenseMoments {
     return out;
   }
 
-  /** Together the numbers have about the length of a few categories, however many they are. */
+  /** Together the numbers have about the length of a few categories, independent of their count. */
   #scaleOf(i: number): number {
     if (i < PROMPT_MEASURES) return MEASURE_SCALE;
     const { embedding } = this.#spec;
@@ -225,7 +225,7 @@ class Moments {
 
   at(i: number, count: number): { mean: number; deviation: number; range: number } {
     const range = count === 0 ? 0 : this.#high[i]! - this.#low[i]!;
-    // A constant has no deviation, whatever rounding says.
+    // A constant has deviation 0, even if rounding gives another value.
     const deviation = range === 0 ? 0 : Math.sqrt(this.#squares[i]! / count);
     return { mean: this.#mean[i]!, deviation, range };
   }

@@ -1,5 +1,6 @@
-/** The learners behind a value policy, each as "learn from these rows, then predict those": ridge, logistic, neighbours.
- *  In: encoded rows with outcomes. Out: predictors. A predictor writes one value per candidate for a row of the data. */
+/** The learners behind a value policy: ridge, logistic, neighbours. Each learns from some rows, then predicts others.
+ *  In: encoded rows with outcomes. Out: predictors.
+ *  A predictor writes one value per candidate for a row of the data. */
 import { exp } from "../../base/index.ts";
 import { type NeighbourRows, neighbourMeans } from "../../policy/index.ts";
 import { type Outcomes, type SparseRows, scaleRows } from "../rows/index.ts";
@@ -8,7 +9,7 @@ import type { View, ViewFactors } from "./views.ts";
 
 export interface ValueData {
   readonly rows: SparseRows;
-  /** Other readings of the rows; undefined: there is none. */
+  /** Factors of other views of the rows; undefined: there are none. */
   readonly views?: ViewFactors | undefined;
   readonly outcomes: Pick<Outcomes, "start" | "arm" | "target" | "weight" | "full">;
   readonly arms: number;
@@ -21,13 +22,13 @@ export type ValueLearner = { readonly reads: View } & (
   | { readonly kind: "knn"; readonly k: number }
 );
 
-/** The data as a learner reads them: what the functions below take. */
+/** The data in the learner's view. The functions below take this data. */
 export function viewOf(data: ValueData, { reads }: { readonly reads: View }): ValueData {
   const factors = reads === "all" ? undefined : data.views?.[reads];
   return factors === undefined ? data : { ...data, rows: scaleRows(data.rows, factors), views: undefined };
 }
 
-/** Where the rewards lie, for the logistic link. */
+/** The range of rewards, for the logistic link. */
 interface RewardRange {
   readonly low: number;
   readonly high: number;
@@ -35,9 +36,9 @@ interface RewardRange {
 
 interface FitOptions {
   readonly picked: Int32Array;
-  /** Where a solver may begin. */
+  /** Start of the solver. */
   readonly from?: Float64Array | undefined;
-  /** To compare settings a rough solution is enough. */
+  /** True: a rough solution, enough to compare settings. */
   readonly rough?: boolean;
 }
 
@@ -84,7 +85,7 @@ export function fitRidge(
   return solveRidge({ ...{ rows, picked, outcomes: unweighted(data), arms, penalties, from }, ...tolerance });
 }
 
-/** Every outcome counts once: the model of a reward needs no weights where it is right, and weights cost variance. */
+/** Every outcome has weight 1. A correct reward model needs no weights, and weights increase variance. */
 function unweighted({ outcomes }: ValueData) {
   return { ...outcomes, weight: new Float64Array(outcomes.target.length).fill(1) };
 }
@@ -164,7 +165,7 @@ export function neighbourPredictor(data: ValueData, ks: readonly number[], picke
   };
 }
 
-/** The picked rows with their outcomes, copied out. */
+/** Copies of the picked rows with their outcomes. */
 export function neighbourRows({ rows, outcomes }: ValueData, picked: Int32Array): NeighbourRows {
   const start = new Int32Array(picked.length + 1);
   const counts = new Int32Array(picked.length + 1);
@@ -190,7 +191,7 @@ export function neighbourRows({ rows, outcomes }: ValueData, picked: Int32Array)
   return made;
 }
 
-/** The mean outcome of each candidate; of one without outcomes, that of all. */
+/** The mean outcome of each candidate; for a candidate without outcomes, the mean of all outcomes. */
 export function meansOf({ outcomes, arms }: ValueData, picked: Int32Array): Float64Array {
   const sums = new Float64Array(arms);
   const counts = new Float64Array(arms);
@@ -206,9 +207,9 @@ export function meansOf({ outcomes, arms }: ValueData, picked: Int32Array): Floa
   return sums.map((sum, a) => (counts[a] === 0 ? all / Math.max(1, count) : sum / counts[a]!));
 }
 
-/** The means, drawn towards each other by what chance alone would part them: a policy that trusts what it learned of questions
- *  only as far as held-out rows show must not trust the means of few outcomes more. Their order stays where all candidates have
- *  as many outcomes. */
+/** The means, shrunk towards their middle by the variance of chance. A policy trusts its parts only as far as held-out
+ *  rows support them, so it must not trust means of few outcomes more.
+ *  Candidates with equally many outcomes keep their order. */
 export function steadyMeans(
   { outcomes, arms }: ValueData,
   picked: Int32Array,
@@ -219,7 +220,7 @@ export function steadyMeans(
   let [squares, count] = [0, 0];
   for (const r of picked) {
     const [from, to] = [start[r]!, start[r + 1]!];
-    // With full information candidates are compared within a row.
+    // With full information, candidates are compared within a row.
     let centre = 0;
     if (full) for (let t = from; t < to; t++) centre += (target[t]! - means[arm[t]!]!) / (to - from);
     for (let t = from; t < to; t++) {
@@ -237,10 +238,10 @@ export function steadyMeans(
   });
 }
 
-/** Rows that neighbours are kept of. */
+/** Most rows kept for neighbours. */
 export const MOST_NEIGHBOURS = 10_000;
 
-/** At most `most` rows, evenly over all. */
+/** At most `most` rows, evenly spaced. */
 export function everyNth(rows: Int32Array, most: number): Int32Array {
   const every = Math.ceil(rows.length / most);
   return rows.filter((_, i) => i % every === 0);

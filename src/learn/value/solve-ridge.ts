@@ -1,8 +1,8 @@
 /** Ridge regression of outcomes on sparse rows, all candidates at once, by preconditioned conjugate gradients.
  *  In: rows, outcomes, penalties. Out: one linear model per candidate. It minimises
- *    Σ s·(y − b_a − (w_0 + w_a)·x)² + λ_0·‖w_0‖² + λ·Σ‖w_a‖²:
- *  the part w_0 that all candidates share takes what makes a question hard for every one of them, so that few outcomes of a
- *  candidate suffice for its own part. The biases are free. Deterministic: fixed order, nothing drawn. */
+ *    Σ s·(y − b_a − (w_0 + w_a)·x)² + λ_0·‖w_0‖² + λ·Σ‖w_a‖².
+ *  The shared part w_0 models how hard a question is for all candidates, so few outcomes of a candidate suffice for its
+ *  own part. The biases have no penalty. Deterministic: fixed order, no random draws. */
 import { dot } from "../../base/index.ts";
 import type { SparseRows } from "../rows/index.ts";
 
@@ -17,11 +17,11 @@ interface RidgeOutcomes {
 export interface RidgePenalties {
   /** λ of each candidate's own part. */
   readonly own: number;
-  /** λ_0 of the shared part; undefined: there is none. */
+  /** λ_0 of the shared part; undefined: no shared part. */
   readonly shared?: number | undefined;
 }
 
-/** `weights`: features × candidates; `state`: where a later solution may begin. */
+/** `weights`: features × candidates; `state`: the start of a later solution. */
 export interface LinearValues {
   readonly weights: Float64Array;
   readonly bias: Float64Array;
@@ -30,7 +30,7 @@ export interface LinearValues {
 
 interface RidgeRequest {
   readonly rows: SparseRows;
-  /** The rows to learn from, by number. */
+  /** Numbers of the training rows. */
   readonly picked: Int32Array;
   readonly outcomes: RidgeOutcomes;
   readonly arms: number;
@@ -40,14 +40,14 @@ interface RidgeRequest {
   readonly tolerance?: number;
 }
 
-/** Keeps the biases' equations solvable where a candidate has no outcome. */
+/** Keeps the biases' equations solvable for a candidate without outcomes. */
 const BIAS_PENALTY = 1e-6;
 
 export function solveRidge(request: RidgeRequest): LinearValues {
   const { maxIterations = 60, tolerance = 1e-3 } = request;
   const system = new RidgeSystem(request);
   const { length } = system;
-  // The tolerance is a share of the residual at zero. Few vectors at once: each is as long as all weights.
+  // The tolerance is a share of the residual at zero. Few vectors at once, because each is as long as all weights.
   const point = new Float64Array(length);
   const residual = new Float64Array(length);
   const scaled = new Float64Array(length);
@@ -78,8 +78,8 @@ export function solveRidge(request: RidgeRequest): LinearValues {
   return system.split(point);
 }
 
-/** The normal equations, never formed: a pass over the rows applies them. Parameters stand feature by feature, the shared
- *  one first, then one per candidate; the biases come last. */
+/** The normal equations, never formed: a pass over the rows applies them. Parameters are grouped by feature: the shared
+ *  one first, then one per candidate. The biases come last. */
 class RidgeSystem {
   readonly length: number;
   readonly #request: RidgeRequest;
@@ -140,7 +140,7 @@ class RidgeSystem {
     this.#penalise(point, out);
   }
 
-  /** A row with one outcome: the shared weight and the candidate's own stand side by side. */
+  /** A row with one outcome: the shared weight and the candidate's own weight are adjacent in memory. */
   #one(r: number, at: number, point: Float64Array, out: Float64Array, offset: boolean): void {
     const { rows, outcomes } = this.#request;
     const { start, indices, values } = rows;

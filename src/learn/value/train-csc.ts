@@ -1,6 +1,7 @@
-/** Cost-sensitive classification in one pass, as Vowpal Wabbit's `--cb_type ips|dm|dr` learns it, with progressive validation.
- *  In: decisions with propensities, or with all outcomes. Out: a "value" model of one regression per candidate, and what each
- *  decision said of the policy before it was learned from. Rows are taken in the order in which they were made. */
+/** Cost-sensitive classification in one pass, as in Vowpal Wabbit's `--cb_type ips|dm|dr`, with progressive validation.
+ *  In: decisions with propensities, or with all outcomes. Out: a "value" model of one regression per candidate, and
+ *  estimates of the policy from each decision before it was learned from.
+ *  Rows are taken in the order of their decisions. */
 import { given, RollbookError } from "../../base/index.ts";
 import type { ValueSpec } from "../../policy/index.ts";
 import { makeOnlineBandit, type OnlineBandit } from "../online/index.ts";
@@ -14,12 +15,12 @@ export type CscType = "ips" | "dm" | "dr";
 
 interface CscOptions {
   readonly spec?: ValueSpec | undefined;
-  /** What each candidate's regression is fitted to: r/p, the reward where it was chosen, or q̂ + (r − q̂)/p. */
+  /** Target of each candidate's regression: r/p, the reward if it was chosen, or q̂ + (r − q̂)/p. */
   readonly type?: CscType | undefined;
   readonly rate?: number | undefined;
 }
 
-/** Estimates of the reward of the sequence of policies, each before it saw the decision. */
+/** Estimated reward of the sequence of policies, each from before it saw the decision. */
 interface Progressive {
   readonly rows: number;
   readonly ips: number;
@@ -27,7 +28,7 @@ interface Progressive {
   readonly dr: number;
 }
 
-/** After 1, 2, 4, … decisions and after the last, as Vowpal Wabbit prints it. */
+/** Estimates after 1, 2, 4, … decisions and after the last, as Vowpal Wabbit prints them. */
 export interface CscReport extends ValueReport {
   readonly progressive: readonly Progressive[];
 }
@@ -118,7 +119,7 @@ function visitRow(
   return bandit.visit(vector, { action: arm[at]!, reward: target[at]!, propensity });
 }
 
-/** The row with a constant behind its features. */
+/** The row with a constant 1 after its features. */
 function withBias({ rows }: EncodedRows, r: number) {
   const [from, to] = [rows.start[r]!, rows.start[r + 1]!];
   const count = to - from + 1;

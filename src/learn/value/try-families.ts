@@ -1,5 +1,5 @@
-/** Tries settings of ridge, logistic and nearest questions on held-out rows, for each reading of the questions.
- *  In: the rows, the folds, options. Out: the best settings of each family, and all that were tried. */
+/** Tries settings of ridge, logistic and nearest questions on held-out rows, for each view of the questions.
+ *  In: the rows, the folds, options. Out: the best settings of each family, and all tried settings. */
 import { compactRows, pickRows } from "../rows/index.ts";
 import { type Folds, type HeldOut, holdOut } from "./cross-validate.ts";
 import { type ValueData, type ValueLearner, viewOf } from "./learners.ts";
@@ -12,29 +12,30 @@ export interface LearnerOptions {
   readonly kind: ValueKind;
   /** λ of ridge and logistic (default: by cross-validation). */
   readonly l2?: number | undefined;
-  /** Neighbours (default: by cross-validation). */
+  /** Number of neighbours (default: by cross-validation). */
   readonly k?: number | undefined;
   readonly seed: bigint;
 }
 
 export type LinearLearner = Extract<ValueLearner, { kind: "ridge" | "logistic" }>;
 
-/** The best settings of a family of learners, and all that were tried. */
+/** The best settings of a family of learners, and all tried settings. */
 export interface TriedFamily {
   readonly best: HeldOut;
   readonly all: readonly HeldOut[];
 }
 
-/** λ of ridge, each solution the start of the next. */
+/** λ of ridge. Each solution is the start of the next. */
 const PATH = [100, 30, 10, 3, 1];
 const NEIGHBOURS = [5, 10, 40];
-/** The penalty of a logistic model that shrinks as much as 1 does in ridge: the curvature of its loss is at most a quarter. */
+/** Logistic penalty that shrinks as much as penalty 1 in ridge: the curvature of the logistic loss is at most 1/4. */
 export const LOGISTIC_PENALTY = 0.25;
-/** A candidate's penalty without a shared part, over that of the shared part which is tried. */
+/** Ratio of a candidate's penalty without a shared part to the tried penalty of the shared part. */
 const SHARED = 3;
 
-/** `auto` gives the best of every family a share. Ridge is a family for each view: a mix of views is one linear model. A long log
- *  shows what pairs and measures are worth, and ridge learns enough of it: other views and logistic would take as long again. */
+/** `auto` gives the best of every family a share. Each view of ridge is a family, because a mix of views is one linear
+ *  model. A long log shows the value of pairs and measures, and ridge learns enough of it. Other views and logistic
+ *  would double the time. */
 export function tryFamilies(
   whole: ValueData,
   folds: Folds,
@@ -83,7 +84,7 @@ export function bestOf(all: readonly HeldOut[]): TriedFamily {
   return { best: all.reduce((best, each) => (each.error < best.error ? each : best)), all };
 }
 
-/** Words of other rows have the weight 0 in every fold: without their columns the solvers' vectors are short. */
+/** Words of other rows have weight 0 in every fold. Without their columns the solvers' vectors are short. */
 function compacted(data: ValueData): ValueData {
   return { ...data, rows: compactRows(data.rows).rows };
 }
@@ -96,7 +97,7 @@ function penaltiesOf(l2: number | undefined, scale: number): number[] {
   return l2 === undefined ? PATH.map((own) => scale * own) : [l2];
 }
 
-/** The candidates apart, then with a part that all share: worth a try where each has few outcomes of its own. */
+/** Separate candidates first, then with a shared part, which helps if each candidate has few outcomes. */
 function tryRidge(
   { arms, outcomes }: ValueData,
   {
@@ -113,7 +114,7 @@ function tryRidge(
   return bestOf([...apart, ...attempt(shared)]);
 }
 
-/** Logistic with penalties that match those of ridge, each candidate by itself. */
+/** Logistic with penalties that match those of ridge, and without a shared part. */
 function asLogistic({ penalties: { own, shared }, reads }: LinearLearner): LinearLearner {
   const alone = shared === undefined ? own : SHARED * shared;
   return { kind: "logistic", penalties: { own: LOGISTIC_PENALTY * alone }, reads };

@@ -1,5 +1,5 @@
 /** The tensors and settings of a value model.
- *  In: encoded rows and the parts that were chosen. Out: the last fit, of all rows. Pure. */
+ *  In: encoded rows and the chosen parts. Out: the final fit, of all rows. Pure. */
 import type { Tensors } from "../../policy/index.ts";
 import type { ChosenPart } from "./choose-learners.ts";
 import type { EncodedRows } from "./fit-columns.ts";
@@ -28,7 +28,7 @@ export function partSettings(parts: readonly ChosenPart[]): Record<string, numbe
   return settings;
 }
 
-/** The linear part carries what the others leave of the means: Σ shares·(part − mean) + base. */
+/** The linear part also carries the remainder of the means: Σ shares·(part − mean) + base. */
 export function partTensors(
   data: ValueData,
   parts: readonly ChosenPart[],
@@ -86,13 +86,13 @@ export function columnTensors({ columns }: EncodedRows): Tensors {
   };
 }
 
-/** The rows of neighbours stand in their own units: a question is brought to them. */
+/** Neighbour rows are stored in their own units. These factors convert a question to them. */
 function scaleTensor({ views }: ValueData, { reads }: ValueLearner): Tensors {
   const factors = reads === "raw" ? views?.raw : undefined;
   return factors === undefined ? {} : { near_scale: { shape: [factors.length], data: factors } };
 }
 
-/** Of many rows every n-th is kept. */
+/** Keeps every n-th row if there are too many. */
 function neighbourTensors(data: ValueData, all: Int32Array): Tensors {
   const { start, indices, values, outcomeRow, arm, target } = neighbourRows(
     data,

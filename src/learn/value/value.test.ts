@@ -12,7 +12,7 @@ const digest = digestJson("test", 0);
 const ARMS = ["code", "prose", "weak"];
 const open = (id: string) => ({ id, selectable: true, reasons: [], features: {} });
 
-/** `code` answers questions about programs, `prose` the others, `weak` a few of both. Costs are 1, 1 and 0. */
+/** `code` answers questions about programs, `prose` the others, `weak` a few of both. Their costs are 1, 1 and 0. */
 function questions(count: number, { full, seed = 1 }: { full: boolean; seed?: number }): OutcomeRow[] {
   const rng = rngFrom(seed);
   const words = { code: ["loop", "array", "compile", "stack"], prose: ["poem", "letter", "story", "essay"] };

@@ -1,5 +1,5 @@
-/** What of a question a learner reads. Pairs of words and the measures of a prompt help in some logs and mislead in others;
- *  numbers count by their deviations or as they are. Each view is tried, and held-out rows decide.
+/** The views of a question: the parts that a learner reads. Pairs of words and prompt measures help in some logs and
+ *  mislead in others. Numbers count in deviations or in their own units. Each view is tried, and held-out rows decide.
  *  In: the fitted columns. Out: one factor for every place of a row; 0 leaves the place out. Pure. */
 import {
   denseSizeOf,
@@ -9,7 +9,7 @@ import {
   type ValueSpec,
 } from "../../policy/index.ts";
 
-/** `words`: without pairs of words and without measures of the prompt. `raw`: the same, numbers in their own units. */
+/** `words`: without pairs of words and prompt measures. `raw`: the same, with numbers in their own units. */
 export type View = "all" | "words" | "raw";
 
 /** The views that differ from `all`. */
@@ -31,8 +31,8 @@ export function viewsOf(spec: ValueSpec, columns: FittedColumns): ViewFactors {
   return { ...(hasWords ? { words } : {}), ...(units.length === 0 ? {} : { raw }) };
 }
 
-/** Deviations of the numbers over their root mean square: a standardised number times it is in a unit that all share. Empty
- *  where fewer than two numbers vary. */
+/** Deviations of the numbers over their root mean square. They convert standardised numbers to one common unit. Empty
+ *  if fewer than two numbers vary. */
 function rawUnits(spec: ValueSpec, { factor }: FittedColumns): Float64Array {
   const deviations = factor
     .slice(PROMPT_MEASURES, embeddingAt(spec))

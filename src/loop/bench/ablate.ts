@@ -1,7 +1,8 @@
-/** One table of many runs: reward weights × training decisions × arms × floors, all on the tasks of one suite.
- *  In: a suite and the values to vary. Out: a row for each combination, and a folder from which the table follows.
- *  Runs share what they can: tasks are drawn once, a short log is the beginning of the long one, and a floor needs no training
- *  of its own. Logs follow from the tasks and the seed, and checkpoints are large; the folder keeps what the arms answered. */
+/** Makes one table of many runs: reward weights × training decisions × arms × floors, all on the tasks of one suite.
+ *  In: a suite and the values to vary. Out: a row for each combination, and a folder from which the table follows. Runs
+ *  share work: tasks are drawn once, a short log is the beginning of the long one, and a floor needs no training of its
+ *  own. The folder keeps the answers of the arms, because checkpoints are large. Logs can be drawn again from the tasks
+ *  and the seed. */
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -50,7 +51,7 @@ export async function ablate(
   return result;
 }
 
-/** The table, from the tasks of a folder and the answers of the arms in it. Trains nothing. */
+/** Computes the table from the tasks of a folder and the answers of the arms in it. Trains nothing. */
 export function measureAblation(suite: Suite, varied: Ablation, folder: string): AblationResult {
   const arms = armsBehindFloors(suite, varied.floors);
   const rows: AblationRow[] = [];
@@ -76,7 +77,7 @@ export function measureAblation(suite: Suite, varied: Ablation, folder: string):
   };
 }
 
-/** Every cell with its answers, and the log that each repetition should name: drawn again. */
+/** Yields every cell with its answers, and the log that each repetition should name, drawn again. */
 export function* cellsOf(
   suite: Suite,
   varied: Ablation,
@@ -96,7 +97,7 @@ export function* cellsOf(
   }
 }
 
-/** Trains every arm once and asks it behind each floor. */
+/** Trains every arm once and asks it with each floor. */
 async function askTrained(
   suite: Suite,
   {
@@ -133,7 +134,7 @@ function rewardsOf({ costWeights, latencyWeights }: Ablation): Omit<AblationCell
   );
 }
 
-/** The suite with the reward and the dataset size of a cell. */
+/** Suite with the reward and the dataset size of a cell. */
 function cellSuite(suite: Suite, { decisions, costWeight, latencyWeight }: AblationCell): Suite {
   const { cost, latency } = suite.reward ?? DEFAULT_WEIGHTS;
   return {

@@ -1,6 +1,6 @@
-/** A training log of a simulated world: decisions of a behaviour policy with their probabilities and rewards.
- *  In: a world, a behaviour, a number, a generator. Out: rows. Tasks are drawn evenly with replacement. Every reward is the
- *  one that an executed rollout of that task, model and seed has, so no program is run. */
+/** Draws a training log of a simulated world: decisions of a behaviour policy with their probabilities and rewards.
+ *  In: a world, a behaviour, a number, a generator. Out: rows. Tasks are drawn uniformly with replacement. Every reward
+ *  equals that of an executed rollout of the same task, model and seed, so no program is run. */
 import type { Rng } from "../../base/index.ts";
 import { policyOfRouter, ROUTER_FAMILY, type SimWorld } from "../../collect/sim/index.ts";
 import type { LoggedRow } from "../../learn/index.ts";

@@ -1,5 +1,5 @@
-/** The result of a suite's run, computed from its folder alone: tasks, logs and checkpoints in, figures out.
- *  Nothing is trained here, so a result can be checked by computing it again. */
+/** Computes the result of a suite's run from its folder alone: tasks, logs and checkpoints in, figures out. Trains
+ *  nothing, so a result can be checked by computing it again. */
 import { join } from "node:path";
 import { type Digest, type Rng, rngFrom } from "../../base/index.ts";
 import { datasetOf } from "../../book/decisions/index.ts";
@@ -25,13 +25,13 @@ import { draw, parseStaticTable, type Router } from "../../policy/index.ts";
 import { type Suite, TABLE_ARM } from "./suite.ts";
 import { checkpointFolder, logFile, type SuiteWorlds, worldsOf } from "./suite-folder.ts";
 
-/** An arm as it is measured: a trained policy behind a confidence floor. Several may share one policy. */
+/** Measured arm: a trained policy with a confidence floor. Several arms may share one policy. */
 export interface MeasuredArm extends Pick<ArmResult, "name" | "learner" | "floor"> {
-  /** The arm of the suite whose checkpoint it takes. */
+  /** Name of the suite's arm whose checkpoint is used. */
   readonly trained: string;
 }
 
-/** What the arms answer on the held-out tasks after one training log; the fitted table first. */
+/** Answers of the arms on the held-out tasks after one training log; the fitted table comes first. */
 export interface AskedRepetition {
   readonly log: Digest;
   readonly arms: readonly AskedArm[];
@@ -39,7 +39,7 @@ export interface AskedRepetition {
 
 interface AskedArm {
   readonly checkpoint: Digest;
-  /** Of every held-out task: the probability of each candidate. */
+  /** Probability of each candidate, for every held-out task. */
   readonly choices: readonly (readonly number[])[];
 }
 
@@ -59,7 +59,7 @@ export async function measureSuite(suite: Suite, folder: string): Promise<BenchR
   return resultOf(suite, { worlds, arms, asked });
 }
 
-/** Asks the table that a log gives, and the policies that were trained on it. */
+/** Asks the table fitted to a log, and the policies that were trained on it. */
 export async function askArms(
   arms: readonly MeasuredArm[],
   heldOut: SimWorld,
@@ -87,7 +87,7 @@ function choicesOf(world: SimWorld, router: Router): number[][] {
   return world.contexts.map((context) => [...policy(context, world.candidates)]);
 }
 
-/** The static table that the same rows give. */
+/** Router with the static table fitted to the same rows. */
 function tableRouter(rows: readonly LoggedRow[]): Router {
   const { source } = fitStaticTable({ rows });
   return { table: parseStaticTable(JSON.stringify(source), "the fitted table"), floor: 0, exploration: 0 };
@@ -95,12 +95,12 @@ function tableRouter(rows: readonly LoggedRow[]): Router {
 
 interface PlayedArm {
   readonly checkpoint: Digest;
-  /** Of every held-out task. */
+  /** One entry per held-out task. */
   readonly played: readonly ArmMeans[];
   readonly exact: readonly ArmMeans[];
 }
 
-/** Every arm meets the same seed on a task: with the same choice it has the same outcome. */
+/** Every arm gets the same seed on a task: the same choice gives the same outcome. */
 function play(world: SimWorld, { checkpoint, choices }: AskedArm, rng: Rng): PlayedArm {
   const played: ArmMeans[] = [];
   const exact: ArmMeans[] = [];
@@ -134,7 +134,7 @@ export function behaviourOf({ train }: Suite, { models }: SimWorld): Router {
   return behaviourRouter(train.behaviour, { models: models.map(({ name }) => name), epsilon: train.epsilon });
 }
 
-/** The figures that follow from the answers of the arms. */
+/** Computes the figures from the answers of the arms. */
 export function resultOf(
   suite: Suite,
   {

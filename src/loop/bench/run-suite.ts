@@ -1,6 +1,6 @@
 /** Runs a suite: draws and proves tasks, draws a log for each repetition, trains every arm on it, measures.
- *  In: a suite and an empty folder. Out: the result; the folder then holds everything that it rests on.
- *  Arms are isolated: each learns from the same log into a checkpoint of its own. */
+ *  In: a suite and an empty folder. Out: the result; the folder then holds everything that the result depends on. Arms
+ *  are isolated: each learns from the same log into a checkpoint of its own. */
 import { copyFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { canonicalize, manualClock, rngFrom } from "../../base/index.ts";
@@ -25,15 +25,15 @@ import {
   worldsOf,
 } from "./suite-folder.ts";
 
-/** Held-out tasks are apart already: a log is learned from whole. */
+/** Held-out tasks are already separate, so the whole log is used for training. */
 const TAKE_ALL = { ...DEFAULT_SPLIT, shares: TRAIN_ON_ALL };
 
 export interface RunSuiteOptions {
-  /** Created if it is missing; must not hold a run yet. */
+  /** Folder of the run, created if missing; it must not hold a run yet. */
   readonly folder: string;
-  /** The suite as it was written. */
+  /** Original text of the suite. */
   readonly source: string;
-  /** Programs at a time while tasks are proved. */
+  /** Number of programs that run at the same time while tasks are proved. */
   readonly workers?: number;
   readonly log?: (line: string) => void;
 }
@@ -53,7 +53,7 @@ export async function runSuite(suite: Suite, options: RunSuiteOptions): Promise<
   return result;
 }
 
-/** The inputs of a suite: its source, models and tasks. */
+/** Writes the inputs of a suite: its source, models and tasks. */
 export async function beginSuiteFolder(suite: Suite, options: RunSuiteOptions): Promise<void> {
   const { folder, source } = options;
   makeDirectory(folder);
@@ -78,7 +78,7 @@ async function bringTasks({ tasks }: Suite, { folder, workers = 2, log }: RunSui
   log?.(`${count} tasks drawn and checked: the reference solution passes, wrong ones fail`);
 }
 
-/** The decisions that the arms of a repetition learn from. A shorter log of the same suite begins with the same rows. */
+/** Decisions that the arms of a repetition learn from. A shorter log of the same suite begins with the same rows. */
 export function drawTrainingLog(suite: Suite, train: SimWorld, index: number): LoggedRow[] {
   return drawLog(train, {
     behaviour: behaviourOf(suite, train),
@@ -91,7 +91,7 @@ export function writeLog(data: string, rows: readonly LoggedRow[]): void {
   writeFileSync(data, rows.map((row) => `${JSON.stringify(toRoutingRow(row))}\n`).join(""), { flag: "wx" });
 }
 
-/** `outOf`: the checkpoint's folder of each arm. */
+/** `outOf`: folder of the checkpoint of each arm. */
 export async function trainArms(
   suite: Suite,
   { data, index, outOf }: { data: string; index: number; outOf: (arm: string) => string },
@@ -102,9 +102,9 @@ export async function trainArms(
       {
         ...{ learner: learnerOf(learner), id: `${suite.suite}-${name}-${index}`, split: TAKE_ALL },
         ...{ seed: BigInt(suite.seed + index), out: outOf(name) },
-        // A result names its checkpoints by digest, so nothing in them may depend on when they were made.
+        // A result names its checkpoints by digest, so they must not depend on the time of their creation.
         clock: manualClock(0),
-        // Nobody asks them why, and packs of earlier versions must give their digests again.
+        // These policies are never explained, and packs of earlier versions must give the same digests.
         usual: false,
       },
     );

@@ -1,8 +1,8 @@
-/** The suites that come with the package, by name: one file each in `suites/`. */
+/** Lists the suites of the package by name: one file each in `suites/`. */
 import { readdirSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 
-/** The same from the sources and from the build: both lie three folders below the package. */
+/** The path is the same from the sources and from the build: both lie three folders below the package. */
 const FOLDER = new URL("../../../suites/", import.meta.url);
 
 export function shippedSuites(): Map<string, string> {

@@ -1,4 +1,5 @@
-/** Where things lie in the folder of a suite's run, and how they are read back. Everything that a result rests on is here. */
+/** Defines the layout of the folder of a suite's run, and reads it back. The folder holds everything that a result
+ *  depends on. */
 import { join } from "node:path";
 import { rngFrom } from "../../base/index.ts";
 import {
@@ -16,7 +17,7 @@ export const SUITE_FILE = "suite.yaml";
 export const RESULT_FILE = "results.json";
 export const MODELS_FILE = "models.yaml";
 export const TASKS_FOLDER = "tasks";
-/** What the arms answered in each cell of an ablation. */
+/** Folder of the arms' answers in each cell of an ablation. */
 export const CELLS_FOLDER = "cells";
 
 export const logFile = (repetition: number) => `log-${repetition}.jsonl`;
@@ -28,7 +29,7 @@ export interface SuiteWorlds {
   readonly all: SimWorld;
 }
 
-/** One half of the tasks is for training, the other is held out; the seed decides which. */
+/** One half of the tasks is for training, the other is held out; the seed decides the halves. */
 export function worldsOf(suite: Suite, folder: string): SuiteWorlds {
   const models =
     suite.models === undefined

@@ -1,5 +1,6 @@
-/** A benchmark suite: which tasks, which models, which arms, how often. A YAML file, read strictly.
- *  In: text and the folder that its paths are relative to. Out: a checked suite with its digest. Reads no other file. */
+/** Defines a benchmark suite: tasks, models, arms and repetitions. A YAML file, read strictly.
+ *  In: text and the folder that its paths are relative to. Out: a checked suite with its digest. Reads no other
+ *  file. */
 import { isAbsolute, join } from "node:path";
 import * as z from "zod";
 import { asSentence, type Digest, digestJson, RollbookError } from "../../base/index.ts";
@@ -19,14 +20,15 @@ const difficulty = z
 
 const tasks = z.union([
   z.strictObject({
-    /** Tasks to draw and prove. Families and difficulties alternate; of each round of them the first half is for training. */
+    /** Number of tasks to draw and prove. Families and difficulties alternate; the first half of each round is for
+     *  training. */
     count: z.number().int().min(4).max(100_000),
     seed: z.number().int().min(0).default(0),
     families: z.optional(z.array(z.enum(FAMILIES.map((family) => family.name))).min(1)),
     difficulties: z.optional(z.array(difficulty).min(1)),
     engine: z.enum(["quickjs", "bubblewrap", "docker", "auto"]).default("quickjs"),
   }),
-  /** A folder that `rollbook sim generate` wrote. */
+  /** Folder that `rollbook sim generate` wrote. */
   z.strictObject({ folder: path }),
 ]);
 
@@ -36,7 +38,7 @@ const suiteSchema = z.strictObject({
   suite: name,
   about: z.string().max(512).default(""),
   tasks,
-  /** Simulated models in YAML (default: the built-in ones). */
+  /** YAML file of simulated models (default: the built-in models). */
   models: z.optional(path),
   /** Weights of cost and latency in the reward (default: those of the simulator). */
   reward: z.optional(
@@ -45,7 +47,7 @@ const suiteSchema = z.strictObject({
       latency: z.strictObject({ weight: z.number().min(0), perMs: z.number().gt(0) }),
     }),
   ),
-  /** The log that every arm learns from. */
+  /** Log that every arm learns from. */
   train: z
     .strictObject({
       decisions: z.number().int().min(10).max(10_000_000).default(6000),
@@ -55,7 +57,7 @@ const suiteSchema = z.strictObject({
     .prefault({}),
   /** Learned arms. The static table fitted on the same log is always an arm, and the baseline. */
   arms: z.array(arm).min(1, "the list is empty. Name at least one learner").max(64),
-  /** Training logs; each is drawn with another seed. */
+  /** Number of training logs; each is drawn with another seed. */
   repetitions: z
     .number()
     .int()
@@ -66,12 +68,12 @@ const suiteSchema = z.strictObject({
   level: z.number().gt(0.5).lt(1).default(0.95),
 });
 
-/** The baseline of every suite. */
+/** Name of the baseline of every suite. */
 export const TABLE_ARM = "table";
 
 type SuiteConfig = z.output<typeof suiteSchema>;
 export interface Suite extends SuiteConfig {
-  /** Of everything that a result depends on but the files it names. */
+  /** Digest of everything that a result depends on, except the files that the suite names. */
   readonly digest: Digest;
 }
 
@@ -82,7 +84,7 @@ export function parseSuite(text: string, where: string, folder: string): Suite {
   return suiteOf(result.data, where, folder);
 }
 
-/** Checks what no single field can, and makes paths absolute. */
+/** Checks rules that involve several fields, and makes paths absolute. */
 export function suiteOf(config: SuiteConfig, where: string, folder: string): Suite {
   const names = config.arms.map((each) => each.name);
   const twice = names.find((each, i) => names.indexOf(each) < i);

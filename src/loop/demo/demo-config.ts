@@ -1,5 +1,6 @@
-/** The configuration of the demo: a loop like any other, written into its folder. In: a seed and sizes. Out: files.
- *  Three models, three kinds of tasks. Each model is best at one kind, and an even choice loses a quarter of the reward. */
+/** Writes the configuration of the demo into its folder: a loop like any other.
+ *  In: a seed and sizes. Out: files. There are three models and three kinds of tasks. Each model is best at one kind,
+ *  and a uniform choice loses a quarter of the reward. */
 import { existsSync, readFileSync, renameSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { RollbookError } from "../../base/index.ts";
@@ -8,16 +9,16 @@ import { type LoopConfig, parseLoopConfig } from "../config.ts";
 
 export interface DemoSize {
   readonly windows: number;
-  /** Of each window: an even number from 40 on. */
+  /** Rollouts per window: an even number, at least 40. */
   readonly rollouts: number;
 }
 
-/** Enough held-out rows for the gate to judge window 1 by its default level. */
+/** Enough held-out rows for the gate to judge window 1 at its default level. */
 export const FULL_SIZE: DemoSize = { windows: 4, rollouts: 220 };
 
-/** Rollouts of each task and window. */
+/** Rollouts per task and window. */
 const SAMPLES = 2;
-/** A quarter of them train: fewer would leave a learner without rows. */
+/** A quarter of the rollouts is used for training: with fewer, a learner would have no rows. */
 const LEAST_ROLLOUTS = 40;
 
 const CONFIG_FILE = "loop.yaml";
@@ -78,7 +79,7 @@ split: { unit: decision, shares: [0.25, 0, 0.75] }
 seed: ${seed}
 `;
 
-/** The configuration comes last: a folder without it is no demo. */
+/** The configuration is written last: a folder without it is no demo. */
 export function writeDemo(folder: string, seed: bigint, size: DemoSize): void {
   if (size.rollouts % SAMPLES !== 0 || size.rollouts < LEAST_ROLLOUTS)
     throw new RollbookError(

@@ -1,5 +1,6 @@
-/** Where a demo lies. In: what was asked for. Out: a folder, here if none is named. A new demo takes the first name that is free; `resume` takes
- *  the last demo that has not ended. Nothing is overwritten. */
+/** Chooses the folder of a demo.
+ *  In: the options. Out: a folder, in the current directory if none is named. A new demo takes the first free name;
+ *  `resume` takes the last demo that has not ended. Overwrites nothing. */
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { RollbookError } from "../../base/index.ts";

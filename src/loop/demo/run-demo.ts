@@ -1,6 +1,7 @@
-/** The demo: a run of the loop from an empty folder to a verified pack. In: a folder, a seed. Out: the facts of it.
- *  Everything it does is what `run start`, `reward analyze`, `replay validate`, `pack seal` and `pack verify` do. A demo
- *  that was killed continues from what stands in its folder, and ends with the same digests. */
+/** Runs the demo: a loop from an empty folder to a verified pack.
+ *  In: a folder, a seed. Out: its facts. It runs the same code as `run start`, `reward analyze`, `replay validate`,
+ *  `pack seal` and `pack verify`. A killed demo continues from the content of its folder, and ends with the same
+ *  digests. */
 import { existsSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { type Clock, RollbookError } from "../../base/index.ts";
@@ -22,12 +23,12 @@ import { summarizeDemo } from "./summarize.ts";
 export const REPORT_FILE = "report.html";
 
 interface DemoRequest {
-  /** Where `writeDemo` wrote the configuration. */
+  /** Folder that `writeDemo` wrote the configuration to. */
   readonly folder: string;
   readonly clock: Clock;
   readonly signal?: AbortSignal | undefined;
   readonly log?: ((line: string) => void) | undefined;
-  /** Told of every stage when it has ended; `windows` are all there will be. */
+  /** Called at the end of every stage; `windows` is the total number of windows. */
   readonly onStage?: ((stage: StageTime, of: { windows: number; status?: WindowStatus }) => void) | undefined;
   readonly onProgress?: ((window: number, progress: Progress, windows: number) => void) | undefined;
 }
@@ -39,7 +40,7 @@ export async function runDemo(request: DemoRequest): Promise<DemoSummary> {
     throw notDemo(file);
   const { world, book, replay } = config;
   const stages = new StageClock(clock, (stage) => request.onStage?.(stage, { windows: config.windows }));
-  // A key of its own: the demo writes nothing outside its folder.
+  // The demo has its own key, because it writes nothing outside its folder.
   const identity = identityOf(keyringAt(join(folder, "keys")));
   await stages.time("generate and prove tasks", () => ensureTasks(world));
   await runWindows(request, identity);
@@ -87,7 +88,7 @@ async function runWindows(
   );
 }
 
-/** Aside and renamed: a pack is whole or not there. */
+/** Written to a temporary path and renamed: a pack is complete or does not exist. */
 async function sealOnce(
   file: string,
   { pack, identity, clock }: { pack: string; identity: Identity; clock: Clock },

@@ -1,5 +1,5 @@
-/** The facts of a demo, read from its book after the last window: those of any run, with what only the demo has. In: the run.
- *  Out: a summary without the times of what came after the windows. */
+/** Reads the facts of a demo from its book after the last window: those of any run, and those that only the demo has.
+ *  In: the run. Out: a summary without the times of the steps after the windows. */
 import { rewardReport } from "../../book/judge/index.ts";
 import { useBook } from "../../book/open/index.ts";
 import { readWorld } from "../../book/sim/index.ts";
@@ -28,7 +28,7 @@ export function summarizeDemo(
     const { ranking } = await rewardReport(book, {});
     return {
       ...facts,
-      // A simulated world knows every value.
+      // A simulated world knows every exact value.
       ...{ optimum: facts.optimum!, behaviourValue: facts.behaviourValue!, servedValue: facts.servedValue! },
       ...{ gapClosed: facts.gapClosed!, digest: facts.digest!, windows, learners: windows.at(-1)!.learners },
       costQuality: facts.costQuality.map((point) => ({ ...point, reward: point.reward! })),
@@ -59,7 +59,7 @@ const STAGES = [
   ["trained", "judged", "judge"],
 ] as const;
 
-/** By the times of the transitions. */
+/** Duration of each stage, from the times of the transitions. */
 function stagesOf({ windows }: RunState): StageTime[] {
   return windows.flatMap((window) =>
     STAGES.map(([from, to, stage]) => ({

@@ -1,15 +1,15 @@
-/** A link of the chain behind a pack: what it is, by which digest, and whether it holds. */
+/** Defines a link of the chain behind a pack: its subject, its digest, and the result of its check. */
 import { reasonOf } from "../../base/index.ts";
 
 export interface PackLink {
   readonly what: string;
   readonly digest?: string;
-  /** Why it does not hold. */
+  /** Reason why the link is broken. */
   readonly broken?: string;
   readonly below: readonly PackLink[];
 }
 
-/** What `check` returns stands below the link; what it throws breaks it. */
+/** The links that `check` returns are placed below this link; an error that it throws breaks the link. */
 export async function link(
   what: string,
   check: () => Promise<{ digest?: string; below?: readonly PackLink[] }>,
@@ -22,7 +22,7 @@ export async function link(
   }
 }
 
-/** Every broken link, as the path to it. */
+/** All broken links with their paths. */
 export function brokenLinks(root: PackLink, path = root.what): { path: string; broken: string }[] {
   const own = root.broken === undefined ? [] : [{ path, broken: root.broken }];
   return [...own, ...root.below.flatMap((each) => brokenLinks(each, `${path} → ${each.what}`))];

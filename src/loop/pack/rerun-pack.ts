@@ -1,6 +1,7 @@
-/** Runs a pack again from its own inputs and compares what comes out.
- *  In: the folder of a pack and an empty one. Out: each compared figure, and what differs here from where it was sealed.
- *  Suites, and synchronous loops on the simulator, are functions of their inputs: they must give the same digests. */
+/** Runs a pack again from its own inputs and compares the results.
+ *  In: the folder of a pack and an empty one. Out: each compared figure, and differences of this environment from that
+ *  of the sealing. Suites, and synchronous loops on the simulator, are functions of their inputs: they must give the
+ *  same digests. */
 import { cpSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import {
@@ -35,7 +36,7 @@ interface Rerun {
   readonly record: RunPack;
   /** Differences of code and Node that may explain other results. */
   readonly elsewhere: readonly string[];
-  /** Where the results differ, as paths into them; empty: the same bytes. */
+  /** Paths at which the results differ; empty if they have the same bytes. */
   readonly differences: readonly string[];
 }
 
@@ -73,7 +74,7 @@ function runAgain(
   }
 }
 
-/** The suite of a pack, with the inputs that lie in the pack. */
+/** Runs the suite of a pack, with the inputs that lie in the pack. */
 async function rerunSuite(
   folder: string,
   run: (suite: Suite, source: string) => Promise<object>,
@@ -93,7 +94,7 @@ async function rerunLoop(
   makeDirectory(inputs);
   cpSync(folder, inputs, { recursive: true, filter: (path) => path !== join(folder, BOOK_FOLDER) });
   const parsed = parseLoopConfig(readFileSync(join(inputs, LOOP_FILE), "utf8"), LOOP_FILE, inputs);
-  // An earlier version wrote another digest of the same configuration, and everything that is sealed follows from it.
+  // An earlier version wrote another digest of the same configuration. All sealed records depend on that digest.
   const config = parsed.isDigest(began) ? { ...parsed, digest: began } : parsed;
   if (config.mode === "asynchronous")
     throw new RollbookError(
@@ -108,7 +109,8 @@ async function rerunLoop(
   return parseJson(canonicalize({ schema: "rollbook.loop-result.v1", run, windows, digest }));
 }
 
-/** What the book served besides the releases of the run is no input of the run. */
+/** Policies that the book served besides the releases of the run are no input of the run, so they cannot be
+ *  repeated. */
 function requireOwnBaseline(folder: string): void {
   const { windows } = parseJson(readFileSync(join(folder, LOOP_RESULT), "utf8")) as unknown as LoopStatus;
   const judged = windows.find(({ baseline }) => baseline !== undefined);

@@ -1,5 +1,6 @@
-/** Seals run packs: of a benchmark suite's folder, and of a finished training loop.
- *  In: what was run. Out: the sealed record; the folder holds copies of everything the result rests on. */
+/** Seals run packs of a benchmark suite's folder, and of a finished training loop.
+ *  In: the folder or the run. Out: the sealed record; the folder holds copies of everything that the result depends
+ *  on. */
 import { cpSync, existsSync, writeFileSync } from "node:fs";
 import { dirname, isAbsolute, join, relative, sep } from "node:path";
 import { type Clock, canonicalize, parseId, RollbookError, systemClock } from "../../base/index.ts";
@@ -46,7 +47,7 @@ export function sealAblationPack(
   });
 }
 
-/** `file`: the loop's configuration; its run must have ended. `out` is new. */
+/** `file` is the loop's configuration; its run must have ended. `out` must not exist. */
 export async function sealLoopPack(
   file: string,
   { out, book: at, ...options }: SealOptions & { out: string; book?: string | undefined },
@@ -116,9 +117,9 @@ function sealWith(
   );
 }
 
-/** The sealed records of a book. Catalog, queue, journals and locks can be made again or belong to processes. */
+/** Copies the sealed records of a book. Catalog, queue, journals and locks can be rebuilt or belong to processes. */
 export function copyBook(from: string, to: string): void {
-  // Empty folders do not travel in a pack, and a book has both.
+  // A pack does not store empty folders, and a book needs both.
   for (const name of ["packs", "large"]) makeDirectory(join(to, name));
   for (const name of ["book.json", "packs", "large", "head.json"])
     if (existsSync(join(from, name))) cpSync(join(from, name), join(to, name), { recursive: true });

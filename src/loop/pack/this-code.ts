@@ -1,4 +1,4 @@
-/** What this process is: the code, Node and the machine, as a pack states them. */
+/** Describes this process for a pack: the code, Node and the machine. */
 import { execFileSync } from "node:child_process";
 import { createHash } from "node:crypto";
 import { existsSync, readFileSync } from "node:fs";
@@ -13,7 +13,7 @@ const PACKAGE = fileURLToPath(new URL("../../../", import.meta.url));
 
 export function thisCode(): RunPack["code"] {
   const { version } = JSON.parse(readFileSync(join(PACKAGE, "package.json"), "utf8")) as { version: string };
-  // An installed package has no history of its own; the user's repository around it says nothing about it.
+  // An installed package has no Git history of its own. The user's repository around it does not describe it.
   if (!existsSync(join(PACKAGE, ".git"))) return { version };
   const commit = git("rev-parse", "HEAD");
   const changes = git("status", "--porcelain", "--untracked-files=no");

@@ -1,5 +1,6 @@
-/** Verifies a run pack: every file by its digest, every link from the result to what it rests on, and the result itself,
- *  which is computed again. In: a folder. Out: the chain as a tree; a broken link says why. Trains nothing: `rerun` does. */
+/** Verifies a run pack: every file by its digest, every link from the result to its inputs, and the result itself,
+ *  which is computed again.
+ *  In: a folder. Out: the chain as a tree; a broken link has a reason. Trains nothing: `rerun` does. */
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -34,7 +35,7 @@ import { BOOK_FOLDER, copyBook, LOOP_FILE, LOOP_RESULT } from "./seal-pack.ts";
 interface VerifiedPack {
   readonly digest: Digest;
   readonly record: RunPack;
-  /** Public keys with a good signature over the pack. */
+  /** Public keys with a valid signature over the pack. */
   readonly signers: readonly string[];
   readonly chain: PackLink;
 }
@@ -90,7 +91,7 @@ const LINKS: Readonly<Record<RunPack["run"]["kind"], typeof benchLinks>> = {
   loop: loopLinks,
 };
 
-/** results → suite, tasks, logs, checkpoints; and the figures again. */
+/** Chain: results → suite, tasks, logs, checkpoints. The figures are computed again. */
 function benchLinks(folder: string, { run }: RunPack): Promise<PackLink> {
   return link("results", async () => {
     const text = readFileSync(join(folder, RESULT_FILE), "utf8");
@@ -141,8 +142,8 @@ function repetitionLink(
   });
 }
 
-/** results → suite, tasks, cells → logs, which are drawn again; and the figures again from the answers in the cells. That
- *  training gives these answers is shown by `rerun` alone. */
+/** Chain: results → suite, tasks, cells → logs. The logs are drawn again, and the figures are computed again from the
+ *  answers in the cells. Only `rerun` shows that training gives these answers. */
 function ablationLinks(folder: string, { run }: RunPack): Promise<PackLink> {
   return link("results", async () => {
     const text = readFileSync(join(folder, RESULT_FILE), "utf8");
@@ -176,7 +177,7 @@ async function digestOfLog(rows: Parameters<typeof writeLog>[1]): Promise<Digest
   }
 }
 
-/** results → run → windows, and the book: every verdict, revision, batch, rollout, call and task in it. */
+/** Chain: results → run → windows, and the book with every verdict, revision, batch, rollout, call and task. */
 function loopLinks(folder: string, { run }: RunPack): Promise<PackLink> {
   return link("results", async () => {
     const config = parseLoopConfig(readFileSync(join(folder, LOOP_FILE), "utf8"), LOOP_FILE, folder);
@@ -184,7 +185,7 @@ function loopLinks(folder: string, { run }: RunPack): Promise<PackLink> {
     same("the configuration of the pack", run.digest, stated);
     if (config.world.kind !== "simulator") throw broken("the loop is not on the simulator");
     const world = simWorld(config.world);
-    // A copy: opening a book writes its catalog, and a pack is not written to.
+    // The book is copied, because opening it writes its catalog, and a pack must not be changed.
     const copy = mkdtempSync(join(tmpdir(), "rollbook-pack-"));
     try {
       copyBook(join(folder, BOOK_FOLDER), copy);
@@ -219,7 +220,7 @@ function loopLinks(folder: string, { run }: RunPack): Promise<PackLink> {
   });
 }
 
-/** verdict → revision → batch → rollouts: all of them lie in the book, which was verified whole. */
+/** Chain: verdict → revision → batch → rollouts. All of them lie in the book, which was verified completely. */
 function chainOf(window: LoopWindow): PackLink[] {
   const rollouts = window.at("sealed")?.step;
   const links: [string, string | undefined][] = [

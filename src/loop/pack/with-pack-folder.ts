@@ -1,4 +1,4 @@
-/** A pack as a folder, also where it comes as a tar file: that is unpacked beside, and removed afterwards. */
+/** Opens a pack as a folder. A tar file is unpacked to a temporary folder, which is removed afterwards. */
 import { mkdtempSync, rmSync, statSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";

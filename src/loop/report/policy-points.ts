@@ -1,5 +1,6 @@
-/** Policies of a run by what a rollout of theirs costs and earns: exact in a simulated world, else as the log says.
- *  In: a run whose last window has ended. Out: points; none where the log cannot say. */
+/** Computes cost and reward per rollout for the policies of a run: exact in a simulated world, else estimated from the
+ *  log.
+ *  In: a run whose last window has ended. Out: points; empty if the log cannot support an estimate. */
 import { isRollbookError } from "../../base/index.ts";
 import { evaluateCheckpoint } from "../../book/judge/index.ts";
 import type { BookOnDisk } from "../../book/open/index.ts";
@@ -21,7 +22,7 @@ interface PointsRequest {
   readonly book: BookOnDisk;
   readonly config: LoopConfig;
   readonly state: RunState;
-  /** Checkpoints of the run: read from here, or written here from the book. */
+  /** Folder of the run's checkpoints; missing ones are restored from the book. */
   readonly folder: string;
 }
 
@@ -35,7 +36,7 @@ export async function policyPoints(request: PointsRequest): Promise<readonly Pol
   return request.config.world.kind === "simulator" ? exactPoints(request) : estimatedPoints(request);
 }
 
-/** What serves now, and what else the last window trained. */
+/** Serving policy, and the other policies that the last window trained. */
 function policiesOf(state: RunState): NamedPolicy[] {
   const last = state.windows.at(-1)!;
   const served = servedAfter(state, last.number);
@@ -70,7 +71,7 @@ async function exactPoints(request: PointsRequest): Promise<PolicyPoint[]> {
   return points;
 }
 
-/** From the rows that judged the last window. */
+/** Estimates from the rows that judged the last window. */
 async function estimatedPoints(request: PointsRequest): Promise<PolicyPoint[]> {
   const { book, config, state } = request;
   const contents = await collectedIn(book, sourcesOf(config, state, state.windows.at(-1)!));

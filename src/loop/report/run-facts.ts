@@ -1,5 +1,6 @@
-/** The facts of a run, from the sealed records of its book: for the report. In: a book, the configuration of the run.
- *  Out: facts of the windows that have ended. Writes nothing but checkpoints in a folder that it is given. */
+/** Reads the facts of a run from the sealed records of its book, for the report.
+ *  In: a book, the configuration of the run. Out: facts of the windows that have ended. Writes only checkpoints, to the
+ *  given folder. */
 import { type Digest, RollbookError, rngFrom } from "../../base/index.ts";
 import { loadDecisions } from "../../book/decisions/index.ts";
 import type { BookOnDisk } from "../../book/open/index.ts";
@@ -23,7 +24,7 @@ const LEVEL = 0.95;
 interface RunFactsRequest {
   readonly config: LoopConfig;
   readonly state: RunState;
-  /** Where checkpoints are, or are written from the book. */
+  /** Folder of the checkpoints; missing ones are restored from the book. */
   readonly folder: string;
 }
 
@@ -85,8 +86,8 @@ async function windowFacts(
   };
 }
 
-/** What the rollouts of a window earned and cost; samples of one task are not independent. The simulator logs cost as a
- *  share of the dollars at which it weighs fully; an agent logs it as it likes. */
+/** Observed reward and cost of a window's rollouts; samples of one task are not independent. The simulator logs cost as
+ *  a share of the dollars that count as full cost. An agent logs cost in a unit of its choice. */
 async function observedIn(
   book: BookOnDisk,
   { contents, perUsd, family }: { contents: ReadonlySet<Digest>; perUsd: number; family: string },
@@ -134,7 +135,7 @@ function refusalsOf({ learners }: LoopConfig, window: LoopWindow): RunWindow["re
   );
 }
 
-/** Of the last window: what it considered, what each rollout is used for, and why the others are not. */
+/** Ledger of the last window: the considered rollouts, their uses, and the reasons for the exclusions. */
 async function ledgerOf(book: BookOnDisk, config: LoopConfig, state: RunState): Promise<LedgerFacts> {
   const last = state.windows.at(-1)!;
   const { considered, excluded } = last.need("scored").step;

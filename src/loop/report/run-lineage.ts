@@ -1,4 +1,5 @@
-/** The sealed records of a run as a graph: which was made from which. In: the windows of a run. Out: nodes and edges. */
+/** Builds the graph of a run's sealed records, with an edge from each record to those made from it.
+ *  In: the windows of a run. Out: nodes and edges. */
 import type { Digest } from "../../base/index.ts";
 import type { LineageEdge, LineageNode } from "../../view/charts/index.ts";
 import { revisionsOf } from "../candidates.ts";
@@ -12,7 +13,7 @@ interface RunLineage {
   readonly edges: readonly LineageEdge[];
 }
 
-/** Of windows that have ended. */
+/** Graph of the windows that have ended. */
 export function runLineage(state: RunState, config: Pick<LoopConfig, "data">): RunLineage {
   const graphs = state.windows.map((window) => windowLineage(state, config, window));
   return { nodes: graphs.flatMap(({ nodes }) => nodes), edges: graphs.flatMap(({ edges }) => edges) };

@@ -22,7 +22,7 @@ export async function reportRun(book: string, config: LoopConfig): Promise<RunFa
   }
 }
 
-/** Whole or not at all. */
+/** Writes the file completely or not at all. */
 export function writeReport(path: string, facts: RunFacts): { readonly bytes: number } {
   const page = renderReportPage(facts);
   const draft = join(dirname(path), `.${process.pid}-report.part`);

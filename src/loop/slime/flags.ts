@@ -1,20 +1,22 @@
-/** The command line of slime's train.py. In: settings and what the run knows beside them. Out: flags in a fixed order.
- *  Names and meanings follow slime; those that only make a run faster on one node are those of its own scripts. */
+/** Builds the command line of slime's train.py.
+ *  In: settings and facts of the run. Out: flags in a fixed order. Names and meanings follow slime. Flags that only
+ *  speed up a run on one node are copied from slime's own scripts. */
 import type { SlimeSettings } from "./settings.ts";
 
-/** What a run adds to the settings. */
+/** Facts of a run that are not settings. */
 interface SlimeRunFacts {
   readonly numRollout: number;
-  /** The checked copy of the rows, and what the hook reads. */
+  /** Path of the checked copy of the rows; `hookConfig` is the path of the hook's settings. */
   readonly rows: string;
   readonly hookConfig: string;
 }
 
-/** The file name of the hook, without its ending: slime loads it as a module. */
+/** File name of the hook without its extension: slime loads it as a module. */
 export const HOOK = "rollbook_slime";
 
 type Value = string | number | undefined;
-/** [flag, setting that it is written from, its value]. Without a setting it is fixed; true is a flag without a value. */
+/** [flag, setting that it is written from, its value]. A flag without a setting is fixed; true is a flag without a
+ *  value. */
 type FlagRow = readonly [flag: string, setting: keyof SlimeSettings | undefined, value: Value | true];
 
 export function slimeFlags(settings: SlimeSettings, facts: SlimeRunFacts): string[] {
@@ -26,7 +28,7 @@ export function slimeFlags(settings: SlimeSettings, facts: SlimeRunFacts): strin
   ];
 }
 
-/** Every flag that a run writes, and the setting to change instead. */
+/** Every flag that a run writes, with the setting to change instead. */
 export function flagNames(): ReadonlyMap<string, string> {
   const anything = new Proxy({}, { get: () => "x" });
   const table = flagTable(anything as SlimeSettings, anything as SlimeRunFacts);
@@ -57,7 +59,7 @@ function flagTable(settings: SlimeSettings, { numRollout, rows, hookConfig }: Sl
     fixed("--custom-reward-post-process-path", `${HOOK}.normalize_rewards`),
     fixed("--custom-config-path", hookConfig),
     fixed("--num-steps-per-rollout", 1),
-    // The recorded log-probabilities are those of the engine that sampled: the ratio is taken against them.
+    // The recorded log-probabilities come from the engine that sampled, so the ratio is computed against them.
     fixed("--use-rollout-logprobs"),
 
     fixed("--advantage-estimator", "grpo"),

@@ -1,5 +1,6 @@
-/** Reads the settings of a training run with slime. In: an object, or the text of a YAML file. Out: checked settings with
- *  absolute paths. What contradicts itself is refused. Reads no file. */
+/** Reads the settings of a training run with slime.
+ *  In: an object, or the text of a YAML file. Out: checked settings with absolute paths. Refuses contradictory
+ *  settings. Reads no file. */
 import { isAbsolute, join } from "node:path";
 import type { z } from "zod";
 import { asSentence, RollbookError } from "../../base/index.ts";
@@ -20,7 +21,7 @@ export function checkSlimeOptions(value: unknown, where: string, folder: string)
   return withPaths(result.data, folder);
 }
 
-/** What no single setting can say. */
+/** Finds contradictions between several settings. */
 function contradictionIn(settings: z.output<typeof slimeSchema>): string | undefined {
   const { numGpus, tpSize, rolloutGpusPerEngine, epsClip, epsClipHigh, sglangContextLength } = settings;
   if (numGpus % tpSize !== 0)
@@ -38,7 +39,8 @@ function contradictionIn(settings: z.output<typeof slimeSchema>): string | undef
   return flagTwice(settings.extraFlags);
 }
 
-/** A flag given twice would win or lose by its place; the setting of that name is the one place. */
+/** Finds a flag that a setting already writes. If it were given twice, its position would decide, so only the setting
+ *  may change it. */
 function flagTwice(extraFlags: readonly string[]): string | undefined {
   const own = flagNames();
   for (const flag of extraFlags) {
@@ -53,7 +55,7 @@ function remedy(setting: string): string {
   return setting === "Rollbook" ? "Leave it out" : "Change that setting instead";
 }
 
-/** Relative to the file that names them; the folder of the run lies beside it by default. */
+/** Paths are relative to the file that names them; by default, the folder of the run lies beside the file. */
 function withPaths(settings: z.output<typeof slimeSchema>, folder: string): SlimeSettings {
   const at = (each: string) => (isAbsolute(each) || /^https?:/.test(each) ? each : join(folder, each));
   const { agent, modelDir, refLoad = modelDir, dataPath, book, expId } = settings;

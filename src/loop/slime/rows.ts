@@ -1,5 +1,6 @@
-/** Checks the rows that a training run reads. In: a file of JSON Lines. Out: the same rows, one a line, and what is odd about
- *  them. The row's metadata is the agent's payload, so what cannot be one is refused here and not in the middle of a run. */
+/** Checks the rows that a training run reads.
+ *  In: a file of JSON Lines. Out: the same rows, one per line, and warnings. The row's metadata is the agent's payload.
+ *  Invalid metadata is refused here, not in the middle of a run. */
 import { isObject, type Json, plural, RollbookError } from "../../base/index.ts";
 import { readRow } from "../../collect/rollout/index.ts";
 import { readJsonLines } from "../../convert/index.ts";

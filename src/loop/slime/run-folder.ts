@@ -1,6 +1,6 @@
-/** The folder of a training run: everything that slime needs, readable and usable without Rollbook's command.
- *  In: settings. Out: checked rows, flags, the hook with its settings, the environment and a script, each written whole or
- *  not at all. A folder that holds a run of other settings is refused. */
+/** Writes the folder of a training run: everything that slime needs, readable and usable without Rollbook's command.
+ *  In: settings. Out: checked rows, flags, the hook with its settings, the environment and a script, each written
+ *  completely or not at all. Refuses a folder that holds a run of other settings. */
 import {
   chmodSync,
   copyFileSync,
@@ -22,11 +22,11 @@ export interface RunFolder {
   readonly script: string;
   readonly flags: readonly string[];
   readonly rows: number;
-  /** What is odd about the rows, the first of each kind. */
+  /** Warnings about the rows, the first of each kind. */
   readonly warnings: readonly string[];
 }
 
-/** The same from the sources and from the build: both lie three folders below the package. */
+/** The path is the same from the sources and from the build: both lie three folders below the package. */
 const HOOK_SOURCE = new URL(`../../../python/${HOOK}.py`, import.meta.url);
 const CLI = new URL("../../cli/main.js", import.meta.url);
 
@@ -45,7 +45,7 @@ export async function writeRunFolder(settings: SlimeSettings, numRollout: number
   const write = (file: string, content: string) => writeWhole(join(path, file), content);
   write("rows.jsonl", text);
   write("flags.txt", `${flags.join("\n")}\n`);
-  // JSON is YAML, which is what slime reads here.
+  // slime reads YAML here, and JSON is valid YAML.
   write("rollbook.json", `${JSON.stringify(hookSettings(settings), null, 2)}\n`);
   write("environment.json", `${JSON.stringify({ env_vars: environmentOf(settings) }, null, 2)}\n`);
   copyFileSync(HOOK_SOURCE, join(path, `${HOOK}.py`));
@@ -56,7 +56,7 @@ export async function writeRunFolder(settings: SlimeSettings, numRollout: number
   return { path, script, flags, rows, warnings };
 }
 
-/** Rollouts of another run under the same names would be taken for those of this one. */
+/** Rollouts of another run with the same names would be mistaken for those of this run. */
 function refuseOtherRun(settings: SlimeSettings): void {
   const file = join(settings.runDir, "settings.json");
   if (!existsSync(file)) return;
@@ -91,7 +91,7 @@ function hookSettings(settings: SlimeSettings): Record<string, Json> {
   };
 }
 
-/** Keys are not among them: slime's processes inherit those from the shell that starts Ray. */
+/** Keys are not included: slime's processes inherit them from the shell that starts Ray. */
 function environmentOf({ megatronDir, runDir, cudaHome }: SlimeSettings): Record<string, string> {
   return {
     PYTHONPATH: `${runDir}:${megatronDir}`,
@@ -129,7 +129,7 @@ ray job submit --address="\${RAY_ADDRESS:-http://127.0.0.1:8265}" --runtime-env-
 `;
 }
 
-/** One word of a shell. */
+/** Quotes a text as one word of a shell. */
 export function quoted(word: string): string {
   return /^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", `'\\''`)}'`;
 }

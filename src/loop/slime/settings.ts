@@ -1,4 +1,4 @@
-/** Every setting of a training run with slime, with its default and bounds. Declarations only. */
+/** Declares every setting of a training run with slime, with its default and bounds. */
 import * as z from "zod";
 
 const path = z.string().min(1).max(4096);

@@ -1,6 +1,6 @@
 /** Trains a model with slime on rollouts of your agent: data, flags, hook and start behind one object.
- *  In: settings, all but five with defaults. Out: a folder with the whole run, and slime's exit. The folder's script does the
- *  same by hand. Ends only what it started. */
+ *  In: settings; all but five have defaults. Out: a folder with the whole run, and slime's exit code. The script in the
+ *  folder runs the same without this class. Ends only processes that it started. */
 import { spawn } from "node:child_process";
 import { dirname, resolve } from "node:path";
 import { RollbookError } from "../../base/index.ts";
@@ -10,15 +10,15 @@ import { plannedFlags, quoted, type RunFolder, writeRunFolder } from "./run-fold
 import type { SlimeOptions, SlimeSettings } from "./settings.ts";
 
 interface SlimeTrainOptions {
-  /** Steps: one batch of rollouts and one update each. */
+  /** Number of steps: one batch of rollouts and one update each. */
   readonly numRollout?: number;
-  /** Ends the run: slime's processes get SIGTERM, and SIGKILL ten seconds later. */
+  /** Aborts the run: slime's processes get SIGTERM, and SIGKILL ten seconds later. */
   readonly signal?: AbortSignal;
   /** Called when the folder is written, before slime starts. */
   readonly onFolder?: (folder: RunFolder) => void;
 }
 
-/** What the sourced file of the model type sets. */
+/** Arguments that the sourced file of the model type sets. */
 const MODEL_ARGS = `"$\{MODEL_ARGS[@]}"`;
 const GRACE_MS = 10_000;
 
@@ -35,7 +35,7 @@ export class SlimeRunner {
     return new SlimeRunner({ ...settings, extraFlags: [...settings.extraFlags, ...extraFlags] });
   }
 
-  /** The command that `train` runs, for a shell. Writes nothing. */
+  /** Command that `train` runs, for a shell. Writes nothing. */
   command({ numRollout = 1 }: { numRollout?: number } = {}): string {
     const { slimeDir, python } = this.settings;
     const flags = plannedFlags(this.settings, stepsOf(numRollout)).map(quoted);
@@ -47,7 +47,7 @@ export class SlimeRunner {
     return [`${quoted(python)} ${quoted(`${slimeDir}/train.py`)}`, MODEL_ARGS, ...lines].join(" \\\n  ");
   }
 
-  /** Writes the folder of the run and nothing else. */
+  /** Writes only the folder of the run. */
   async prepare({ numRollout = 1 }: { numRollout?: number } = {}): Promise<RunFolder> {
     return await writeRunFolder(this.settings, stepsOf(numRollout));
   }
@@ -75,7 +75,8 @@ function stepsOf(numRollout: number): number {
   );
 }
 
-/** In a process group of its own, so that an end reaches what the script started. Resolves with its exit code. */
+/** Runs the script in its own process group, so that a signal reaches its child processes. Resolves with its exit
+ *  code. */
 function runScript(script: string, signal: AbortSignal | undefined): Promise<number> {
   return new Promise((done, failed) => {
     const child = spawn("bash", [script], { stdio: "inherit", detached: true });
@@ -83,7 +84,7 @@ function runScript(script: string, signal: AbortSignal | undefined): Promise<num
       try {
         if (child.pid !== undefined) process.kill(-child.pid, name);
       } catch {
-        // It has ended by itself.
+        // The process has already ended.
       }
     };
     let hard: NodeJS.Timeout | undefined;

@@ -1,6 +1,6 @@
-/** The built-in agent of a token window: one chat call, scored against the label of the task.
- *  In: a payload with `question`. Out: the reply as final state; reward 1 where it equals the label. In process, because
- *  it runs no other code; it asks the gateway of its window without a connection. */
+/** Implements the built-in agent of a token window: one chat call, scored against the label of the task.
+ *  In: a payload with `question`. Out: the reply as final state; reward 1 if it equals the label. It runs in process,
+ *  because it runs no other code. It calls the gateway of its window without a connection. */
 import { type Digest, digestJson, reasonOf } from "../../base/index.ts";
 import type { OpenGateway } from "../../book/collect/index.ts";
 import {
@@ -20,7 +20,7 @@ interface ChatSampling {
 
 type Desk = Pick<OpenGateway["desk"], "call">;
 
-/** An agent for each gateway, of one digest. */
+/** Makes an agent for each gateway; all have one digest. */
 export interface DeskAgent {
   readonly digest: Digest;
   at(desk: Desk): Agent;
@@ -36,7 +36,7 @@ export function tokenChatAgent({ maxTokens, temperature }: ChatSampling): DeskAg
     const { rolloutConfig, seed } = context;
     const question = {
       ...{ model: rolloutConfig.model_id, messages: [{ role: "user", content: String(payload.question) }] },
-      // A double holds 53 bits of it exactly.
+      // A double holds integers of 53 bits exactly.
       ...{ max_tokens: maxTokens, temperature, seed: Number(BigInt.asUintN(53, seed)) },
     };
     return { finalState: await ask(desk, question, context) };

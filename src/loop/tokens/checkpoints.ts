@@ -1,5 +1,5 @@
-/** Checkpoint folders of the revisions of a run. One that is gone is written again from the book, without the state of the
- *  optimizer, which only the folder holds. */
+/** Manages the checkpoint folders of the revisions of a run. A missing folder is restored from the book, without the
+ *  state of the optimizer, which only the folder holds. */
 import { createHash } from "node:crypto";
 import {
   copyFileSync,
@@ -37,7 +37,7 @@ export function readWeights(folder: string): Uint8Array {
 
 const TOKENIZER_FILES = ["characters.json", "tokenizer.json"];
 
-/** SHA-256 of the file, without a kind: the model server computes the same. */
+/** SHA-256 of the file, without a kind: the model server computes the same digest. */
 export function tokenizerDigest(folder: string): Digest {
   const name = TOKENIZER_FILES.find((each) => existsSync(join(folder, each)));
   if (name === undefined)
@@ -52,7 +52,7 @@ export function tokenizerDigest(folder: string): Digest {
   return `sha256:${hex}` as Digest;
 }
 
-/** `base`: the folder that the run began with; configuration and tokenizer are taken from there. */
+/** `base` is the folder that the run began with; configuration and tokenizer are copied from it. */
 export async function restoreFolder(
   book: BookOnDisk,
   revision: RevisionKey,

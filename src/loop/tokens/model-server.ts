@@ -1,4 +1,4 @@
-/** The model server of a run: started when it is first needed, and again after it died, on the same port.
+/** Runs the model server of a run: started on first use, and restarted on the same port after a crash.
  *  In: revisions as checkpoint folders. Out: a URL that answers for them. */
 import { RollbookError } from "../../base/index.ts";
 import { type TorchPlace, TorchProcess } from "./torch-process.ts";
@@ -11,7 +11,7 @@ export interface ServedRevision {
 
 interface ServingModel {
   readonly url: string;
-  /** Of the tokenizer's file, as the server read it. */
+  /** Digest of the tokenizer's file, as the server read it. */
   readonly tokenizer: string;
   /** Aborts when the server has died. */
   readonly died: AbortSignal;
@@ -23,7 +23,7 @@ export class ModelServer {
   #process: TorchProcess | undefined;
   #url: string | undefined;
   #starting: Promise<unknown> | undefined;
-  /** The revision that was asked for last, which the server keeps while it lives. */
+  /** Last requested revision; the server keeps it loaded while it lives. */
   #last: { readonly revision: ServedRevision; readonly serving: Promise<ServingModel> } | undefined;
 
   constructor(place: TorchPlace, { maxBatch }: { maxBatch: number }) {
@@ -31,14 +31,14 @@ export class ModelServer {
     this.#maxBatch = maxBatch;
   }
 
-  /** The server, once it can answer for this revision. */
+  /** Returns the server when it can answer for this revision. */
   serve(revision: ServedRevision): Promise<ServingModel> {
     const isLast = this.#last?.revision.id === revision.id && this.#last.revision.digest === revision.digest;
     if (!isLast || this.#process?.ended.aborted !== false)
       this.#last = { revision, serving: this.#load(revision) };
     const { serving } = this.#last!;
     serving.catch(() => {
-      if (this.#last?.serving === serving) this.#last = undefined; // asked again, it may succeed
+      if (this.#last?.serving === serving) this.#last = undefined; // a later request may succeed
     });
     return serving;
   }
@@ -63,7 +63,7 @@ export class ModelServer {
     return { url, tokenizer: body.tokenizer, died: ended };
   }
 
-  /** Seconds that it has spent on decoding, of which nothing is Rollbook's. */
+  /** Seconds that the server has spent on decoding; they contain no work of Rollbook. */
   async decodeSeconds(): Promise<number> {
     if (this.#url === undefined || this.#process?.ended.aborted !== false) return 0;
     const text = await (await fetch(`${this.#url}/metrics`)).text();

@@ -1,4 +1,5 @@
-/** What the trainer says of a step. In: its JSON. Out: the report, and a line for people. */
+/** Reads the trainer's report of a step.
+ *  In: its JSON. Out: the report, and a line for people. */
 import { type Digest, isDigest, RollbookError } from "../../base/index.ts";
 
 export interface TrainingReport {
@@ -25,7 +26,7 @@ export function checkReport(value: unknown): TrainingReport {
   );
 }
 
-/** The silent failures of a step, in one line. */
+/** One line with the numbers that reveal silent failures of a step. */
 export function describeReport(report: TrainingReport): string {
   const { mismatch, tokens, groups, last, stopped, stale, optimizer, seconds } = report;
   const took = seconds === undefined ? "" : `; the step took ${(seconds.train + seconds.save).toFixed(3)} s`;

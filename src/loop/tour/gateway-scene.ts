@@ -1,5 +1,6 @@
-/** A scene that collects: an agent calls a model through the recording gateway, launched on tasks × samples.
- *  The model is simulated, everything else is what `gateway` and `launch` run. A book of its own, in the scratch. */
+/** Shows collecting: an agent calls a model through the recording gateway, launched on tasks × samples. The model is
+ *  simulated; everything else is the code of `gateway` and `launch`. The scene has its own book in the scratch
+ *  folder. */
 import { join } from "node:path";
 import { digestJson, parseId, rngFrom } from "../../base/index.ts";
 import { checkGatewayConfig, openGateway } from "../../collect/gateway/index.ts";

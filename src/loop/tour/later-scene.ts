@@ -1,4 +1,4 @@
-/** Scene 3: what is learned about a rollout after it was sealed: late feedback, verdicts, a release. */
+/** Scene 3: facts that arrive after a rollout was sealed: late feedback, verdicts, a release. */
 import { type Digest, parseId } from "../../base/index.ts";
 import { Feedback, QuarantineRelease, type SealedRollout, seal, Verdict } from "../../contract/index.ts";
 import { makeSealer } from "../../store/index.ts";

@@ -1,6 +1,7 @@
-/** Scenes that learn and judge: a routing log is sealed into the book, rewards are analysed, a clone and a bandit learn from
- *  sealed batches of it, the clone's floor is promised on the calibration split, both are evaluated and gated on the judge
- *  split. All of it is what the commands run. A book of its own, in the scratch: its log is larger than all else. */
+/** Shows learning and judging: a routing log is sealed into the book, and its rewards are analysed. A clone and a
+ *  bandit learn from sealed batches of it. The clone's floor is promised on the calibration split. Both are evaluated
+ *  and gated on the judge split. The scene runs the code of the commands. It has its own book in the scratch folder,
+ *  because its log is larger than everything else. */
 import { join } from "node:path";
 import { decisionRows } from "../../book/decisions/index.ts";
 import { evaluateCheckpoint, gateCheckpoints } from "../../book/judge/index.ts";
@@ -18,7 +19,7 @@ import { makeRoutingLog } from "./routing-log.ts";
 import type { Stage, TourScene } from "./stage.ts";
 
 const RISK = 0.1;
-/** Each model is chosen at least this often: three in ten. */
+/** Minimum probability of each model's choice: three in ten. */
 const PROMISES = { propensityFloor: 0.3, qualityRange: { low: 0, high: 1 } };
 const MARGIN = 0.08;
 

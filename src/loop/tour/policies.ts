@@ -1,5 +1,5 @@
-/** The two tiny policies of the tour: a writer that answers with a digit, a router that says how long to think.
- *  Both are logits in a checkpoint; both draw from the softmax of them. Pure; the same bits on every machine. */
+/** Defines the two tiny policies of the tour: a writer that answers with a digit, a router that decides how long to
+ *  think. Both store logits in a checkpoint and draw from their softmax. Pure; the same bits on every machine. */
 import { bytesOf, type Digest, digestBytes, exp, log, parseId, type Rng } from "../../base/index.ts";
 import { PolicyRevision, type Sealed, type SealedBlob, seal } from "../../contract/index.ts";
 
@@ -14,7 +14,7 @@ export interface DemoRevision {
   readonly logits: Float32Array;
 }
 
-/** A revision whose weights are stored beside it: family, id and parent are bound to the digest of its bytes. */
+/** Revision whose weights are stored beside it: family, id and parent are bound to the digest of its bytes. */
 export function makeRevision(options: {
   family: typeof WRITER;
   number: number;
@@ -57,7 +57,7 @@ interface PolicyDraw {
   readonly logprob: number;
 }
 
-/** One choice among the candidates, with the probability it was made with. */
+/** Draws one candidate, and returns the probability of the choice. */
 export function draw(logits: ArrayLike<number>, rng: Rng): PolicyDraw {
   const weights = Array.from(logits, (each) => exp(each));
   const total = weights.reduce((sum, each) => sum + each, 0);

@@ -1,4 +1,4 @@
-/** The scene of the replay store: the router's decisions become tables, twice appended to, validated and read. */
+/** Shows the replay store: the router's decisions become tables, which are appended to twice, validated and read. */
 import { join } from "node:path";
 import { rngFrom } from "../../base/index.ts";
 import { extendReplay, writeReplay } from "../../book/replay/index.ts";
@@ -49,7 +49,7 @@ async function writeTwice({ opened, rollouts }: Stage, root: string): Promise<vo
   await extendReplay(opened, request);
 }
 
-/** Straight from the dense view: the mean reward where each candidate was chosen. */
+/** Mean reward by chosen candidate, computed directly from the dense view. */
 async function meanRewards(root: string): Promise<number[]> {
   const store = await openReplay(root);
   const { supervision, width } = await readDense(store);

@@ -1,5 +1,6 @@
-/** A log of routing decisions for the tour: easy and hard questions that only their words tell apart, a model that is cheap
- *  and one that is right. In: a seed. Out: decisions with their probabilities and rewards in parts. Pure. */
+/** Makes a log of routing decisions for the tour: easy and hard questions that differ only in their words, a cheap
+ *  model and a correct one.
+ *  In: a seed. Out: decisions with their probabilities and rewards in parts. Pure. */
 import { type Rng, rngFrom } from "../../base/index.ts";
 import type { LoggedRow } from "../../learn/index.ts";
 import { decide, parseStaticTable } from "../../policy/index.ts";
@@ -12,7 +13,7 @@ const COST = { quick: 0.1, deep: 1 } as const;
 const COST_WEIGHT = -0.2;
 const STARTED_AT_MS = 1_700_000_000_000;
 
-/** The router that made the log: always "deep", but for three choices in ten. */
+/** Router that made the log: it chooses "deep" except in three of ten choices. */
 const LOGGING = {
   table: parseStaticTable("schema: rollbook.static-table.v1\ndefault: [deep, quick]", "demo"),
   floor: 0,

@@ -1,5 +1,6 @@
-/** The tour: the contracts, scene by scene. In: a directory and a seed. Out: what each scene showed.
- *  Digests of content are the same on every run with one seed; only the key, and so the signatures, are new. */
+/** Runs the tour: the contracts, scene by scene.
+ *  In: a directory and a seed. Out: the result of each scene. Digests of content are the same on every run with one
+ *  seed; only the key, and so the signatures, are new. */
 import { manualClock } from "../../base/index.ts";
 import { openBook } from "../../book/open/index.ts";
 import { newKeyPem, signerFromPem } from "../../contract/index.ts";
@@ -14,7 +15,8 @@ import type { SceneResult, Stage, TourScene } from "./stage.ts";
 import { refusalScene, tamperScene, verifyScene } from "./verify-scene.ts";
 import { makeWorld } from "./world.ts";
 
-/** Scenes that write to the book of the tour. The others have a book of their own in the scratch, and take most of the time. */
+/** Scenes that write to the book of the tour. The others have their own books in the scratch folder, and take most of
+ *  the time. */
 export const BOOK_SCENES: readonly TourScene[] = [
   revisionsScene,
   rolloutsScene,
@@ -32,12 +34,12 @@ interface TourOptions {
   readonly root: string;
   readonly scratch: string;
   readonly seed: bigint;
-  /** All of them unless stated. */
+  /** Scenes to run (default: all). */
   readonly scenes?: readonly TourScene[];
   readonly onScene: (scene: SceneResult & { title: string; number: number }) => void;
 }
 
-/** The public key that signed. */
+/** Returns the public key that signed. */
 export async function runTour({
   root,
   scratch,

@@ -1,6 +1,6 @@
-/** A scene in which agents act: a dozen tasks are generated and proved, models of known skill try them in a sandbox while
- *  an even choice routes, and what was observed stands beside what is exactly known. Runs anywhere: JavaScript in QuickJS.
- *  A book of its own, in the scratch. */
+/** Shows acting agents: a dozen tasks are generated and proved, and models of known skill try them in a sandbox. A
+ *  uniform choice routes. The scene prints the observed values beside the exact ones. Runs anywhere: JavaScript in
+ *  QuickJS. The scene has its own book in the scratch folder. */
 import { join } from "node:path";
 import { parseId, rngFrom } from "../../base/index.ts";
 import { meanReward, sayObserved } from "../../book/sim/index.ts";
@@ -95,7 +95,7 @@ async function collect(
         results.push(result);
         if (await isForetold(book, world, result)) foretold++;
       }
-      // Sums must not depend on who was ready first.
+      // Sorted, so that sums do not depend on the order of completion.
       return { results: results.sort((a, b) => a.row - b.row || a.sample - b.sample), foretold };
     } finally {
       await run.close();
@@ -106,7 +106,7 @@ async function collect(
   }
 }
 
-/** Whether it earned what task, chosen model and seed say, without running anything. */
+/** True if the rollout earned the reward computed from task, chosen model and seed, without running a program. */
 async function isForetold(book: Book, world: SimWorld, result: RolloutResult): Promise<boolean> {
   if (result.state !== "sealed") return false;
   const { streams, seed } = await readRecord(book, RolloutContent, result.content);

@@ -1,5 +1,6 @@
-/** A model that lives in this process: speaks OpenAI chat completions over HTTP and adds two numbers, except where
- *  one of them is 7. In: nothing. Out: its URL. The same question always gets the same answer. */
+/** Simulates a model in this process: it speaks OpenAI chat completions over HTTP and adds two numbers. The sum is too
+ *  large by 1 if one of them is 7.
+ *  In: nothing. Out: its URL. The same question always gets the same answer. */
 import { type ServedUpstream, serveOnLoopback } from "../../collect/sim/index.ts";
 
 export function openSimulatedUpstream(): Promise<ServedUpstream> {

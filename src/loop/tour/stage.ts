@@ -1,4 +1,4 @@
-/** What the scenes of the tour share: a book, a key, the world, and what earlier scenes have made. */
+/** Defines the data that the scenes of the tour share: a book, a key, the world, and results of earlier scenes. */
 import type { Clock } from "../../base/index.ts";
 import type { BookOnDisk } from "../../book/open/index.ts";
 import type { Sealed, SealedRollout, Signer, TrainerBatch } from "../../contract/index.ts";
@@ -7,10 +7,10 @@ import type { World } from "./world.ts";
 
 export interface Stage {
   readonly opened: BookOnDisk;
-  /** The bytes of the book. */
+  /** Bytes of the book. */
   readonly book: Book;
   readonly clock: Clock;
-  /** An empty directory for copies. */
+  /** Empty directory for copies. */
   readonly scratch: string;
   readonly signer: Signer;
   readonly seed: bigint;
@@ -21,7 +21,7 @@ export interface Stage {
 
 export interface SceneResult {
   readonly lines: readonly string[];
-  /** What has been shown, in one sentence. */
+  /** One sentence that states what the scene has shown. */
   readonly proved: string;
   readonly data: Readonly<Record<string, unknown>>;
 }

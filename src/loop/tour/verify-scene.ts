@@ -1,4 +1,4 @@
-/** Scenes 6 to 8: the book is verified, one byte of a copy is changed and found, forged input is refused. */
+/** Scenes 6 to 8: the book is verified, one changed byte in a copy is found, forged input is refused. */
 import { cpSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { isRollbookError } from "../../base/index.ts";

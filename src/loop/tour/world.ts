@@ -1,4 +1,4 @@
-/** The small world of the tour: sums to solve, two policies that solve them, and everything that can go wrong.
+/** Makes the small world of the tour: sums to solve, two policies that solve them, and all kinds of failures.
  *  In: a seed. Out: revisions, tasks, assignments and rollout drafts. Pure: the same seed, the same bytes. */
 import { parseId, type Rng, rngFrom } from "../../base/index.ts";
 import {
@@ -24,13 +24,13 @@ export const TASKS = 9;
 export const SAMPLES = 4;
 const DIGITS = 10;
 const ENVIRONMENT = "env.sums@1" as Task["environment"];
-/** Token ids past the digits. */
+/** Token ids after the digits. */
 const PLUS = 10;
 const EQUALS = 11;
 const THOUGHT = 12;
 const STARTED_AT_MS = 1_700_000_600_000;
 
-/** What happens to some of the rollouts, by number. All others end well. */
+/** Endings of some rollouts, by number. All others end normally. */
 const ENDINGS: Readonly<Record<number, Ending>> = {
   5: { kind: "failed", owner: "agent", message: "answered in prose" },
   10: { kind: "failed", owner: "provider", message: "503 from upstream" },
@@ -40,7 +40,7 @@ const ENDINGS: Readonly<Record<number, Ending>> = {
   26: { kind: "cancelled" },
   33: { kind: "failed", owner: "task", message: "the task has no answer" },
 };
-/** Not graded yet. */
+/** Number of a rollout that is not graded yet. */
 export const UNLABELLED = 7;
 
 export function makeWorld(seed: bigint): World {
@@ -115,7 +115,7 @@ interface DraftOptions {
 function makeDraft({ number, task, assignment, sample, writers, routers }: DraftOptions): RolloutDraft {
   const seed = sampleSeed(assignment.digest, sample);
   const rng = rngFrom(seed);
-  // The first five tasks ran on the first revision; then its successor came, in the middle of a rollout.
+  // The first five tasks ran on the first revision. Its successor then took over in the middle of a rollout.
   const writer = writers[number < 20 ? 0 : 1]!;
   const route = draw(routers[0]!.logits, rng);
   const thoughts = route.choice === 0 ? 0 : 2;
@@ -179,7 +179,7 @@ function makeDraft({ number, task, assignment, sample, writers, routers }: Draft
   };
 }
 
-/** One rollout was caught by the hot swap: its prompt was read by one revision, its answer given by the next. */
+/** One rollout spans the hot swap: one revision read its prompt, the next one gave its answer. */
 function segmentsOf(options: {
   number: number;
   length: number;

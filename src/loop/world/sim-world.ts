@@ -1,4 +1,4 @@
-/** The simulator as the world of a loop: proved tasks, declared models, exact values. */
+/** Makes the simulator the world of a loop: proved tasks, declared models, exact values. */
 import { existsSync, renameSync, rmSync } from "node:fs";
 import { generateTaskFolder, readWorld, runOnBook, withGrader } from "../../book/sim/index.ts";
 import { knownValues, makeWorld, openSimRun, policyOfRouter, policyValue } from "../../collect/sim/index.ts";
@@ -38,11 +38,11 @@ export function simWorld(config: SimConfig): LoopWorld {
   };
 }
 
-/** Programs at a time while tasks are proved. */
+/** Number of programs that run at the same time while tasks are proved. */
 const PROVERS = 4;
 
-/** Makes the tasks of the configuration where there are none. Aside, so that the folder is whole or not there: a run that
- *  is killed meanwhile makes it again, the same. */
+/** Generates the tasks of the configuration if there are none. It writes to a temporary folder, so that the folder is
+ *  complete or missing. A run that is killed meanwhile generates the same tasks again. */
 export async function ensureTasks({ tasks, generate, engine }: SimConfig): Promise<void> {
   if (generate === undefined || existsSync(tasks)) return;
   const { count, seed, families, difficulties } = generate;

@@ -32,7 +32,7 @@ function linear(): PolicyModel {
     },
   };
 }
-/** ln of the odds of the first candidate. */
+/** Log-odds of the first candidate. */
 const logOdds = (answer: DecisionPolicy["answer"]) => {
   const [p = 0, q = 0] = answer(context, candidates).probabilities;
   return Math.log(p / q);
@@ -46,7 +46,7 @@ describe("the parts of a linear policy", () => {
     // A pair of words counts half for each of them.
     for (const name of ["“theorem”", "“Prove”", "“定”", "field tools", "price of the candidate"])
       expect(names).toContain(name);
-    // Two pairs of this prompt share a bucket: the weight is of both.
+    // Two pairs of this prompt share a bucket, so the weight belongs to both pairs.
     expect(names).toContain("the hash bucket of “the theorem”, “theorem 定”");
     expect(names).not.toContain("a word past the limit");
     expect(Math.abs(large!.parts[0]!.part)).toBeGreaterThanOrEqual(Math.abs(large!.parts[1]!.part));
@@ -63,7 +63,7 @@ describe("the parts of a linear policy", () => {
       9,
     );
     const names = small!.parts.map(({ feature }) => feature);
-    // All of them have a bias and two tools, and a price is the same in every request.
+    // All requests have a bias and two tools, and a price is the same in every request.
     for (const name of [
       "bias of the prompt",
       "field tools",
@@ -73,7 +73,7 @@ describe("the parts of a linear policy", () => {
       expect(names).not.toContain(name);
     for (const name of ["“theorem”", "common words that are not in this prompt"])
       expect(names).toContain(name);
-    // By hand: the mean score of the requests that the average is of.
+    // By hand: the mean score of the requests behind the average request.
     const mean = others.reduce((sum, each) => sum + explainPolicy(model, each, candidates)[0]!.score!, 0) / 3;
     expect(small!.usual).toBeCloseTo(mean, 9);
     expect(answerOf(model)(context, candidates)).toEqual(answerOf(linear())(context, candidates));
@@ -97,7 +97,7 @@ describe("the parts of a linear policy", () => {
     const buckets = small!.parts.map(({ feature }) => feature).filter((name) => name.includes("“"));
     expect(buckets.length).toBeGreaterThan(1);
     for (const name of buckets) expect(name).toMatch(/^the hash bucket of “/);
-    // Words of this request alone.
+    // Only words of this request are named.
     const named = buckets.flatMap((name) => name.match(/[^“” ,]+(?=[^“]*”)/g) ?? []);
     for (const word of named) expect(context.prompt).toContain(word);
   });
@@ -139,7 +139,7 @@ test("a linear bandit is explained by the parts of its mean and by its bonus", (
     tensors: { inverse: tensor([2, 15, 15], inverse), weights: tensor([2, 15], weights) },
   };
   const [first] = explainPolicy(model, { prompt: "", fields: {} }, candidates);
-  // Of an empty prompt only the bias is there: x = (1), variance 1/4, bonus 2·1/2.
+  // An empty prompt has only the bias: x = (1), variance 1/4, bonus 2·1/2.
   expect(first).toMatchObject({ mean: 0.4, bonus: 1, score: 1.4 });
   expect(first!.parts).toEqual([{ feature: "bias of the prompt", part: 0.4 }]);
 });

@@ -1,7 +1,7 @@
-/** Why a policy scores its candidates as it does: the part of each feature for linear policies, mean and bonus for bandits.
- *  In: a model, a question. Out: numbers with the names a person knows them by. Parts say what sets this question apart from
- *  an average one, where the checkpoint knows that: what is the same in every request explains none. Does not choose:
- *  `decide()` does. */
+/** Explains a policy's scores: the part of each feature for linear policies, mean and bonus for bandits.
+ *  In: a model, a question. Out: numbers with readable feature names. If the checkpoint knows an average request, parts
+ *  measure the difference from it: a feature with the same value in every request has part 0.
+ *  Does not choose: `decide()` does. */
 import { log } from "../../base/index.ts";
 import { LinearBeliefs, tallies } from "../bandit-policy.ts";
 import type { PolicyModel } from "../checkpoint.ts";
@@ -48,13 +48,13 @@ export function explainPolicy(
   }
 }
 
-/** From this share of used buckets on, one used bucket in ten or more holds several words. */
+/** From this share of used buckets on, at least one used bucket in ten holds several words. */
 const CROWDED = 0.2;
 
-/** Without a count of the used buckets, a few thousand words crowd as many buckets. */
+/** Below this number of buckets a few thousand words share buckets. Used if the number of used buckets is unknown. */
 const FEW_BUCKETS = 4096;
 
-/** The number of hash buckets that words share, where they are so few that a part cannot be told of one word; else undefined. */
+/** The number of hash buckets, if there are too few to attribute a part to one word; else undefined. */
 export function crowdedBuckets(model: PolicyModel): number | undefined {
   if (model.spec.schema !== "rollbook.feature-spec.v1" || model.spec.wordBuckets === 0) return undefined;
   const buckets = model.spec.wordBuckets;
@@ -66,7 +66,7 @@ export function crowdedBuckets(model: PolicyModel): number | undefined {
   return isCrowded ? buckets : undefined;
 }
 
-/** Values or logits; a network has no parts that add up. */
+/** Values or logits of a network. A network's score has no additive parts. */
 function outputScores(
   model: PolicyModel,
   context: DecisionContext,

@@ -1,5 +1,5 @@
-/** Why a value policy scores its candidates as it does. Parts are of features; what similar questions add is told by the words
- *  that bring it about. In: a model, a question. Out: scores with parts. */
+/** Explains a value policy's scores as parts, one for each feature. The contribution of similar questions is attributed
+ *  to the words that cause it. In: a model, a question. Out: scores with parts. */
 import { exp } from "../../base/index.ts";
 import type { PolicyModel } from "../checkpoint.ts";
 import type { DecisionCandidate, DecisionContext } from "../decision.ts";
@@ -19,7 +19,7 @@ import {
 } from "./score-parts.ts";
 import { usualRequest } from "./usual-request.ts";
 
-/** Without an average request the parts are the learners. */
+/** Scores with parts by feature. Without an average request, the parts are the learners. */
 export function valueScores(
   model: PolicyModel,
   context: DecisionContext,
@@ -58,9 +58,9 @@ interface ArmParts {
   readonly cost: number;
 }
 
-/** The parts of an arm by feature. The logistic part is not linear: its departure is shared among the features in proportion to
- *  what they add to its logit. Similar questions depart from the mean of all, costs from those of an average request. What a
- *  word of the question changes in the similar questions is a part of that word. */
+/** The parts of an arm by feature. The logistic part is not linear: its departure is shared among the features in
+ *  proportion to their contributions to its logit. Similar questions depart from the mean of all questions; costs
+ *  depart from those of an average request. A word's part includes its effect on the set of similar questions. */
 function valueDepartures(
   model: PolicyModel,
   { context, means, opened }: { context: DecisionContext; means: Float64Array; opened: ValueModel },
@@ -108,10 +108,11 @@ function valueDepartures(
   };
 }
 
-/** Words whose change of the neighbours is looked up: each needs a search of its own. */
+/** Number of words tried for their effect on the neighbours. Each word needs its own search. */
 const MOST_WORDS = 32;
 
-/** What the neighbours of the question lose without each of its words, for an arm. The words that weigh most are tried. */
+/** The decrease of the neighbours' value for an arm without each word of the question.
+ *  Tries the words with most weight. */
 function wordsOfNeighbours(
   { reader, neighbours }: ValueModel,
   context: DecisionContext,
@@ -138,7 +139,8 @@ function wordsOfNeighbours(
   return (arm) => lost.map(({ word, parts }) => ({ feature: word, part: parts[arm]! }));
 }
 
-/** Words that together change more than the whole are scaled down to it; those that change it the other way explain nothing of it. */
+/** Scales the words' parts down if their sum exceeds the whole.
+ *  A sum of the opposite sign explains nothing: no parts. */
 function withinWhole(parts: readonly FeaturePart[], whole: number): FeaturePart[] {
   const together = sum(parts);
   if (together * whole <= 0) return [];

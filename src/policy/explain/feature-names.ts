@@ -1,17 +1,17 @@
-/** The names a person knows features by. Hashed words are named by the words of the prompt that fall into their bucket.
- *  In: how a model reads a question, a question. Out: names for every place of its vector. */
+/** Readable names of features. A hash bucket is named by the words of the prompt that fall into it.
+ *  In: the way a model reads a question, a question. Out: names for every place of its vector. */
 import type { DecisionContext } from "../decision.ts";
 import { type FeatureLayout, PROMPT_FEATURES, type ValueSpec } from "../feature-spec.ts";
 import { hashText, mix, scanPrompt, splitWords } from "../scan-prompt.ts";
 import { denseSizeOf, embeddingAt, PROMPT_MEASURES } from "../value/index.ts";
 
-/** A place with several names counts for each of them in equal shares. */
+/** Names of a place of the vector. If there are several, the place counts for each in equal shares. */
 export type NameFeature = (index: number) => readonly string[];
 
-/** Of a word that training saw and this question lacks: its bucket does not tell it. */
+/** Name of a bucket whose word training saw but this prompt lacks. The bucket does not identify the word. */
 const ABSENT = ["common words that are not in this prompt"];
 
-/** Chars, words and lines rise and fall together: one part. */
+/** Chars, words and lines rise and fall together, so they are one part. */
 const LENGTHS: readonly string[] = ["chars", "words", "lines"];
 
 function measureName(index: number): string[] {
@@ -19,7 +19,7 @@ function measureName(index: number): string[] {
   return [LENGTHS.includes(name) ? "length of the prompt" : `${name} of the prompt`];
 }
 
-/** `isCrowded`: most buckets hold several words, so no part is of one word alone. */
+/** `isCrowded`: most buckets hold several words, so a part cannot be attributed to one word. */
 export function firstNames(
   layout: FeatureLayout,
   { context, isCrowded }: { context: DecisionContext; isCrowded: boolean },
@@ -60,11 +60,11 @@ export function isWord(name: string): boolean {
   return name.startsWith("“");
 }
 
-/** Words that the name of a bucket lists. */
+/** Maximal number of words in the name of a bucket. */
 const LISTED = 3;
 
-/** The names of each bucket that the prompt reaches, hashed as the reader hashes it. A pair of words counts half for each of
- *  them. A bucket of several terms has a name of its own: its part is of all of them. */
+/** The names of each bucket that the prompt reaches. Hashes words the same way as the reader. A pair of words counts
+ *  half for each word. A bucket of several terms has its own name, because its part belongs to all of them. */
 function wordNames(
   prompt: string,
   { buckets, isCrowded, unicode = false }: { buckets: number; isCrowded: boolean; unicode?: boolean },
@@ -75,7 +75,7 @@ function wordNames(
     const known = terms.get(bucket) ?? new Map<number, readonly string[]>();
     terms.set(bucket, known.set(hash, words));
   };
-  // The first spelling stands for all that hash alike.
+  // The first spelling names all spellings with the same hash.
   const spelled = new Map<number, string>();
   let last: { word: string; hash: number } | undefined;
   for (const text of splitWords(prompt, { unicode })) {
@@ -94,7 +94,7 @@ function wordNames(
   );
 }
 
-/** By its words; by its pairs where it has no word. */
+/** Names a bucket by its words, or by its pairs if it has no word. */
 function bucketName(terms: readonly (readonly string[])[]): string {
   const words = terms.filter(({ length }) => length === 1);
   const all = (words.length > 0 ? words : terms).map((each) => each.join(" ").replaceAll("” “", " "));

@@ -1,29 +1,29 @@
-/** Scores of candidates as sums of parts, one for each feature that a person knows by name.
+/** Scores of candidates as sums of parts, one for each named feature.
  *  In: a vector, the mean of each of its places, names, weights. Out: parts that add up. */
 import type { SparseVector } from "../features.ts";
 import type { NameFeature } from "./feature-names.ts";
 
 export interface FeaturePart {
   readonly feature: string;
-  /** What it adds to the score of an average request: weight times the difference in value. */
+  /** Difference from the score of an average request: weight times the difference in value. */
   readonly part: number;
 }
 
 export interface CandidateScore {
   readonly id: string;
-  /** False: the policy has never seen it. */
+  /** False: the policy has never seen the candidate. */
   readonly known: boolean;
-  /** Undefined for a candidate it does not know, and for one that a bandit has not tried. */
+  /** Undefined for a candidate that the policy does not know, and for a candidate that a bandit has not tried. */
   readonly score?: number;
-  /** Of a bandit: the estimated reward, and what uncertainty adds to it (for Thompson sampling its spread). */
+  /** A bandit's estimated reward, and the bonus for uncertainty (for Thompson sampling: the spread). */
   readonly mean?: number;
   readonly bonus?: number;
-  /** Of a bandit that counts: decisions behind the mean. */
+  /** Number of decisions behind the mean, for a bandit that counts them. */
   readonly tried?: number;
-  /** Its score in an average request, or the mean of a bandit there. Absent: the checkpoint does not know one, and parts count
-   *  from 0. */
+  /** The candidate's score (for a bandit: its mean) in an average request. Absent: the checkpoint has no average
+   *  request, and parts count from 0. */
   readonly usual?: number;
-  /** Of a linear policy. With `usual` they add up to the score, or to the mean of a bandit. */
+  /** Parts of a linear policy. Together with `usual` they add up to the score (for a bandit: to the mean). */
   readonly parts: readonly FeaturePart[];
 }
 
@@ -31,7 +31,7 @@ export function unknown(id: string): CandidateScore {
   return { id, known: false, parts: [] };
 }
 
-/** How far a place of the vector is from that of an average request; from 0 where that is not known. */
+/** Difference of a place of the vector from the average request, or from 0 if the average is not known. */
 interface Departure {
   readonly names: readonly string[];
   readonly index: number;
@@ -61,14 +61,14 @@ export function partsOf(
   );
 }
 
-/** One part a name: parts that share one add up. */
+/** Adds up the parts that share a name. */
 export function addedUp(parts: readonly FeaturePart[]): FeaturePart[] {
   const sums = new Map<string, number>();
   for (const { feature, part } of parts) sums.set(feature, (sums.get(feature) ?? 0) + part);
   return [...sums].map(([feature, part]) => ({ feature, part }));
 }
 
-/** The score of an average request; absent where none is known. */
+/** The score of an average request; absent if no average request is known. */
 export function usualOf(
   means: Float64Array | undefined,
   weightOf: (index: number) => number,
@@ -81,7 +81,7 @@ export function usualOf(
   return { usual };
 }
 
-/** What is nearer to 0 is rounding: a constant less its mean. */
+/** Smaller parts are rounding errors of a constant minus its mean. */
 const ROUNDING = 1e-12;
 
 export function byWeight(parts: readonly FeaturePart[]): FeaturePart[] {

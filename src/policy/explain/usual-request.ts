@@ -1,5 +1,6 @@
-/** What an average request looks like to a policy: the means of its features over the rows that it was trained on.
- *  In: a model, contexts. Out: the model with these means; the means of a model. Checkpoints of earlier versions have none. */
+/** The average request of a policy: the means of its features over its training rows.
+ *  In: a model, contexts. Out: the model with these means; the means of a model.
+ *  Checkpoints of earlier versions have none. */
 import type { PolicyModel } from "../checkpoint.ts";
 import type { DecisionContext } from "../decision.ts";
 import { makeFeatureReader, type SparseVector } from "../features.ts";
@@ -9,7 +10,7 @@ import { openValueModel } from "../value/index.ts";
 
 const MEANS = "usual_features";
 
-/** The order of the contexts enters the last bits. A policy whose scores have no parts is left as it is. */
+/** The order of the contexts affects the last bits. A policy whose scores have no parts is returned unchanged. */
 export function withUsualRequest(model: PolicyModel, contexts: readonly DecisionContext[]): PolicyModel {
   const reader = contextReader(model);
   if (reader === undefined || contexts.length === 0) return model;
@@ -22,7 +23,7 @@ export function withUsualRequest(model: PolicyModel, contexts: readonly Decision
   return { ...model, tensors: { ...model.tensors, [MEANS]: { shape: [means.length], data: means } } };
 }
 
-/** Undefined where the checkpoint does not say. */
+/** Undefined if the checkpoint has no means. */
 export function usualRequest(model: PolicyModel, size: number): Float64Array | undefined {
   return model.tensors[MEANS] === undefined ? undefined : tensorOf(model, MEANS, [size]);
 }
@@ -32,7 +33,7 @@ interface ContextReader {
   context(context: DecisionContext): SparseVector;
 }
 
-/** What the policy reads of a context. Undefined: its scores are not sums over features. */
+/** The reader of the policy's features. Undefined: its scores are not sums over features. */
 export function contextReader(model: PolicyModel): ContextReader | undefined {
   switch (model.kind) {
     case "softmax-linear":

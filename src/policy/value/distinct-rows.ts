@@ -1,5 +1,5 @@
-/** Which rows of many are the same vector: a log asks for the same prompts again and again, and what follows from a vector
- *  alone is computed once for all of its rows. In: sparse rows. Out: the first row of each kind. Compares values, not hashes. */
+/** Finds the rows with equal vectors. A log repeats prompts, so results that depend only on the vector are computed
+ *  once. In: sparse rows. Out: the first row of each kind. Compares values, not hashes. */
 export interface VectorRows {
   /** Row r holds the entries start[r] … start[r+1]. */
   readonly start: Int32Array;
@@ -8,13 +8,13 @@ export interface VectorRows {
 }
 
 interface DistinctRows {
-  /** The kind of each row. */
+  /** The kind of each row: rows with equal vectors have the same kind. */
   readonly kind: Int32Array;
   /** The first row of each kind, ascending. */
   readonly first: Int32Array;
 }
 
-/** `same` may part rows whose vectors are equal. */
+/** `same` may separate rows whose vectors are equal. */
 export function distinctRows(
   rows: VectorRows,
   same: (row: number, other: number) => boolean = () => true,
@@ -38,7 +38,7 @@ export function distinctRows(
   return { kind, first: Int32Array.from(first) };
 }
 
-/** `words`: the values as pairs of 32 bits. Rows of numbers alone have equal indices and differ in their values. */
+/** `words`: the values as pairs of 32 bits. They enter the hash because purely numeric rows have equal indices. */
 function hashOf({ start, indices }: VectorRows, words: Int32Array, r: number): number {
   let hash = start[r + 1]! - start[r]!;
   for (let e = start[r]!; e < start[r + 1]!; e++) {

@@ -1,6 +1,6 @@
 /** Nearest neighbours among sparse rows: the mean outcome of each candidate over the k rows nearest to a question.
- *  In: rows with their outcomes, then vectors. Out: one value per candidate. Exact search through an inverted index; ties in
- *  distance go to the earlier row, so the answer is a function of the rows alone. */
+ *  In: rows with their outcomes, then vectors. Out: one value per candidate. Exact search through an inverted index.
+ *  Ties in distance go to the earlier row, so the answer is a function of the rows alone. */
 import type { SparseVector } from "../features.ts";
 import { distinctRows, type VectorRows } from "./distinct-rows.ts";
 
@@ -14,13 +14,13 @@ export interface NeighbourRows extends VectorRows {
 interface NeighbourOptions {
   readonly size: number;
   readonly arms: number;
-  /** How many neighbours; of several numbers, one mean each. */
+  /** Numbers of neighbours; each gives its own mean. */
   readonly ks: readonly number[];
-  /** Of each arm, counted as one more neighbour: few neighbours do not speak alone. */
+  /** Prior mean of each arm. It counts as one more neighbour, so that few neighbours do not decide alone. */
   readonly prior: Float64Array;
 }
 
-/** Writes ks × arms values. */
+/** Writes ks × arms values to `out`. */
 export type NeighbourMeans = (vector: SparseVector, out: Float64Array) => void;
 
 export function neighbourMeans(rows: NeighbourRows, options: NeighbourOptions): NeighbourMeans {
@@ -89,7 +89,7 @@ class NearestFew {
   }
 }
 
-/** Of each column, the kinds of rows that have it. */
+/** For each column, the kinds of rows that have it. */
 function invert({ start, indices, values }: NeighbourRows, first: Int32Array, size: number) {
   const from = new Int32Array(size + 1);
   for (const r of first)

@@ -1,31 +1,33 @@
-/** The features of value policies (feature spec v2): what training learned of the columns decides how a question is read.
- *  In: a spec and the fitted columns, then contexts. Out: sparse vectors. Exact arithmetic only: one question, one vector.
- *  Words, pairs of words and categories are hashed into one space of `wordBuckets`; a column exists if training saw it often
- *  enough. Words weigh (1 + ln count)·idf, scaled to length 1; pairs of words likewise, together with the words or apart from
- *  them. Numbers and prompt measures are standardised. The vectors are scratch space of the reader, valid until its next call. */
+/** The features of value policies (feature spec v2). The columns fitted in training decide how a question is read.
+ *  In: a spec and the fitted columns, then contexts. Out: sparse vectors. Exact arithmetic only: one question, one
+ *  vector. Words, pairs of words and categories are hashed into one space of `wordBuckets`. A column exists if training
+ *  saw it often enough. Words weigh (1 + ln count)·idf, scaled to length 1. Pairs are weighted the same way, and scaled
+ *  together with the words or separately. Numbers and prompt measures are standardised. The vectors are scratch space
+ *  of the reader, valid until its next call. */
 import { log, RollbookError } from "../../base/index.ts";
 import { type DecisionContext, vectorFor } from "../decision.ts";
 import type { ValueSpec } from "../feature-spec.ts";
 import { type GrowingVector, promptMeasures, type SparseVector, squash } from "../features.ts";
 import { hashText, mix, scanPrompt } from "../scan-prompt.ts";
 
-/** Measures of a prompt, without the bias. */
+/** Number of measures of a prompt, without the bias. */
 export const PROMPT_MEASURES = 14;
 
-/** What training fixed: the hashed ids that are columns, ascending, with their scale (0: a category, which weighs 1; below 0:
- *  minus the scale of a pair of words that has a length of its own), and centre, factor and squashing of every dense value. */
+/** The values that training fixed. `ids`: the hashed ids that are columns, ascending. `idf`: their scale; 0 is a
+ *  category, which weighs 1; a negative value is minus the scale of a pair in a separately scaled group.
+ *  Each dense value has a centre, a factor and a squashing flag. */
 export interface FittedColumns {
   readonly ids: Uint32Array;
   readonly idf: Float64Array;
   readonly centre: Float64Array;
   readonly factor: Float64Array;
-  /** Values beyond ±limit are cut: one wild number must not decide. */
+  /** Values beyond ±limit are clipped, so that one outlier does not decide. */
   readonly limit: Float64Array;
-  /** 1: sign(x)·ln(1 + |x|) comes first, for long tails. */
+  /** 1: apply sign(x)·ln(1 + |x|) first, for values with long tails. */
   readonly squashed: Uint8Array;
 }
 
-/** Dense places: the prompt's measures, value and presence of every number field, then the embedding. */
+/** Number of dense places: the prompt's measures, value and presence of every number field, then the embedding. */
 export function denseSizeOf(spec: ValueSpec): number {
   return embeddingAt(spec) + (spec.embedding?.size ?? 0);
 }
@@ -81,7 +83,7 @@ function standardised(raw: number, { centre, factor, limit, squashed }: FittedCo
   return Math.min(limit[i]!, Math.max(-limit[i]!, value));
 }
 
-/** Words of length 1 together, pairs below 0 likewise, categories by 1 each. */
+/** Scales words together to length 1, and columns with idf below 0 (pairs) likewise. Categories weigh 1 each. */
 function addColumns(
   vector: GrowingVector,
   options: { terms: TermReader; table: ColumnTable; slots: Int32Array; idf: Float64Array; at: number },
@@ -125,12 +127,12 @@ function addColumns(
   vector.count = count;
 }
 
-/** The raw terms of a question: hashed ids of words, pairs and categories, and the dense values. Training counts them,
- *  a reader looks their columns up. */
+/** The raw terms of a question: hashed ids of words, pairs and categories, and the dense values. Training counts the
+ *  terms; a reader looks up their columns. */
 export class TermReader {
   readonly ids: Int32Array;
-  /** How many of the ids, from the start, are words or pairs: a word, then every next word with the pair that it ends. The
-   *  rest are categories. */
+  /** Number of ids that are words or pairs; they come first. The order is a word, then every next word with the pair
+   *  that it ends. The other ids are categories. */
   words = 0;
   count = 0;
   /** NaN: missing. */
@@ -180,7 +182,7 @@ export class TermReader {
     if (this.#spec.embedding !== undefined) this.#readVector(this.#spec.embedding, context);
   }
 
-  /** An empty prompt has no meaning to embed: its places count as missing. */
+  /** An empty prompt has no embedding: its places count as missing. */
   #readVector({ model, size }: NonNullable<ValueSpec["embedding"]>, context: DecisionContext): void {
     const vector = vectorFor(context, model);
     const at = embeddingAt(this.#spec);
@@ -204,7 +206,7 @@ function noEmbedding(model: string): RollbookError {
   );
 }
 
-/** Open addressing over the ids: −1 where an id is no column. */
+/** Open addressing over the ids. Returns −1 if an id is not a column. */
 class ColumnTable {
   readonly #keys: Int32Array;
   readonly #columns: Int32Array;

@@ -1,7 +1,8 @@
 /** A policy that predicts the reward of every candidate and takes the best one.
- *  In: a "value" model: linear parts, a logistic part, neighbours, each there or not. Out: answers. Greedy: the best gets
- *  probability 1, exact ties share it; exploration is the router's. Confidence is the margin: what the best is predicted to
- *  bring over the next one, as a share of the range of rewards. A candidate without training outcomes gets probability 0. */
+ *  In: a "value" model with optional parts: linear, logistic, neighbours. Out: answers. Greedy: the best candidate gets
+ *  probability 1, and exact ties share it. The router explores, not the policy. Confidence is the margin between the
+ *  best and the next predicted reward, as a share of the range of rewards.
+ *  A candidate without training outcomes gets 0. */
 import { exp } from "../../base/index.ts";
 import type { PolicyModel } from "../checkpoint.ts";
 import type { DecisionCandidate, DecisionContext, DecisionPolicy, PolicyAnswer } from "../decision.ts";
@@ -11,21 +12,21 @@ import { armIndex, evenAnswer, integersOf, tensorOf } from "../model-parts.ts";
 import { type NeighbourMeans, neighbourMeans } from "./neighbours.ts";
 import { makeValueReader, type ValueReader } from "./value-features.ts";
 
-/** The parts of a prediction, for a question that was read. */
+/** The parts of the prediction for the question read last. */
 interface ValueParts {
   readonly linear: Float64Array;
   readonly logistic: Float64Array;
   readonly neighbours: Float64Array;
-  /** Predicted cost; 0 where the policy does not weigh it. */
+  /** Predicted cost; 0 if the policy does not weigh cost. */
   readonly cost: Float64Array;
 }
 
 export interface ValueModel {
   readonly reader: ValueReader;
-  /** One number per arm; scratch space, valid until the next call. */
+  /** One number per arm. Scratch space, valid until the next call. */
   predict(context: DecisionContext): Float64Array;
   parts(context: DecisionContext): ValueParts;
-  /** The part of the neighbours alone, for a vector of the reader. */
+  /** Only the neighbours' part, for a vector of the reader. */
   neighbours(vector: SparseVector): Float64Array;
 }
 
@@ -87,7 +88,7 @@ type Part = (vector: SparseVector, out: Float64Array) => void;
 function linearPart(model: PolicyModel, { name, size }: { name: string; size: number }): Part | undefined {
   if (model.tensors[`${name}_weights`] === undefined) return undefined;
   const arms = model.arms.length;
-  // Column by column: the arms of one feature stand together.
+  // Column by column: the arms of one feature are adjacent in memory.
   const weights = tensorOf(model, `${name}_weights`, [size, arms]);
   const bias = tensorOf(model, `${name}_bias`, [arms]);
   return ({ indices, values, count }, out) => {

@@ -1,16 +1,16 @@
-/** digest -> place, compactly: about 55 bytes a blob, whatever their number.
- *  In: digests with places. Out: the place of a digest. Keeps the latest place of each digest; nothing is
- *  ever removed: `clear` and build it again. Places lie in chunks, so growth copies none of them. */
+/** Maps a digest to a place compactly: about 55 bytes per blob at any count.
+ *  In: digests with places. Out: the place of a digest. Keeps the latest place of each digest. Removes no single entry;
+ *  `clear` the index and build it again. Places are stored in chunks, so growth copies no place. */
 import { type Digest, DigestTable } from "../../base/index.ts";
 
 export interface BlobPlace {
   /** Number of the file in the caller's table. */
   readonly file: number;
-  /** Where the entry begins; a multiple of 8. */
+  /** Offset of the entry in its file; a multiple of 8. */
   readonly offset: number;
-  /** Its length with header and padding. */
+  /** Length of the entry with header and padding. */
   readonly bytes: number;
-  /** True if the entry stands for a blob in a file of its own. */
+  /** True if the entry stands for a blob in a separate file. */
   readonly large: boolean;
 }
 
@@ -26,7 +26,7 @@ export class BlobIndex {
     return this.#digests.size;
   }
 
-  /** What it takes in memory. */
+  /** Memory that the index uses, in bytes. */
   get byteLength(): number {
     return this.#digests.byteLength + this.#chunks.length * CHUNK * WORDS * 4;
   }

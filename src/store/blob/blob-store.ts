@@ -1,34 +1,34 @@
-/** Where bytes live: content-addressed blobs of a kind.
- *  In: (kind, bytes). Out: digest = SHA-256(kind, 0x00, bytes), and the same bytes back, checked.
- *  Knows no domain: what a kind means, and what refers to what, is the caller's business. */
+/** Content-addressed storage of blobs, each with a kind.
+ *  In: (kind, bytes). Out: digest = SHA-256(kind, 0x00, bytes), and the same bytes back, checked. Does not know what a
+ *  kind means or which blob refers to which; the caller does. */
 import { type Digest, RollbookError } from "../../base/index.ts";
 
 export interface BlobStore {
-  /** Stages a blob: `get` of this store sees it at once, a later resolved `flush` makes it durable.
-   *  Put what is referred to before what refers to it: a crash keeps a prefix of the puts. */
+  /** Stages a blob. `get` of this store sees it at once; a later resolved `flush` makes it durable. Put a referenced
+   *  blob before the blob that refers to it: a crash keeps a prefix of the puts. */
   put(kind: string, bytes: Uint8Array): Digest;
   /** Resolves when everything put before the call survives a crash. Concurrent callers share one fsync. */
   flush(): Promise<void>;
-  /** The blob, its length and digest checked; undefined if the store has none. */
+  /** The blob, with length and digest checked; undefined if the store does not have it. */
   get(digest: Digest): Promise<Blob | undefined>;
   has(digest: Digest): Promise<boolean>;
-  /** Every stored entry in storage order, checked; damage is an item, not an error. A blob stored twice
-   *  comes twice. `bytes` may be a view into a reused block: it holds until the next step, copy to keep. */
+  /** Every stored entry in storage order, checked; damage is an item, not an error. A blob that is stored twice comes
+   *  twice. `bytes` may be a view into a reused block and is valid until the next step; copy it to keep it. */
   scan(): AsyncIterable<ScanItem>;
-  /** The same in runs, each to be gone through before the next is asked for, which is an error otherwise: within one
-   *  nothing is waited for, which for many small blobs is most of what a scan costs. */
+  /** As `scan`, in runs. The caller must consume a run before it asks for the next one; otherwise the store throws.
+   *  Within a run nothing is awaited, because awaiting is the main cost of scanning many small blobs. */
   scanRuns(): AsyncIterable<Iterable<ScanItem>>;
-  /** Makes everything durable and releases what is held. */
+  /** Makes everything durable and releases locks and files. */
   close(): Promise<void>;
 }
 
 export interface Blob {
   readonly kind: string;
-  /** Begins 8-byte aligned in its ArrayBuffer, so a typed array can lie over it without a copy. */
+  /** Starts 8-byte aligned in its ArrayBuffer, so a typed array can view it without a copy. */
   readonly bytes: Uint8Array;
 }
 
-/** Where the bytes of a blob stand: a file, relative to the book, and the range of the payload in it. */
+/** Location of the bytes of a blob: a file, relative to the book, and the range of the payload in it. */
 export interface Location {
   readonly file: string;
   readonly offset: number;
@@ -39,14 +39,14 @@ export type ScanItem =
   | {
       readonly type: "blob";
       readonly digest: Digest;
-      /** The hexadecimals of the digest, as they came out of hashing: for those who go by them alone, because the
-       *  joined text costs something only once it is read. */
+      /** Hexadecimal digits of the digest, as hashing returned them. For callers that need no more: the joined
+       *  `sha256:` text has a cost only when it is read. */
       readonly hex: string;
       readonly kind: string;
       readonly bytes: Uint8Array;
       readonly location: Location;
     }
-  /** A blob in a file of its own, checked in pieces; `get` it where its bytes are wanted. */
+  /** A blob in a separate file, checked in pieces; call `get` to read its bytes. */
   | { readonly type: "large"; readonly digest: Digest; readonly kind: string; readonly location: Location }
   | { readonly type: "damage"; readonly finding: Finding };
 
@@ -68,7 +68,7 @@ export type FindingCode =
   | "foreign-replacement"
   | "unexpected-file";
 
-/** Damage, named: which bytes of which file, and what is wrong with them. */
+/** A damaged range: the file, the bytes, and the fault. */
 export interface Finding {
   readonly code: FindingCode;
   readonly file: string;
@@ -80,11 +80,11 @@ export interface Finding {
 }
 
 export const MAX_KIND_BYTES = 128;
-/** Kinds the pack format itself uses; no caller may put them. */
+/** Prefix of kinds that the pack format itself uses; callers must not put them. */
 const RESERVED_PREFIX = "rollbook.pack-";
 
 const KIND = /^[a-z0-9]+(?:[._-][a-z0-9]+)*$/;
-/** Texts that were kinds: there are few, and they come again with every blob. */
+/** Cache of valid kinds: there are few, and every blob repeats one. */
 const knownKinds = new Set<string>();
 const KNOWN_KINDS = 256;
 
@@ -100,7 +100,7 @@ export async function* itemsOf(runs: AsyncIterable<Iterable<ScanItem>>): AsyncGe
   for await (const run of runs) for (const item of run) yield item;
 }
 
-/** Refuses what cannot be a kind: it ends up in digests and in file names. */
+/** Refuses an invalid kind, because kinds become part of digests and file names. */
 export function checkKind(kind: string): void {
   if (isKind(kind) && !kind.startsWith(RESERVED_PREFIX)) return;
   throw new RollbookError(
@@ -110,7 +110,7 @@ export function checkKind(kind: string): void {
   );
 }
 
-/** The error form of a finding, for reads that cannot go on. */
+/** Converts a finding to an error, for reads that cannot continue. */
 export function damageError(finding: Finding): RollbookError {
   return new RollbookError(
     finding.code,

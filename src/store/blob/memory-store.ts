@@ -1,5 +1,5 @@
 /** A store in memory, for tests and for work that need not outlive the process.
- *  In: blobs. Out: the same blobs, checked. `flush` has nothing to do. */
+ *  In: blobs. Out: the same blobs, checked. `flush` does nothing. */
 import { type Digest, digestBytes } from "../../base/index.ts";
 import { type Blob, type BlobStore, checkKind, closedError, damageError, itemsOf } from "./blob-store.ts";
 

@@ -1,5 +1,5 @@
-/** Reads one record by digest, checked. In: a store or its reader, the type, the digest. Out: the record, or a refusal that says
- *  whether it is not there or is something else. */
+/** Reads one record by digest, checked. In: a store or its reader, the type, the digest. Out: the record, or a refusal:
+ *  the record is missing, or it is of another kind. */
 import { type Digest, isDigest } from "../../base/index.ts";
 import { openRecord, type ReadBlob, type RecordOf, type RecordType, refuse } from "../../contract/index.ts";
 import type { BlobStore } from "./blob-store.ts";
@@ -12,7 +12,7 @@ export async function readRecord<T extends RecordType>(
   type: T,
   digest: Digest,
 ): Promise<RecordOf<T>> {
-  // Digests that came by queue or by name are not checked yet.
+  // Digests from a queue or a name are not validated yet.
   const blob = isDigest(digest)
     ? await (typeof store === "function" ? store(digest) : store.get(digest))
     : undefined;

@@ -1,25 +1,25 @@
-/** The tables of catalog.db. Nothing in them is original but `lost`, a memory of roots whose pack has vanished: all
- *  else follows from the packs, and a file with another version, or none that SQLite can read, is made anew. */
+/** The tables of catalog.db. Only `lost` is original: it remembers roots whose pack has vanished. All other tables are
+ *  derived from the packs. A file of another version, or one that SQLite cannot read, is created again. */
 import { rmSync } from "node:fs";
 import { RolloutEnvelope } from "../../contract/index.ts";
 import { isCorrupt, openSqlite, type Sqlite } from "../disk/index.ts";
 import { DIGESTS_TABLE } from "./digest-numbers.ts";
 
-/** When a run ended, out of what the catalog lists of an envelope. */
+/** SQL for the end time of a run, from the catalog fields of its envelope. */
 export const endedAt = (fields: string) => `json_extract(${fields}, '$.endedAtMs')`;
 
 const VERSION = 8;
-/** A statement waits so long for another connection, which stops the event loop; `whenFree` waits on. */
+/** Time that a statement waits for another connection, which blocks the event loop; `whenFree` continues to wait. */
 const BUSY_MS = 1000;
-/** SQLite's own is 2 MB, with which a writer of thousands of rows reads the same pages again and again. */
+/** SQLite's default is 2 MB. With it a writer of thousands of rows reads the same pages repeatedly. */
 const CACHE_KIB = 16_384;
-/** Of the log of changes, after which the connection that wrote it copies them into the file: SQLite's own number. More at a time
- *  is less work, but the one who copies waits for it. */
+/** Length of the WAL at which the writing connection checkpoints it; SQLite's default. A larger value means less work,
+ *  but the connection that checkpoints waits longer. */
 const CHECKPOINT_PAGES = 1000;
-/** For a thread that does nothing else. */
+/** Checkpoint interval for a thread that does nothing else. */
 export const SELDOM_PAGES = 16_000;
 
-/** Digests stand in `digests` and `lost` alone. Elsewhere `number`, `source` and `target` are numbers of digests. */
+/** Only `digests` and `lost` hold digests. Elsewhere `number`, `source` and `target` are numbers of digests. */
 const TABLES = `
   ${DIGESTS_TABLE}
   CREATE TABLE packs (number INTEGER PRIMARY KEY, pack TEXT NOT NULL UNIQUE, end INTEGER NOT NULL, sealed INTEGER NOT NULL);
@@ -41,10 +41,10 @@ const TABLES = `
   CREATE TABLE lost (digest BLOB NOT NULL PRIMARY KEY, kind TEXT NOT NULL, pack TEXT NOT NULL) WITHOUT ROWID;
 `;
 
-/** Why the rows were made from the packs: a catalog knows nothing of what was lost before. */
+/** Reason why the rows were made from the packs. A catalog knows nothing of losses before that. */
 export type CatalogOrigin = "absent" | "damaged" | "other-version" | "rebuilt";
 
-/** The database at `path`, made anew if it is absent, damaged or of another version. */
+/** Opens the database at `path`; creates it again if it is absent, damaged or of another version. */
 export function openCatalogDatabase(path: string, checkpointPages = CHECKPOINT_PAGES): Sqlite {
   try {
     return openCurrent(path, { checkpointPages });
@@ -59,15 +59,15 @@ export function removeCatalogDatabase(path: string): void {
   for (const suffix of ["", "-wal", "-shm"]) rmSync(path + suffix, { force: true });
 }
 
-/** How far each pack is listed. */
+/** All packs with the end of their listed part. */
 export function listedPacks(db: Sqlite): string {
   const query = "SELECT json_group_array(json_array(pack, end, sealed) ORDER BY pack) AS packs FROM packs";
   return db.prepare(query).get<{ packs: string }>()!.packs;
 }
 
-/** Puts the rows of another database in place of all there are, in one transaction: other connections go on with the
- *  same file, and see the old rows or the new ones, never none. False, and nothing is done, if packs are not listed as in
- *  `listed`: somebody has read more, which the new rows may lack. */
+/** Replaces all rows by those of another database, in one transaction. Other connections keep the same file, and see
+ *  either the old or the new rows. Returns false and changes nothing if the listed packs differ from `listed`: another
+ *  process has read more, which the new rows may lack. */
 export function replaceRows(db: Sqlite, path: string, listed?: string): boolean {
   db.prepare("ATTACH ? AS made").run(path);
   try {
@@ -83,7 +83,7 @@ export function replaceRows(db: Sqlite, path: string, listed?: string): boolean 
   }
 }
 
-/** By SQLite's own clock: it is a fact of this file, not of the book. */
+/** Uses SQLite's clock: the time is a fact of this file, not of the book. */
 function noteOrigin(db: Sqlite, why: CatalogOrigin): void {
   db.exec("DELETE FROM origin");
   db.prepare("INSERT INTO origin VALUES (?, CAST(strftime('%s', 'now') AS INTEGER) * 1000)").run(why);
@@ -97,7 +97,7 @@ function openCurrent(
   db.exec(`PRAGMA cache_size = -${CACHE_KIB}; PRAGMA wal_autocheckpoint = ${checkpointPages}`);
   const version = () => db.prepare("PRAGMA user_version").get<{ user_version: number }>()!.user_version;
   try {
-    // Nearly always current, and then a reader waits for no writer.
+    // The version is nearly always current, and then a reader does not wait for writers.
     if (version() === VERSION) return db;
     db.transaction(() => {
       const found = version();

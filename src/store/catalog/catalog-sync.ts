@@ -1,6 +1,6 @@
 /** Reads packs into the tables of a catalog.
- *  In: packs, the rows there are. Out: rows for all whole entries. Reads each pack from where it was
- *  left; a block's rows and the new end are committed together, so a kill at any point costs nothing but time. */
+ *  In: packs, the existing rows. Out: rows for all intact entries. Continues each pack where the last sync ended. A
+ *  block's rows and the new end are committed together, so a kill at any point costs only time. */
 
 import { canonicalize, type Digest, digestToBytes, RollbookError } from "../../base/index.ts";
 import { Tombstone } from "../../contract/index.ts";
@@ -27,22 +27,22 @@ import { isRecordKind, isRootKind, listRecord } from "./record-facts.ts";
 export interface SyncReport {
   readonly blobs: number;
   readonly records: number;
-  /** Packs that are gone since the last time: by gc, or lost. */
+  /** Packs that have disappeared since the last sync: removed by gc, or lost. */
   readonly packsRemoved: number;
-  /** Places where no whole entry stands; `scan` says what is wrong there. */
+  /** Number of places without an intact entry; `scan` reports the fault. */
   readonly damaged: number;
-  /** Blobs that are not what their kind says. They are listed as blobs, not as records. */
+  /** Blobs whose bytes do not match their kind. They are listed as blobs, not as records. */
   readonly undescribed: number;
 }
 
-/** Of a catalog that was synced twice. */
+/** Sums the reports of two syncs of one catalog. */
 export function addReports(first: SyncReport | undefined, then: SyncReport): SyncReport {
   if (first === undefined) return then;
   return {
     blobs: first.blobs + then.blobs,
     records: first.records + then.records,
     packsRemoved: first.packsRemoved + then.packsRemoved,
-    // A place without a whole entry is met again.
+    // The second sync finds the same damaged places again.
     damaged: then.damaged,
     undescribed: first.undescribed + then.undescribed,
   };
@@ -59,12 +59,12 @@ interface PackRow {
   readonly sealed: number;
 }
 
-/** A row of `blobs` to come, with what follows from its bytes. */
+/** A future row of `blobs`, with the facts derived from its bytes. */
 interface BlobRow {
   readonly entry: number;
   readonly digest: Digest;
   readonly kind: string;
-  /** Large or not, offset and length. */
+  /** Large flag, offset and length. */
   readonly place: readonly [large: 0 | 1, offset: number, length: number];
   /** Id, family and fields. */
   readonly record?: readonly [id: string | null, family: string | null, fields: string];
@@ -88,7 +88,7 @@ class CatalogSync {
       const row = this.#packRow(pack.id);
       if (row.sealed === 0) await this.#syncPack(pack, row);
     }
-    // Last: what gc has moved is listed in its new place before it is forgotten in the old one.
+    // Last: a blob that gc moved is listed at its new place before its old place is removed.
     this.#forgetMissing(new Set(listed.map(({ id }) => id)));
     this.#forgetErased();
     return this.#tally;
@@ -110,7 +110,7 @@ class CatalogSync {
     if (next === "again") await this.#syncPack(pack, this.#packRow(pack.id));
   }
 
-  /** What recovery cut off may have been listed before: then the pack is shorter, or its count is another. */
+  /** Recovery may have cut off entries that were listed before. Then the pack is shorter, or its count differs. */
   #conclude(
     row: PackRow,
     { sealed, isCut, footer }: { sealed: boolean; isCut: boolean; footer: number | undefined },
@@ -129,7 +129,7 @@ class CatalogSync {
     });
   }
 
-  /** Lists what stands behind `row.end`; says how many blobs the footer counts, if there is one. */
+  /** Lists the entries after `row.end`. Returns the number of blobs in the footer, if the pack has one. */
   async #readTail(
     reader: PackReader,
     row: PackRow,
@@ -181,7 +181,7 @@ class CatalogSync {
     return undefined;
   }
 
-  /** What a record says of itself, and what it refers to. */
+  /** Catalog fields and references of a record. */
   #factsOf(kind: string, bytes: Uint8Array): Pick<BlobRow, "record" | "targets"> {
     if (!isRecordKind(kind)) return {};
     try {
@@ -196,7 +196,8 @@ class CatalogSync {
     }
   }
 
-  /** False, and nothing is done, if another process has replaced the rows meanwhile and what is before these is not listed. */
+  /** Returns false and changes nothing if another process has replaced the rows and entries before `from` are not
+   *  listed. */
   #insert(pack: PackRow, rows: readonly BlobRow[], { from, end }: { from: number; end: number }): boolean {
     const db = this.#db;
     const isListed = () => (this.#endOf(pack) ?? -1) >= from;
@@ -231,14 +232,14 @@ class CatalogSync {
     });
   }
 
-  /** Nearly always nothing is lost, and then there is nothing to look for. */
+  /** Usually no root is lost, and then no search is needed. */
   #foundAgain(rows: readonly BlobRow[]): void {
     if (!this.#anyLost()) return;
     const found = this.#db.prepare("DELETE FROM lost WHERE digest = ?");
     for (const { digest } of rows) found.run(digestToBytes(digest));
   }
 
-  /** Locks are taken by `transaction` alone: libsql leaves a prepared statement that met one unfinished, and then nothing
+  /** Only `transaction` takes locks. libsql leaves a prepared statement unfinished if it meets a lock, and then nothing
    *  commits. */
   #packRow(pack: string): PackRow {
     const find = () => this.#db.prepare("SELECT * FROM packs WHERE pack = ?").get<PackRow>(pack);
@@ -252,7 +253,7 @@ class CatalogSync {
     });
   }
 
-  /** How far the pack is listed now; undefined if its number has gone to another. */
+  /** End of the listed part of the pack; undefined if its number now belongs to another pack. */
   #endOf({ number, pack }: PackRow): number | undefined {
     const query = this.#db.prepare("SELECT end FROM packs WHERE number = ? AND pack = ?");
     return query.get<{ end: number }>(number, pack)?.end;
@@ -268,7 +269,7 @@ class CatalogSync {
     const packs = () => this.#db.prepare("SELECT * FROM packs").all<PackRow>();
     if (!packs().some(isGone)) return;
     this.#db.transaction(() => {
-      // Both again: another process may have replaced the rows, and may have read a pack that came since.
+      // Read both lists again: another process may have replaced the rows, and may have listed a newer pack.
       const here = new Set(listPacks(this.#paths).map(({ id }) => id));
       const gone = packs().filter((row) => isGone(row) && !here.has(row.pack));
       this.#tally.packsRemoved = gone.length;
@@ -282,7 +283,7 @@ class CatalogSync {
     });
   }
 
-  /** gc moves roots, and never removes them: one that shows up nowhere else went with its pack. */
+  /** gc moves roots and never removes them: a root that is in no other pack was lost with its pack. */
   #rememberRoots({ number, pack }: PackRow): void {
     const blobs = this.#db.prepare(
       `SELECT DISTINCT digest, kind FROM blobs ${withDigest("blobs.number")} WHERE pack = ?`,
@@ -292,7 +293,7 @@ class CatalogSync {
       if (isRootKind(kind)) lost.run(digest, kind, pack);
   }
 
-  /** What a tombstone names did not go with its pack: it was erased. */
+  /** A root named by a tombstone was erased, not lost with its pack. */
   #forgetErased(): void {
     if (!this.#anyLost()) return;
     this.#db.transaction(() =>
@@ -307,14 +308,14 @@ class CatalogSync {
     return this.#db.prepare("SELECT 1 AS one FROM lost LIMIT 1").get() !== undefined;
   }
 
-  /** Removes the rows of a pack, which is then read from its beginning. Call inside a transaction. */
+  /** Removes the rows of a pack, so that the pack is read again from its start. Call inside a transaction. */
   #forgetPack({ number }: PackRow): void {
     this.#db.prepare("DELETE FROM blobs WHERE pack = ?").run(number);
     this.#db.prepare("UPDATE packs SET end = 0 WHERE number = ?").run(number);
     this.#forgetLoose();
   }
 
-  /** Records and references of blobs that are nowhere any more. */
+  /** Removes records and references of blobs that are in no pack. */
   #forgetLoose(): void {
     this.#db.exec(`DELETE FROM records WHERE number NOT IN (SELECT number FROM blobs);
       DELETE FROM refs WHERE source NOT IN (SELECT number FROM blobs);`);
@@ -322,13 +323,13 @@ class CatalogSync {
   }
 }
 
-/** What SQLite keeps as it is. */
+/** True for text that SQLite stores unchanged. */
 function isText(value: string | null): boolean {
   return value === null || (value.isWellFormed() && !value.includes("\0"));
 }
 
-/** Adds rows that are not there yet, and says how many: all in one statement, since a statement for each row spends more time
- *  on its arguments than on its row. */
+/** Inserts the rows that are missing, and returns their number. Uses one statement for all rows, because binding the
+ *  arguments of a row costs more than the row. */
 function insertRows(db: Sqlite, table: string, rows: readonly (readonly SqlValue[])[]): number {
   if (rows.length === 0) return 0;
   const columns = rows[0]!.map((_, column) => `value ->> ${column}`).join(", ");

@@ -39,12 +39,12 @@ interface Note {
   text: string;
   to: Digest[];
 }
-/** What a catalog lists of any record is its id, its family and its short fields. */
+/** A catalog lists the id, the family and the short fields of any record. */
 const NOTE = Task.kind;
 const putNote = (book: Book, note: Note) => book.put(NOTE, Buffer.from(JSON.stringify(note)));
 const notesIn = (catalog: Catalog) => [...catalog.records({ kind: NOTE })].length;
 
-/** All rows, with packs by name and digests in full: numbers follow the order of discovery. */
+/** All rows, with packs by name and digests in full, because numbers depend on the order of discovery. */
 function rowsOf(root: string): unknown {
   const db = openSqlite(join(root, "catalog.db"));
   const rows = {
@@ -194,7 +194,7 @@ describe("a catalog", () => {
     db.exec("PRAGMA user_version = 99; DROP TABLE refs; CREATE TABLE strange (x)");
     db.close();
     expect(await synced()).toBe(200);
-    // Pages overwritten in the middle: SQLite notices when it walks them.
+    // Overwrite pages in the middle: SQLite notices when it walks them.
     const bytes = readFileSync(path);
     bytes.fill(0xee, 4096);
     writeFileSync(path, bytes);
@@ -290,7 +290,7 @@ describe("a catalog", () => {
 
   it("that another process rebuilds while it is brought up to date misses nothing", async () => {
     const root = fresh();
-    // A pack that gc will take away: in what is made anew, the others have other numbers.
+    // A pack that gc will remove: in a new catalog the other packs have other numbers.
     const first = await openBook(root, { clock: manualClock(1_600_000_000_000) });
     first.put("rollbook.message.v1", Buffer.from("nobody needs it"));
     await first.close();
@@ -311,7 +311,7 @@ describe("a catalog", () => {
     await catalog.sync();
     await write();
     const syncing = catalog.sync();
-    // The other process has read the packs a moment ago, and is done now.
+    // Another process read the packs a moment ago and replaces the rows now.
     const other = openCatalogDatabase(join(root, "catalog.db"));
     replaceRows(other, join(root, "made.db"));
     other.close();
@@ -329,7 +329,7 @@ describe("a catalog", () => {
 
   it("that is rebuilt while another process brings it up to date loses nothing that was listed", async () => {
     const root = fresh();
-    // Its pack is the first that a rebuild reads.
+    // The pack of this session is the first that a rebuild reads.
     const late = await openBook(root, { clock: manualClock(1_500_000_000_000) });
     for (let session = 0; session < 60; session++) {
       const book = await openBook(root, { clock });
@@ -413,7 +413,7 @@ describe("a catalog", () => {
     expect((await catalog.sync()).blobs).toBe(1);
     const other = openSqlite(bookPaths(root).catalog);
     other.exec("BEGIN IMMEDIATE");
-    expect((await catalog.sync()).blobs).toBe(0); // would wait for ever
+    expect((await catalog.sync()).blobs).toBe(0); // would wait forever
     other.exec("COMMIT");
     other.close();
     catalog.close();

@@ -1,6 +1,6 @@
-/** A SQLite index over a book: which records there are, where their bytes stand, what refers to what.
- *  In: the packs. Out: answers to questions. `sync` reads only what is new; `rebuild` reads everything;
- *  both come to the same rows. Whole entries only: naming damage is the scan's work. Never needed to read a blob. */
+/** A SQLite index over a book: its records, the places of their bytes, and their references.
+ *  In: the packs. Out: answers to queries. `sync` reads only new entries; `rebuild` reads everything; both give the
+ *  same rows. Lists intact entries only; the scan reports damage. Never needed to read a blob. */
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { compareUtf8, type Digest, digestFromBytes, digestToBytes, RollbookError } from "../../base/index.ts";
@@ -58,16 +58,16 @@ interface KindTotal {
   readonly bytes: number;
 }
 
-/** Opens the catalog of a book; one that is absent, damaged or of another version begins empty. Then `sync`.
- *  `seldom`: for a thread that does nothing else, and may copy many changes into the file at once. */
+/** Opens the catalog of a book. A catalog that is absent, damaged or of another version starts empty. Call `sync` next.
+ *  `seldom`: for a thread that does nothing else, which may checkpoint many changes at once. */
 export function openCatalog(root: string, { seldom = false }: { readonly seldom?: boolean } = {}): Catalog {
   return new Catalog(bookPaths(root), seldom ? SELDOM_PAGES : undefined);
 }
 
 const RECORDS = `SELECT digest, kind, id, family, fields FROM records ${withDigest("records.number")}`;
 
-/** An id is had by few: where one is given, the index of ids is taken, and not that of kinds, which would only spare the
- *  sorting. (A column with a plus is none that SQLite looks up in an index.) */
+/** Few records share an id, so a query with an id uses the index of ids. The index of kinds would only avoid the sort.
+ *  (A column with a leading plus is not looked up in an index.) */
 export function recordsQuery({ kind, family, id }: RecordFilter): { sql: string; values: string[] } {
   const wanted = Object.entries({ kind, family, id }).filter(([, value]) => value !== undefined);
   const terms = wanted.map(([name]) => `${id === undefined || name === "id" ? "" : "+"}${name} = ?`);
@@ -76,8 +76,8 @@ export function recordsQuery({ kind, family, id }: RecordFilter): { sql: string;
   return { sql, values: wanted.map(([, value]) => value!) };
 }
 
-/** SQLite would take the index of kinds and sort everything: told to, it reads in order, and a reader of the first rows
- *  waits for no other. Of runs that ended together, `runs` sorts the ids. */
+/** By default SQLite would use the index of kinds and sort all rows. INDEXED BY makes it read in order, so the first
+ *  rows come without waiting for the rest. `runs` sorts the ids of runs that ended at the same time. */
 const RUNS = `SELECT contents.kind, contents.id, contents.family, contents.fields, named.digest,
     own.digest AS ownDigest, runs.fields AS ownFields
   FROM records AS runs INDEXED BY runs_by_time
@@ -86,13 +86,13 @@ const RUNS = `SELECT contents.kind, contents.id, contents.family, contents.field
   CROSS JOIN digests AS own ON own.number = runs.number
   WHERE runs.kind = '${RolloutEnvelope.kind}' ORDER BY ${endedAt("runs.fields")} DESC`;
 
-/** Kinds stand in the text: with the index `runs_by_time` in the schema, SQLite prepares a statement anew for each value that is
- *  bound to `kind`. */
+/** Kinds are literals in the text: because of the index `runs_by_time`, SQLite prepares a statement again for each
+ *  value bound to `kind`. */
 const NAMED = `SELECT
     EXISTS (SELECT 1 FROM records WHERE id = ? AND +kind = '${RolloutContent.kind}') AS held,
     (SELECT count(*) FROM records WHERE kind = '${Tombstone.kind}') AS tombstones`;
 
-/** All digests but those that are targets and nothing else. */
+/** All digests except those that are only targets of references. */
 const LISTED = `SELECT coalesce(digest, zeroblob(32)) AS digest FROM (
     SELECT number FROM blobs UNION SELECT source FROM refs
     UNION SELECT number FROM records WHERE number NOT IN (SELECT number FROM digests)
@@ -104,7 +104,7 @@ export class Catalog {
   readonly #checkpointPages: number | undefined;
   readonly #statements = new Map<string, Statement>();
   #db: Sqlite;
-  /** Names of erased rollouts, and how many tombstones say so. */
+  /** Names of erased rollouts, and the number of tombstones they were read from. */
   #erased: { readonly tombstones: number; readonly ids: ReadonlySet<string> } | undefined;
 
   constructor(paths: BookPaths, checkpointPages?: number) {
@@ -113,7 +113,7 @@ export class Catalog {
     this.#db = openCatalogDatabase(paths.catalog, checkpointPages);
   }
 
-  /** Brings the catalog up to date with the packs. */
+  /** Updates the catalog from the packs. */
   async sync(): Promise<SyncReport> {
     try {
       return await whenFree(() => syncCatalog(this.#db, this.#paths));
@@ -124,10 +124,11 @@ export class Catalog {
     }
   }
 
-  /** Throws all rows away and reads the whole book. What others list meanwhile is not lost: then it reads on. */
+  /** Discards all rows and reads the whole book. If another process lists more meanwhile, the rebuild continues until
+   *  it has those rows too. */
   async rebuild(): Promise<SyncReport> {
     const beside = join(this.#paths.tmp, `catalog.${process.pid}.db`);
-    // A copy of a book may come without its empty folders.
+    // A copy of a book may lack the empty folders.
     makeDirectory(this.#paths.tmp);
     removeCatalogDatabase(beside);
     try {
@@ -152,7 +153,7 @@ export class Catalog {
     }
   }
 
-  /** A file that is damaged is begun again, and then asked. */
+  /** Replaces a damaged file by an empty catalog, and asks again. */
   #unlessCorrupt<T>(ask: () => T): T {
     try {
       return ask();
@@ -169,7 +170,7 @@ export class Catalog {
     for (const row of this.#db.prepare(sql).iterate<RecordRow>(...values)) yield recordOf(row);
   }
 
-  /** Envelopes with the contents they name, the run that ended last first. One whose content is gone is left out. */
+  /** Envelopes with their contents, the latest end first. Skips an envelope whose content is missing. */
   *runs(): IterableIterator<CatalogRun> {
     let together: (CatalogRun & { endedAtMs: number })[] = [];
     for (const { ownDigest, ownFields, ...content } of this.#db.prepare(RUNS).iterate<RunRow>()) {
@@ -225,8 +226,8 @@ export class Catalog {
     return this.#digests(query, ...digestsBetween(hex));
   }
 
-  /** Whether the book holds a rollout of this name, and whether it erased one. One statement: a gateway asks for every new
-   *  name. Tombstones are read again only when there are more of them. */
+  /** Tells if the book holds a rollout of this name, and if it erased one. One statement, because a gateway asks for
+   *  every new name. Tombstones are read again only when their number has grown. */
   rolloutNamed(id: string): { readonly isHeld: boolean; readonly isErased: boolean } {
     const { held, tombstones } = this.#statement(NAMED).get<{ held: number; tombstones: number }>(id)!;
     if (this.#erased?.tombstones !== tombstones) {
@@ -239,7 +240,7 @@ export class Catalog {
 
   /** Records of this kind with one of these ids. */
   digestsOf(kind: string, ids: readonly string[]): { id: string; digest: Digest }[] {
-    // Mostly one is asked for: without a list it takes half the time.
+    // Usually one id is asked for: without a list the query takes half the time.
     const [where, value] =
       ids.length === 1
         ? ["id = ?", ids[0]!]
@@ -251,7 +252,7 @@ export class Catalog {
     return rows.map(({ id, digest }) => ({ id, digest: digestFromBytes(digest) }));
   }
 
-  /** One place of the blob's bytes; the book reads and checks them. */
+  /** One location of the blob's bytes; the book reads and checks them. */
   locate(digest: Digest): Location | undefined {
     const query = this.#statement(`SELECT packs.pack, kind, large, offset, length
       FROM blobs JOIN packs ON packs.number = blobs.pack WHERE blobs.number = ${numberOf()} ORDER BY packs.pack, entry LIMIT 1`);
@@ -295,7 +296,7 @@ export class Catalog {
     );
   }
 
-  /** What records of this kind refer to and the book does not hold. */
+  /** Digests that records of this kind refer to and the book does not hold. */
   danglingTargets(kind: string): Digest[] {
     return this.#digests(
       `SELECT DISTINCT digest FROM records CROSS JOIN refs ON refs.source = records.number ${withDigest("target")}
@@ -304,7 +305,7 @@ export class Catalog {
     );
   }
 
-  /** Roots that went with their pack since the catalog was last rebuilt. */
+  /** Roots that were lost with their pack since the catalog was last rebuilt. */
   lost(): LostRecord[] {
     const rows = this.#db
       .prepare("SELECT * FROM lost ORDER BY digest")
@@ -312,25 +313,25 @@ export class Catalog {
     return rows.map((row) => ({ digest: digestFromBytes(row.digest), kind: row.kind, pack: row.pack }));
   }
 
-  /** Blobs as stored, copies included, by kind. */
+  /** Stored blobs by kind, including copies. */
   totals(): KindTotal[] {
     const query =
       "SELECT kind, count(*) AS blobs, sum(length) AS bytes FROM blobs GROUP BY kind ORDER BY kind";
     return this.#db.prepare(query).all<KindTotal>();
   }
 
-  /** Blobs, each counted once. */
+  /** Number of distinct blobs. */
   distinctBlobs(): number {
     return this.#db.prepare("SELECT count(DISTINCT number) AS blobs FROM blobs").get<{ blobs: number }>()!
       .blobs;
   }
 
-  /** When the rows were last made from the packs, and why. */
+  /** Time and reason of the last creation of the rows from the packs. */
   origin(): { readonly why: CatalogOrigin; readonly atMs: number } {
     return this.#statement("SELECT why, atMs FROM origin").get<{ why: CatalogOrigin; atMs: number }>()!;
   }
 
-  /** Whether a blob is listed at this very place. */
+  /** True if the blob is listed at exactly this place. */
   lists({ digest, kind, location }: { digest: Digest; kind: string; location: Location }): boolean {
     const query = this.#statement(`SELECT packs.pack, large, kind, offset, length
       FROM blobs JOIN packs ON packs.number = blobs.pack WHERE blobs.number = ${numberOf()}`);
@@ -341,8 +342,8 @@ export class Catalog {
     });
   }
 
-  /** Digests of all listed blobs and sources of references, and digests that no row needs. A row whose digest is gone
-   *  gives zeros. */
+  /** Digests of all listed blobs and sources of references, and digests that no row needs. A row whose digest is
+   *  missing gives zeros. */
   *listed(): IterableIterator<Digest> {
     for (const { digest } of this.#db.prepare(LISTED).iterate<{ digest: Uint8Array }>())
       yield digestFromBytes(digest);
@@ -357,7 +358,7 @@ export class Catalog {
     return rows.map((row) => digestFromBytes(row.digest));
   }
 
-  /** Preparing costs more than looking one row up, so what is asked often is prepared once. */
+  /** Preparing costs more than looking up one row, so frequent statements are prepared once. */
   #statement(sql: string): Statement {
     const known = this.#statements.get(sql) ?? this.#db.prepare(sql);
     this.#statements.set(sql, known);
@@ -399,14 +400,14 @@ interface LocationRow {
   readonly length: number;
 }
 
-/** The first and the last digest that begin with these hex digits. */
+/** First and last digest that begin with these hex digits. */
 function digestsBetween(hex: string): [Uint8Array, Uint8Array] {
   if (!/^[0-9a-f]{0,64}$/.test(hex))
     throw new RollbookError("bad-digest", { hex }, `${hex} is not hex digits.`);
   return [Buffer.from(hex.padEnd(64, "0"), "hex"), Buffer.from(hex.padEnd(64, "f"), "hex")];
 }
 
-/** A pack may be sealed meanwhile, which changes the end of its name. */
+/** A pack may be sealed meanwhile, which changes its file extension. */
 function isAt(file: string, wanted: string): boolean {
   return file === wanted || file === `${wanted}.open` || file === `${wanted}.pack`;
 }

@@ -1,25 +1,26 @@
-/** Numbers for digests: the one place where a catalog turns a digest into the number that its tables hold, and back.
- *  A digest is 32 random bytes. A number takes 3 or 4 and follows the order in which digests came, so that new rows go to the
- *  end of a table and not to a random page of it. In: a database. Out: numbers, and parts of queries. A number means
- *  nothing outside its file, and may go to another digest once no row holds it. */
+/** Numbers for digests: the only place where a catalog turns a digest into the number in its tables, and back. A digest
+ *  is 32 random bytes. A number takes 3 or 4 bytes and follows the order of arrival. New rows therefore go to the end
+ *  of a table and not to a random page. In: a database. Out: numbers, and parts of queries. A number has no meaning
+ *  outside its file, and is reused when no row holds it. */
 import type { Digest } from "../../base/index.ts";
 import type { Sqlite } from "../disk/index.ts";
 
 export const DIGESTS_TABLE =
   "CREATE TABLE digests (number INTEGER PRIMARY KEY, digest BLOB NOT NULL UNIQUE);";
 
-/** In a query: the number of the digest that an expression gives; by default of the one that is bound. */
+/** Part of a query: the number of the digest that an expression gives; by default the bound digest. */
 export const numberOf = (digest = "?") => `(SELECT number FROM digests WHERE digest = ${digest})`;
 
-/** In a query: the numbers of digests that are bound as one text. A query for a thousand costs as much as fifty for one. */
+/** Part of a query: the numbers of digests that are bound as one text. One query for a thousand costs as much as fifty
+ *  for one. */
 export const numbersOf = () =>
   "(SELECT number FROM digests WHERE digest IN (SELECT unhex(value) FROM json_each(?)))";
 
-/** What `numbersOf` takes. */
+/** Argument for `numbersOf`. */
 export const boundDigests = (digests: readonly Digest[]) =>
   JSON.stringify(digests.map((digest) => digest.slice("sha256:".length)));
 
-/** In a query: joins `digest` to rows that are found first. `number` is the column that stands for it. */
+/** Part of a query: joins `digest` to rows that are found first. `number` is the column with the digest's number. */
 export const withDigest = (number: string) => `CROSS JOIN digests ON digests.number = ${number}`;
 
 /** Removes digests that no row needs. Call inside a transaction. */
@@ -29,8 +30,8 @@ export function forgetUnusedDigests(db: Sqlite): void {
   );
 }
 
-/** The numbers of these digests, new ones in their order for those that have none. For one transaction: another process may
- *  replace the rows after it. One statement finds all, and one adds the new. */
+/** Numbers of these digests; unknown digests get new numbers in their order. Valid for one transaction: another process
+ *  may replace the rows after it. One statement finds all numbers, and one adds the new ones. */
 export function numberDigests(db: Sqlite, digests: readonly Digest[]): (digest: Digest) => number {
   const wanted = [...new Set(digests)];
   const numbers = new Map<Digest, number>();

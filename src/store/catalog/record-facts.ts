@@ -1,6 +1,6 @@
-/** What the book's index and its garbage collector must know of kinds: which stand by themselves, what refers to what,
- *  what the catalog lists. A kind that this version does not know may be a record of a newer one: it is kept, and so
- *  is every blob whose digest can be found in it. */
+/** Facts about kinds for the catalog and gc: root kinds, references, and listed fields. A kind that this version does
+ *  not know may be a record of a newer version. Its blob is kept, and so is every blob whose digest can be found in
+ *  it. */
 import { columnTag, type Digest, type DType, given, ITEM_BYTES } from "../../base/index.ts";
 import {
   Assignment,
@@ -38,7 +38,8 @@ import {
   WEIGHTS_KIND,
 } from "../../contract/index.ts";
 
-/** Records that stand by themselves. Every other known kind lives only as long as one of them refers to it. */
+/** Records that are kept without a reference. A blob of any other known kind lives only as long as one of them refers
+ *  to it. */
 const ROOTS: ReadonlySet<string> = new Set(
   [
     PolicyRevision,
@@ -65,7 +66,7 @@ const ROOTS: ReadonlySet<string> = new Set(
   ].map((type) => type.kind),
 );
 
-/** Kinds that refer to nothing: their bytes are not searched. */
+/** Kinds without references: their bytes are not searched. */
 const LEAVES: ReadonlySet<string> = new Set([
   MESSAGE_KIND,
   MEDIA_KIND,
@@ -81,41 +82,41 @@ export function isRecordKind(kind: string): boolean {
   return recordType(kind) !== undefined;
 }
 
-/** Neither a record nor a blob of this version: it may be a root of a newer one. */
+/** True for a kind that is neither a record nor a blob of this version: it may be a root of a newer version. */
 export function isUnknownKind(kind: string): boolean {
   return !isRecordKind(kind) && !LEAVES.has(kind) && !kind.startsWith(CHECKPOINT_PREFIX);
 }
 
-/** Kept by gc on its own account, with everything it leads to. */
+/** True if gc keeps the kind without a reference, with everything it refers to. */
 export function isRootKind(kind: string): boolean {
   return ROOTS.has(kind) || isUnknownKind(kind);
 }
 
-/** Blobs that records may name without holding them. The signature of who stored one names it too: then it is lost if it
- *  is gone, and not merely outside the book. */
+/** Blobs that records may name without the book holding them. The attestation of the writer that stored such a blob
+ *  names it too. A missing blob is then lost, not merely outside the book. */
 const HELD: ReadonlySet<string> = new Set([MEDIA_KIND, BODY_KIND, FINAL_STATE_KIND]);
 
-/** What is signed when it is sealed: every root, and the blobs that nothing else says the book holds. */
+/** True for kinds that are signed when sealed: every root, and blobs that no other record proves to be in the book. */
 export function isSignedKind(kind: string): boolean {
   if (kind === Attestation.kind) return false;
   return ROOTS.has(kind) || HELD.has(kind) || kind.startsWith(CHECKPOINT_PREFIX);
 }
 
-/** Every digest a record mentions: more than it strictly needs, never less. */
+/** Every digest in a record: a superset of the digests that it needs. */
 export function referencesOf(kind: string, bytes: Uint8Array): Digest[] {
   return isRecordKind(kind) ? digestsIn(parse(bytes)) : [];
 }
 
-/** What must stay as long as this blob does. A tombstone names what is gone. */
+/** Digests that must stay as long as this blob does. None for a tombstone, whose digests are erased. */
 export function keptBy(kind: string, bytes: Uint8Array): Digest[] {
   return kind === Tombstone.kind ? [] : referencesOf(kind, bytes);
 }
 
-/** Every digest that stands anywhere in the JSON of an unknown kind, as 64 hex digits, in values, keys or longer text;
- *  undefined if the bytes are not JSON: then the blob may refer to anything. */
+/** Every digest in the JSON of an unknown kind, as 64 hex digits, in values, keys or longer text. Undefined if the
+ *  bytes are not JSON: then the blob may refer to anything. */
 export function digestsInUnknown(bytes: Uint8Array): Digest[] | undefined {
   try {
-    // Written out again, an escaped digit is a digit.
+    // Serialising again turns an escaped digit into a plain one.
     const text = JSON.stringify(parse(bytes));
     return [...text.matchAll(/(?=([0-9a-f]{64}))/gi)].map(
       ([, hex]) => `sha256:${hex!.toLowerCase()}` as Digest,
@@ -125,19 +126,19 @@ export function digestsInUnknown(bytes: Uint8Array): Digest[] | undefined {
   }
 }
 
-/** What a catalog lists of a record. */
+/** Fields of a record in the catalog. */
 interface RecordFacts {
   id?: string;
   family?: string;
   fields: Record<string, unknown>;
 }
 
-/** The row of a record in the catalog; undefined for blobs that are not records. */
+/** Catalog row of a record; undefined for blobs that are not records. */
 export function describeRecord(kind: string, bytes: Uint8Array): RecordFacts | undefined {
   return isRecordKind(kind) ? factsOf(kind, parse(bytes)) : undefined;
 }
 
-/** `describeRecord` and `referencesOf` in one, for a record: it is parsed once. */
+/** `describeRecord` and `referencesOf` of a record, parsing it only once. */
 export function listRecord(kind: string, bytes: Uint8Array): { facts: RecordFacts; references: Digest[] } {
   const record = parse(bytes);
   return { facts: factsOf(kind, record), references: digestsIn(record) };
@@ -182,10 +183,10 @@ function describeContent(content: RolloutContent): RecordFacts {
   return { id: rolloutId, family: streams[0]!.family, fields };
 }
 
-/** Names a list of rollouts can do with. */
+/** Number of model names that a list of rollouts can show. */
 const MOST_MODELS = 4;
 
-/** What was chosen, step by step; where only tokens tell, the revisions that sampled them. */
+/** Chosen candidates of step streams; without step streams, the revisions that sampled the tokens. */
 function modelsOf(streams: RolloutContent["streams"]): string[] {
   const chosen = streams.flatMap((item) =>
     item.level === "step" ? item.steps.map((step) => step.candidates[step.chosen]!.id) : [],

@@ -1,10 +1,11 @@
-/** Takes what erased records said out of the file of the catalog. In: the directory of a book. Out: a catalog without it. */
+/** Removes the fields of erased records from the catalog file. In: the directory of a book. Out: a catalog file without
+ *  them. */
 import { whenFree } from "../disk/index.ts";
 import { bookPaths } from "../pack/index.ts";
 import { openCatalog } from "./catalog.ts";
 import { openCatalogDatabase } from "./catalog-schema.ts";
 
-/** Brings the catalog up to date and leaves nothing of removed rows in its file. */
+/** Updates the catalog and leaves no bytes of removed rows in its file. */
 export async function scrubCatalog(root: string): Promise<void> {
   const { catalog: path } = bookPaths(root);
   const catalog = openCatalog(root);

@@ -1,4 +1,4 @@
-/** Durable file operations: a change counts once its bytes and its directory entry are on disk. */
+/** Durable file operations: a change is durable once its bytes and its directory entry are on disk. */
 import {
   closeSync,
   copyFileSync,
@@ -12,12 +12,12 @@ import {
 } from "node:fs";
 import { dirname } from "node:path";
 
-/** The mode of files that hold what was recorded. */
+/** Mode of files with recorded data. */
 export const OWNER_ONLY = 0o600;
 
 /** Makes renames, creations and removals in a directory durable. */
 export function syncDirectory(path: string): void {
-  // Windows cannot open directories, and its renames are durable on their own.
+  // Windows cannot open directories, and its renames are durable by themselves.
   if (process.platform === "win32") return;
   const fd = openSync(path, "r");
   try {
@@ -27,14 +27,14 @@ export function syncDirectory(path: string): void {
   }
 }
 
-/** Writes all of `bytes`; a single write may stop short. */
+/** Writes all of `bytes`, because a single write may be partial. */
 export function writeFully(fd: number, bytes: Uint8Array, position: number): void {
   let written = 0;
   while (written < bytes.length)
     written += writeSync(fd, bytes, written, bytes.length - written, position + written);
 }
 
-/** Replaces `path` in one step: temp, fsync, rename, fsync of the directory. */
+/** Replaces `path` atomically: temp, fsync, rename, fsync of the directory. */
 export function writeAtomically(path: string, bytes: Uint8Array, temp: string, mode?: number): void {
   const fd = openSync(temp, "w", mode);
   try {
@@ -47,10 +47,12 @@ export function writeAtomically(path: string, bytes: Uint8Array, temp: string, m
   syncDirectory(dirname(path));
 }
 
-/** What a file system says that has no hard links, or no more of them for this file, or is another one. */
+/** Error codes of a file system without hard links, with too many links for this file, or of a link across file
+ *  systems. */
 const NO_LINK = new Set(["EPERM", "ENOTSUP", "EOPNOTSUPP", "ENOSYS", "EMLINK", "EXDEV", "EACCES"]);
 
-/** Gives a file a second name; where that cannot be, copies it by way of `temp`. With `flush` the bytes of a copy are durable. */
+/** Gives a file a second name. If linking fails, copies the file by way of `temp`. With `flush` the bytes of a copy are
+ *  durable. */
 export function linkOrCopy(
   from: string,
   to: string,

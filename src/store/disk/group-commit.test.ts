@@ -4,7 +4,7 @@ import { GroupCommit } from "./group-commit.ts";
 
 const turn = () => new Promise(setImmediate);
 
-/** A log of numbers whose commits end when they are told to. */
+/** A log of numbers whose commits end on command. */
 function slowLog(options: Partial<ConstructorParameters<typeof GroupCommit>[0]> = {}) {
   let pending: number[] = [];
   const groups: number[][] = [];

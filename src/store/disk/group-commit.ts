@@ -1,23 +1,23 @@
-/** Group commit: what is added while a commit is in flight becomes durable by the next one, together.
- *  In: additions, waiters, and a function that commits everything its owner has collected. Out: each waiter hears once
- *  that everything added before it is durable, or that it is lost. Does no I/O and does not hold the entries. */
+/** Group commit: all entries added while a commit is in flight become durable together, by the next commit.
+ *  In: additions, waiters, and a function that commits everything its owner has collected. Out: each waiter is called
+ *  once: everything added before it is durable, or it is lost. Does no I/O and does not hold the entries. */
 import { forAll } from "../../base/index.ts";
 
-/** Waits until something is durable: hears one of these, once. */
+/** Exactly one of these methods is called, once. */
 export interface Waiter {
   durable(): void;
   lost(error: unknown): void;
 }
 
 interface GroupCommitOptions {
-  /** Takes over everything added so far, in its synchronous part, and resolves when that is durable. */
+  /** Takes over everything added so far, synchronously, and resolves when it is durable. */
   commit(): Promise<void>;
-  /** Delays a commit that somebody waits for, so that more may join. `isNext`: a commit has just ended, and more has
-   *  come during it. Default: every commit starts at once. */
+  /** Delays a commit that has waiters, so that more entries can join. `isNext`: a commit has just ended, and more was
+   *  added during it. Default: every commit starts at once. */
   gather?: ((start: () => void, isNext: boolean) => void) | undefined;
-  /** A group of this size starts at once. Default: no size does. */
+  /** A group of this size starts at once. Default: no limit. */
   enough?: number | undefined;
-  /** Whether nothing can be committed after a failure. Then no commit follows, and everyone who waits hears of it. */
+  /** True if nothing can be committed after a failure. Then no commit follows, and all waiters get the error. */
   failsForGood?: boolean | undefined;
 }
 
@@ -25,11 +25,11 @@ export class GroupCommit {
   readonly #options: GroupCommitOptions;
   #added = 0;
   #waiting: Waiter[] = [];
-  /** Those who wait for the commit in flight. */
+  /** Waiters of the commit in flight. */
   #committing: Waiter[] | undefined;
   #isWanted = false;
   #isGathering = false;
-  /** Why nothing is committed any more. */
+  /** Error after which nothing more is committed. */
   #end: { readonly error: unknown } | undefined;
   #timer: NodeJS.Timeout | undefined;
 
@@ -37,17 +37,17 @@ export class GroupCommit {
     this.#options = options;
   }
 
-  /** Additions that the commit in flight does not cover. */
+  /** Number of additions that the commit in flight does not cover. */
   get added(): number {
     return this.#added;
   }
 
-  /** Notes that the owner has collected one more entry. Starts nothing. */
+  /** Counts an entry that the owner has collected. Starts no commit. */
   add(): void {
     this.#added++;
   }
 
-  /** Tells the waiter when everything added before is durable; a commit starts within `withinMs`. */
+  /** Calls the waiter when everything added before is durable; a commit starts within `withinMs`. */
   whenDurable(waiter: Waiter, withinMs = 0): void {
     if (this.#end !== undefined) waiter.lost(this.#end.error);
     else if (this.#added > 0) {
@@ -109,7 +109,7 @@ export class GroupCommit {
       }
     }
     this.#committing = undefined;
-    // The next commit goes out before the waiters act: they may add more.
+    // Start the next commit before the waiters run: they may add more.
     if (this.#isWanted) this.#schedule(true);
     forAll(group, tell);
   }

@@ -1,7 +1,7 @@
-/** Exclusive locks between processes, released by the operating system however the holder ends.
- *  In: a path for the lock file. Out: a held lock, or undefined if another holds it.
- *  A lock is an exclusive SQLite transaction: Node has no flock. Nothing is ever written to the file.
- *  Does not work over network file systems without POSIX locks. */
+/** Exclusive locks between processes, released by the operating system in any case when the holder ends.
+ *  In: a path for the lock file. Out: a held lock, or undefined if another process holds it. A lock is an exclusive
+ *  SQLite transaction, because Node has no flock. Nothing is ever written to the file. Does not work over network file
+ *  systems without POSIX locks. */
 import { statSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
 import { RollbookError } from "../../base/index.ts";
@@ -11,8 +11,9 @@ export interface Lock {
   release(): void;
 }
 
-/** Who releases a lock may remove its file. It may go while it is opened here, which is an I/O error, or between opening and
- *  locking, and then another process locks the file that takes its place. Either way it is opened again. */
+/** A holder that releases a lock may remove its file. The file may vanish while it is opened here, which gives an I/O
+ *  error. It may also vanish between opening and locking; then another process locks the new file. In both cases the
+ *  file is opened again. */
 export function tryLock(path: string): Lock | undefined {
   for (let tries = 1; ; tries++) {
     makePrivate(path);
@@ -37,13 +38,13 @@ export function tryLock(path: string): Lock | undefined {
 
 const MOST_TRIES = 100;
 
-/** Numbers of files come again; with the time of their birth they do not. */
+/** Inode numbers are reused; together with the birth time they are unique. */
 function identityOf(path: string): string | undefined {
   const found = statSync(path, { bigint: true, throwIfNoEntry: false });
   return found === undefined ? undefined : `${found.ino} ${found.birthtimeNs}`;
 }
 
-/** Runs `work` while holding the lock, waiting for it without blocking the event loop. */
+/** Runs `work` while holding the lock. Waits for the lock without blocking the event loop. */
 export async function withLock<T>(path: string, work: () => Promise<T> | T, timeoutMs = 30_000): Promise<T> {
   const lock = await waitForLock(path, timeoutMs);
   try {

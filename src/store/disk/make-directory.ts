@@ -1,12 +1,12 @@
-/** Creates a directory with those above it, durably. Node's own recursive mkdir never returns where a parent exists and yet
- *  answers "no such file", as /proc does; this tries each parent once. */
+/** Creates a directory with its parents, durably. Node's recursive mkdir never returns if a parent exists and yet
+ *  answers "no such file", as /proc does. This function tries each parent once. */
 import { mkdirSync, statSync } from "node:fs";
 import { dirname, resolve } from "node:path";
 import { RollbookError, reasonOf } from "../../base/index.ts";
 import { syncDirectory } from "./files.ts";
 
-/** The topmost directory that was missing, as `mkdir` answers; undefined where none was. `sync: false` leaves it to the caller
- *  to sync the directories that hold new names: a sync for each of many is slow. */
+/** Returns the topmost directory that was missing, like `mkdir`; undefined if none was. `sync: false` leaves syncing
+ *  the directories with new names to the caller: one sync per directory is slow. */
 export function makeDirectory(
   path: string,
   { sync = true, ...options }: { mode?: number; sync?: boolean } = {},
@@ -18,7 +18,7 @@ export function makeDirectory(
       mkdirSync(directory, options);
       if (sync) syncDirectory(dirname(directory));
     } catch (cause) {
-      // Another process may have made it in the meantime.
+      // Another process may have created the directory in the meantime.
       if ((cause as NodeJS.ErrnoException).code !== "EEXIST")
         throw cannotCreate(path, reasonOf(cause), cause);
     }
@@ -26,7 +26,7 @@ export function makeDirectory(
   return missing[0];
 }
 
-/** True for a directory, false if there is nothing; anything else is in the way. */
+/** True for a directory, false if nothing exists there; throws for anything else. */
 function isThere(at: string, path: string): boolean {
   try {
     if (statSync(at).isDirectory()) return true;

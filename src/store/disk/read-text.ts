@@ -1,4 +1,4 @@
-/** A file that a user has named; the error says what it was taken for. */
+/** Reads a file that a user has named; the error names the expected content. */
 import { readFileSync } from "node:fs";
 import { fileReason, RollbookError } from "../../base/index.ts";
 

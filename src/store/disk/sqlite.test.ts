@@ -91,7 +91,7 @@ describe("a lock", () => {
     expect(tryLock(path)).toBeUndefined();
     expect(elsewhere().stdout).toBe("busy\n");
     lock.release();
-    // The other process is killed while it holds the lock: the operating system frees it.
+    // The other process is killed while it holds the lock: the operating system releases the lock.
     expect(elsewhere()).toMatchObject({ stdout: "free\n", signal: "SIGKILL" });
     const again = tryLock(path);
     expect(again).toBeDefined();

@@ -1,6 +1,6 @@
-/** SQLite, whichever engine this Node has: node:sqlite (Node >= 22), else libsql.
+/** SQLite by the engine that this Node has: node:sqlite (Node >= 22), else libsql.
  *  In: a path. Out: exec, prepared statements, transactions; rows are plain objects with their columns only.
- *  Synchronous, as SQLite is. Integers beyond 2^53 are not carried: store them as text. */
+ *  Synchronous, like SQLite. Does not carry integers beyond 2^53: store them as text. */
 import { closeSync, existsSync, openSync } from "node:fs";
 import { createRequire } from "node:module";
 import { RollbookError, reasonOf } from "../../base/index.ts";
@@ -19,15 +19,15 @@ export interface Statement {
 export interface Sqlite {
   exec(sql: string): void;
   prepare(sql: string): Statement;
-  /** Runs `work` inside BEGIN IMMEDIATE … COMMIT; an error rolls back and is thrown on. */
+  /** Runs `work` inside BEGIN IMMEDIATE … COMMIT; an error rolls back and is rethrown. */
   transaction<T>(work: () => T): T;
   close(): void;
 }
 
 interface SqliteOptions {
-  /** How long a statement waits for another connection's lock before it fails as busy. */
+  /** Milliseconds that a statement waits for another connection's lock before it fails as busy. */
   readonly busyTimeoutMs?: number;
-  /** "wal" (default) for databases; "off" for files that serve as locks only. */
+  /** "wal" (default) for databases; "off" for files that are only locks. */
   readonly journal?: "wal" | "off";
 }
 
@@ -52,27 +52,27 @@ export function openSqlite(path: string, options: SqliteOptions = {}): Sqlite {
   return sqlite;
 }
 
-/** A database that is not there yet is made for its owner alone; SQLite gives its journal the same mode. */
+/** Creates a missing database file readable only by its owner; SQLite gives its journal the same mode. */
 export function makePrivate(path: string): void {
   if (path === ":memory:" || existsSync(path)) return;
   try {
     closeSync(openSync(path, "ax", OWNER_ONLY));
   } catch {
-    // Made by another process meanwhile; or SQLite says what is wrong with the path.
+    // Another process created the file, or SQLite will report the fault of the path.
   }
 }
 
-/** True if `error` says that another connection holds a lock. */
+/** True if `error` means that another connection holds a lock. */
 export function isBusy(error: unknown): boolean {
   return faultOf(error) === "busy";
 }
 
-/** True if `error` says that the file is not a usable database. */
+/** True if `error` means that the file is not a usable database. */
 export function isCorrupt(error: unknown): boolean {
   return faultOf(error) === "corrupt";
 }
 
-/** True if `error` says that the file could not be read or looked at. */
+/** True if `error` means that the file could not be read or examined. */
 export function isIoError(error: unknown): boolean {
   return faultOf(error) === "io";
 }
@@ -92,7 +92,7 @@ interface NativeDatabase {
 
 interface Engine {
   readonly Database: new (path: string) => NativeDatabase;
-  /** The arguments that bind `values` by position. */
+  /** Arguments that bind `values` by position. */
   bind(values: SqlValue[]): unknown[];
 }
 
@@ -106,7 +106,7 @@ function engine(): Engine {
 function loadEngine(): Engine {
   const builtin = process.getBuiltinModule("node:sqlite") as { DatabaseSync: Engine["Database"] } | undefined;
   if (builtin !== undefined) return { Database: builtin.DatabaseSync, bind: (values) => values };
-  // libsql takes a single object (a blob, null) for named parameters: an array is always positional.
+  // libsql reads a single object (a blob, null) as named parameters; an array is always positional.
   const Database = createRequire(import.meta.url)("libsql") as Engine["Database"];
   return { Database, bind: (values) => [values] };
 }
@@ -147,7 +147,7 @@ function rollBack(native: NativeDatabase): void {
   try {
     native.exec("ROLLBACK");
   } catch {
-    // Some errors (disk full, corruption) have rolled back already; the first error is the one to tell.
+    // Some errors (disk full, corruption) have already rolled back; the first error is the one to report.
   }
 }
 
@@ -175,8 +175,8 @@ function wrapStatement(native: NativeStatement, guarded: <T>(work: () => T) => T
   };
 }
 
-/** A row as a plain object. libsql adds `_metadata` and gives some blobs as ArrayBuffer, node:sqlite leaves out the
- *  prototype: none of this may show. */
+/** Row as a plain object. Hides differences of the engines: libsql adds `_metadata` and returns some blobs as
+ *  ArrayBuffer; node:sqlite returns objects without a prototype. */
 function plain(row: object): object {
   const { _metadata, ...columns } = row as Record<string, unknown>;
   for (const name in columns) {
@@ -188,7 +188,7 @@ function plain(row: object): object {
   return columns;
 }
 
-/** libsql would cut the text there without a word. */
+/** libsql would silently truncate the text at the NUL. */
 function nulInText(value: string): Error {
   return new Error(`text with a NUL character cannot be stored: ${JSON.stringify(value.slice(0, 80))}`);
 }
@@ -214,7 +214,7 @@ function faultOf(error: unknown): SqliteFault | undefined {
 
 type SqliteFault = "busy" | "corrupt" | "io";
 
-/** libsql names its codes, node:sqlite numbers them (the low byte is the primary code). */
+/** libsql has named codes; node:sqlite has numbers (the low byte is the primary code). */
 function faultOfCode(code: unknown, errcode: unknown): SqliteFault | undefined {
   const name = String(code);
   const number = Number(errcode) & 0xff;

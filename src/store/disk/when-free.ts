@@ -1,4 +1,4 @@
-/** Waits for a database that another connection holds. In: work on it. Out: its result. */
+/** Waits for a database that another connection holds. In: work on the database. Out: the result of the work. */
 import { performance } from "node:perf_hooks";
 import { setTimeout as sleep } from "node:timers/promises";
 import { isBusy } from "./sqlite.ts";
@@ -6,9 +6,9 @@ import { isBusy } from "./sqlite.ts";
 const RETRY_MS = 1;
 const GIVE_UP_MS = 30_000;
 
-/** Asks again, without stopping the event loop, for as long as another connection holds what `work` needs: SQLite's own
- *  waiting would stop it. Readers too may meet that: when they come upon what a killed writer left and another is mending
- *  it. `work` begins anew each time. */
+/** Retries `work` while another connection holds a lock that it needs, without blocking the event loop; SQLite's own
+ *  wait would block it. Readers can meet such a lock too: another connection may be repairing what a killed writer
+ *  left. `work` starts again at each retry. */
 export async function whenFree<T>(work: () => T | Promise<T>): Promise<T> {
   const until = performance.now() + GIVE_UP_MS;
   for (;;) {

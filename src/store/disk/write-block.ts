@@ -1,5 +1,5 @@
-/** Bytes on their way to a file, side by side: what many entries bring goes out as one buffer, because a write costs by
- *  the buffer more than by the byte. One block is filled while the other is written. Does no I/O. */
+/** Buffers bytes on their way to a file. Many entries go out as one buffer, because the cost of a write depends more on
+ *  the number of buffers than on bytes. One block is filled while the other is written. Does no I/O. */
 
 const BLOCK_BYTES = 512 * 1024;
 
@@ -9,7 +9,7 @@ export class WriteBlock {
   #used = 0;
   #spare: Buffer | undefined;
 
-  /** The block, of which `used` bytes are taken. */
+  /** The block; its first `used` bytes are taken. */
   get bytes(): Buffer {
     return this.#block;
   }
@@ -18,7 +18,7 @@ export class WriteBlock {
     return this.#used;
   }
 
-  /** Whether so many bytes more have room in it. */
+  /** True if the block has room for `bytes` more. */
   hasRoom(bytes: number): boolean {
     return this.#block.length - this.#used >= bytes;
   }
@@ -27,13 +27,14 @@ export class WriteBlock {
     this.#used = end;
   }
 
-  /** Adds what was taken since the last cut to the buffers of a write. */
+  /** Adds the bytes taken since the last cut to the buffers of a write. */
   cutInto(buffers: Uint8Array[]): void {
     if (this.#used > this.#cutAt) buffers.push(this.#block.subarray(this.#cutAt, this.#used));
     this.#cutAt = this.#used;
   }
 
-  /** Begins another block, once this one is cut. Returns the one that was full, to be given back when it is written. */
+  /** Starts another block after this one is cut. Returns the full block; the caller gives it back when it is
+   *  written. */
   turn(): Buffer {
     const full = this.#block;
     this.#block = this.#spare ?? Buffer.allocUnsafeSlow(BLOCK_BYTES);

@@ -1,6 +1,7 @@
-/** Removes records from a book for good, with what only they need: the bytes leave packs and large files.
- *  In: the digests of records. Out: what goes, or what went. Rewrites packs as gc does, so a kill at any point loses
- *  nothing else and the same call finishes the work. Does not decide what may go, and writes no record of it. */
+/** Removes records from a book permanently, with the blobs that only they need: the bytes leave packs and large files.
+ *  In: the digests of records. Out: the planned or completed removal. Rewrites packs as gc does: a kill at any point
+ *  loses nothing else, and the same call finishes the work. Does not decide which records to remove, and writes no
+ *  record of the removal. */
 import { type Clock, type Digest, RollbookError } from "../../base/index.ts";
 import type { ErasedBlob, SignHead } from "../../contract/index.ts";
 import { openBook } from "../book.ts";
@@ -10,26 +11,27 @@ import type { Survey, SurveyedErasure } from "./gc-survey.ts";
 
 interface ErasureOptions {
   readonly clock: Clock;
-  /** Signs the head that says which packs were replaced. */
+  /** Signs the head that names the replaced packs. */
   readonly sign?: SignHead | undefined;
-  /** Keys that may have replaced packs of other writers (default: none). */
+  /** Keys whose replacements of other writers' packs are accepted (default: none). */
   readonly trusted?: ReadonlySet<string> | undefined;
-  /** Records to remove. References to them keep nothing else. */
+  /** Records to remove. Their references keep no other blob. */
   readonly records: Iterable<Digest>;
-  /** Roots (tasks) to remove as well, unless a record that stays refers to them. A signature is no such record. */
+  /** Roots (tasks) to remove as well, unless a remaining record refers to them. A signature does not count as such a
+   *  record. */
   readonly unlessNeeded?: Iterable<Digest>;
-  /** Records that stay and whose references to `unlessNeeded` do not count. */
+  /** Remaining records whose references to `unlessNeeded` do not count. */
   readonly despite?: Iterable<Digest>;
 }
 
 interface Erasure {
-  /** Of the records and roots, those in the book that go, and the blobs that only they lead to. Sorted by digest. */
+  /** Removed records and roots that are in the book, and the blobs that only they reach. Sorted by digest. */
   readonly blobs: readonly ErasedBlob[];
-  /** With all copies. */
+  /** Bytes including all copies. */
   readonly bytes: number;
 }
 
-/** What would go, and why `eraseBlobs` would refuse it, if it would. Removes nothing. */
+/** The blobs that would be removed, and the reason if `eraseBlobs` would refuse. Removes nothing. */
 export async function planErasure(
   root: string,
   options: ErasureOptions,
@@ -42,7 +44,7 @@ export async function planErasure(
   }));
 }
 
-/** Removes it, and whatever nothing refers to: what a crash left behind may hold the same text. */
+/** Removes the planned blobs, and all unreferenced blobs: leftovers of a crash may hold the same text. */
 export async function eraseBlobs(root: string, options: ErasureOptions): Promise<Erasure> {
   const { clock, sign, trusted } = options;
   const surveying = { clock, sign, trusted, remote: await remoteOf(root), erasure: surveyed(options) };
@@ -90,7 +92,7 @@ function refusalOf(root: string, survey: Survey): RollbookError | undefined {
   );
 }
 
-/** What another process put meanwhile is found here, not left in silence. */
+/** Throws if another process has meanwhile put an erased blob again. */
 async function requireGone(
   root: string,
   { clock, erasure }: { clock: Clock; erasure: Erasure },

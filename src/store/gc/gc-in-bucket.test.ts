@@ -1,4 +1,4 @@
-/** gc of a book in a bucket. Each working copy stands for a machine, the bucket is in memory, and its clock is set by hand. */
+/** gc of a book in a bucket. Each working copy stands for a machine; the bucket is in memory, with a manual clock. */
 import { mkdtempSync, readdirSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -31,11 +31,11 @@ afterAll(() => rmSync(scratch, { recursive: true, force: true }));
 class Cluster {
   readonly objects = new Map<string, Uint8Array>();
   nowMs = 10 * MINUTE_MS;
-  /** Changes that still succeed. */
+  /** Number of changes that still succeed. */
   left = Number.POSITIVE_INFINITY;
   readonly #sign: SignHead | undefined;
 
-  /** With a key, every writer leaves signed heads. */
+  /** With a key, every writer writes signed heads. */
   constructor(sign?: SignHead) {
     this.#sign = sign;
   }
@@ -55,7 +55,7 @@ class Cluster {
     return [...this.objects.keys()].filter((key) => key.startsWith(prefix)).sort();
   }
 
-  /** On a machine that has seen none of it; heads apart, which must fit and lead to each other. */
+  /** Reads on a new machine. Leaves out heads, which must match the packs and reference each other. */
   async digests(): Promise<Digest[]> {
     const book = await this.machine().open("read");
     const found: Digest[] = [];
@@ -105,7 +105,7 @@ class Machine {
 const node = (book: Book, kind: string, children: readonly Digest[], more: object = {}) =>
   book.put(kind, Buffer.from(JSON.stringify({ children, ...more })));
 
-/** Roots with what they need, garbage, copies, and large files of both. */
+/** Roots with the blobs they need, garbage, copies, and large files of both. */
 async function fill(cluster: Cluster, sessions = 4): Promise<{ kept: Digest[]; machines: Machine[] }> {
   const machines = [cluster.machine(), cluster.machine()];
   const kept: Digest[] = [];
@@ -140,7 +140,7 @@ describe("gc of a book in a bucket", () => {
     expect(cluster.keys("packs/").filter((key) => before.includes(key))).toEqual([]);
     expect(cluster.keys("large/")).toHaveLength(4);
     expect(cluster.keys("sessions/")).toEqual([]);
-    // A machine that had the old packs lets go of them, and does not push them again.
+    // A machine that had the old packs drops them, and does not push them again.
     for (const machine of machines) await (await machine.open()).close();
     for (const machine of machines)
       expect(machine.packs().map((file) => `packs/${file}`)).toEqual(
@@ -179,7 +179,7 @@ describe("gc of a book in a bucket", () => {
 
   it("ends a session that was silent: if it lives after all, it cannot refer to what is gone", async () => {
     const cluster = new Cluster();
-    // The last pack of the first is in parts, that of the second is only on its disk, full.
+    // The last pack of the first machine is in parts. That of the second is full and only on its disk.
     const first = await cluster.machine().open();
     const second = await cluster.machine().open();
     const lost = first.put(LEAF, Buffer.from("of the first"));
@@ -187,7 +187,7 @@ describe("gc of a book in a bucket", () => {
     await Promise.all([first.flush(), second.flush()]);
     for (let i = 0; i < 30; i++) second.put(LEAF, new Uint8Array(100).fill(i));
     cluster.nowMs += 2 * MINUTE_MS;
-    // It seals their packs; another minute later it is sure that no other machine does.
+    // This machine seals their packs. Another minute later it knows that no other machine does.
     const machine = cluster.machine();
     await machine.gc();
     cluster.nowMs += 2 * MINUTE_MS;
@@ -274,11 +274,11 @@ describe("gc of a book in a bucket", () => {
       cluster.left = Number.POSITIVE_INFINITY;
       const left = new Set(await cluster.digests());
       expect(kept.filter((digest) => !left.has(digest))).toEqual([]);
-      // Another machine goes on writing meanwhile.
+      // Another machine continues to write meanwhile.
       const book = await machines[1]!.open();
       const more = node(book, ROOT, [], { changes });
       await book.close();
-      // The machine whose gc broke off holds no lock of it.
+      // The machine whose gc was interrupted holds no gc lock.
       for (const machine of [machines[0]!, machines[1]!]) {
         cluster.nowMs += 2 * MINUTE_MS;
         await machine.gc();
@@ -288,7 +288,7 @@ describe("gc of a book in a bucket", () => {
       await again.close();
       expect(await cluster.digests()).toEqual([...kept, more, last].sort());
       expect(cluster.keys("sessions/")).toEqual([]);
-      expect(cluster.keys("large/").filter((key) => key.endsWith(LEAF))).toHaveLength(2); // heads apart
+      expect(cluster.keys("large/").filter((key) => key.endsWith(LEAF))).toHaveLength(2); // without heads
       expect(changes).toBeLessThan(200);
     }
   });

@@ -1,6 +1,6 @@
-/** Where gc replaces packs: on this disk, or in a bucket with a working copy here. In: the packs that go. Out: a session for
- *  what stays, and the removal. The order is the same: new packs and their head, then the removal takes effect, then
- *  bytes are deleted. Does not decide what goes. */
+/** The place where gc replaces packs: this disk, or a bucket with a working copy here. In: the packs to remove. Out: a
+ *  session for the remaining blobs, and the removal. The order is always the same: new packs and their head are
+ *  written, the removal takes effect, bytes are deleted. Does not decide which packs are removed. */
 import { readdirSync } from "node:fs";
 import { join } from "node:path";
 import type { Clock } from "../../base/index.ts";
@@ -15,15 +15,15 @@ import { Session } from "../session.ts";
 export type LastHead = Pick<HeadOptions, "replaced" | "folded" | "others">;
 
 export interface GcPlace {
-  /** Packs whose sessions have ended; undefined: the locks of this machine say it all. */
+  /** Packs whose sessions have ended. Undefined: the locks of this machine are sufficient. */
   resting(): Promise<ReadonlySet<string> | undefined>;
-  /** For the packs that stay in place of others. */
+  /** Session that writes the replacement packs. */
   session(): Promise<Session>;
-  /** Makes the new packs whole. From here on the packs of `replaced` may go. */
+  /** Completes the new packs. From then on the packs of `replaced` may be removed. */
   settle(head: LastHead, replaced: readonly string[]): Promise<void>;
-  /** Deletes the bytes of packs that were replaced, and what dead writers left. */
+  /** Deletes the bytes of replaced packs, and the leftovers of dead writers. */
   remove(replaced: readonly string[]): Promise<void>;
-  /** Closes the session and lets other collections begin, however this one ended. */
+  /** Closes the session and allows other collections, also after a failure. */
   end(): Promise<void>;
 }
 
@@ -32,7 +32,7 @@ interface PlaceOptions {
   readonly sign?: SignHead | undefined;
 }
 
-/** Recovers what dead writers left, and keeps other collections away. */
+/** Recovers the packs of dead writers, and blocks other collections. */
 export async function openGcPlace(
   paths: BookPaths,
   remote: RemoteBook | undefined,
@@ -71,14 +71,14 @@ class DiskPlace implements GcPlace {
     await session?.close(head);
   }
 
-  /** Packs first: a large file without a pack is swept up, a pack without its large file would be damage. */
+  /** Packs first: a large file without a pack is removed later, but a pack without its large file would be damage. */
   async remove(replaced: readonly string[]): Promise<void> {
     for (const id of replaced) unlinkIfThere(this.#paths.sealedPack(id));
     syncDirectory(this.#paths.packs);
     for (const directory of [this.#paths.large, this.#paths.tmp]) {
       const files = readdirSync(directory);
-      // In this order: a writer makes lock and pack before its large files, and drops the lock after its packs
-      // have their last names. So an owner that is alive, or was, shows in one of the two lists.
+      // The order matters. A writer creates lock and pack before its large files, and drops the lock after its packs
+      // have their final names. So an owner that is or was alive is in one of the two lists.
       const locks = readdirSync(this.#paths.locks);
       const owners = new Set([...locks, ...readdirSync(this.#paths.packs)]);
       for (const file of files) {
@@ -98,7 +98,7 @@ class DiskPlace implements GcPlace {
   }
 }
 
-/** The session is begun before anything is read: its signs of life keep other collections away. */
+/** The session begins before anything is read: its heartbeats block other collections. */
 class BucketPlace implements GcPlace {
   readonly #remote: RemoteBook;
   readonly #session: Session;
@@ -114,7 +114,7 @@ class BucketPlace implements GcPlace {
     try {
       await remote.alone(() => recoverBook(paths, (pack) => remote.mayRecover(pack)));
       await remote.pushForgotten();
-      // A gc that died is among them: it adds nothing to what is surveyed now.
+      // The dead sessions include a gc that died: it can add nothing to the packs surveyed now.
       await remote.endSilent();
       await remote.removed.take(place.#session.name);
       await remote.pull();

@@ -1,6 +1,5 @@
-/** What gc must know before it touches anything: which packs are at rest, which blobs are reachable, which copy of
- *  each is to stay. In: a book, and the records to be erased if there are any. Out: a survey. Reads and checks everything,
- *  changes nothing. */
+/** The survey before a collection: packs at rest, reachable blobs, and the copy of each blob to keep. In: a book, and
+ *  the records to erase, if any. Out: a survey. Reads and checks everything, changes nothing. */
 import { readdirSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { type Digest, isDigest, reasonOf } from "../../base/index.ts";
@@ -29,28 +28,28 @@ import {
 
 export interface SurveyedPack {
   readonly name: PackName;
-  /** False for packs of living writers and unsealed ones: they are read, never rewritten. */
+  /** False for packs of living writers and unsealed packs: they are read, never rewritten. */
   readonly atRest: boolean;
   damaged: boolean;
 }
 
-/** What counts as gone. */
+/** Records and roots that are treated as removed. */
 export interface SurveyedErasure {
-  /** Records to remove, whatever refers to them. What only they lead to goes with them. */
+  /** Records to remove even if they are referenced. Blobs that only they reach are removed too. */
   readonly records: ReadonlySet<Digest>;
-  /** Roots to remove unless a record that stays refers to them. A signature is no such record. */
+  /** Roots to remove unless a remaining record refers to them. A signature does not count as such a record. */
   readonly unlessNeeded: ReadonlySet<Digest>;
-  /** Records that stay and whose references to `unlessNeeded` do not count. */
+  /** Remaining records whose references to `unlessNeeded` do not count. */
   readonly despite: ReadonlySet<Digest>;
 }
 
 interface SurveyOptions {
   readonly erasure?: SurveyedErasure | undefined;
-  /** Keys whose word counts that a pack was replaced, beside that of the head which names the pack. */
+  /** Keys that may confirm the replacement of a pack, beside the signer of the head that names the pack. */
   readonly trusted?: ReadonlySet<string> | undefined;
-  /** Of a book in a bucket: packs whose sessions have ended, on whatever machine. */
+  /** For a book in a bucket: packs whose sessions have ended, on any machine. */
   readonly resting?: ReadonlySet<string> | undefined;
-  /** Which heads to fold (default: none). */
+  /** Rule for the heads to fold (default: no fold). */
   readonly fold?: Omit<FoldRule, "isRemovable"> | undefined;
 }
 
@@ -58,22 +57,22 @@ const NO_ERASURE: SurveyedErasure = { records: new Set(), unlessNeeded: new Set(
 
 export class Survey {
   readonly packs: SurveyedPack[] = [];
-  /** Damage that has taken something from the book. */
+  /** Damage that lost data of the book. */
   readonly findings: Finding[] = [];
   readonly #struck: { pack: SurveyedPack; finding: Finding }[] = [];
   readonly #paths: BookPaths;
   /** One copy of each blob: `file` is twice the number of its pack, plus 1 if it may refer to others. */
   readonly #copies = new BlobIndex();
-  /** Of large blobs: the copy that stays, while its file has not been read. */
+  /** Large blobs: the copy to keep, until its file has been read. */
   readonly #unread = new Map<Digest, { readonly pack: SurveyedPack; readonly entry: LargeEntry }>();
-  /** Large blobs whose copy in `#copies` is damaged, and no other is whole so far. */
+  /** Large blobs whose copy in `#copies` is damaged, with no intact copy so far. */
   readonly #spoilt = new Set<Digest>();
   readonly #reachable = new BlobIndex();
   readonly #roots: Digest[] = [];
-  /** What living writers have put: it may be about to be referred to. */
+  /** Blobs put by living writers: a reference to them may follow. */
   readonly #living: Digest[] = [];
   readonly #erasure: SurveyedErasure;
-  /** Erased records of the book, and what only they lead to. */
+  /** Erased records in the book, and the blobs that only they reach. */
   readonly #doomed = new Set<Digest>();
   readonly #unknownKinds = new Set<string>();
   readonly #trusted: ReadonlySet<string>;
@@ -105,7 +104,7 @@ export class Survey {
       this.packs.push(pack);
       await this.#readPack(pack, block);
     }
-    // To rewrite a pack that a head contradicts would hide the change for good.
+    // Rewriting a pack that a head contradicts would hide the change permanently.
     for (const finding of await this.#heads.findings())
       if (!this.#isTrusted(finding)) this.#noteLoss(this.#packAt(finding.file), finding);
     for (const { pack, finding } of this.#struck)
@@ -116,14 +115,14 @@ export class Survey {
     await this.#follow(store, this.#living);
   }
 
-  /** True if the copy in this pack stays; only for packs at rest. */
+  /** True if the copy in this pack is kept. Only for packs at rest. */
   keeps(digest: Digest, pack: SurveyedPack): boolean {
     if (!this.isReachable(digest)) return false;
     const holder = this.packs[this.#copies.get(digest)!.file >> 1]!;
     return holder === pack || holder.damaged;
   }
 
-  /** The blobs of a pack, by its headers. */
+  /** Blobs of a pack, read from its headers. */
   blobsOf(pack: SurveyedPack): { digest: Digest; kind: string; bytes: number }[] {
     const files = new PackFiles(this.#paths);
     const blobs: { digest: Digest; kind: string; bytes: number }[] = [];
@@ -136,13 +135,13 @@ export class Survey {
     return blobs;
   }
 
-  /** True if the damaged bytes stand whole elsewhere: put again after the damage, or a copy from before. */
+  /** True if an intact copy of the damaged bytes exists: put again after the damage, or from before. */
   isMadeGood({ code, expected }: Finding): boolean {
     if (code !== "digest-mismatch" || !isDigest(expected)) return false;
     return this.#copies.has(expected) && !this.#spoilt.has(expected);
   }
 
-  /** Whether the book has signed heads, which name its packs. */
+  /** True if the book has signed heads, which name its packs. */
   get hasHeads(): boolean {
     return this.#heads?.isEmpty === false;
   }
@@ -152,12 +151,12 @@ export class Survey {
     return this.#fold;
   }
 
-  /** The lists of folds that are folded again. */
+  /** Lists of earlier folds that are folded again. */
   get foldedBefore(): readonly Uint8Array[] {
     return this.#foldedBefore;
   }
 
-  /** Of a copy that does not stay: why. */
+  /** Reason why a copy is removed. */
   fateOf(digest: Digest): "headsFolded" | "copiesRemoved" | "blobsRemoved" {
     if (this.#isFolded(digest)) return "headsFolded";
     return this.isReachable(digest) ? "copiesRemoved" : "blobsRemoved";
@@ -168,12 +167,12 @@ export class Survey {
     return this.#keepsAll || this.#reachable.has(digest);
   }
 
-  /** Everything that goes because of the erased records, themselves included. */
+  /** All digests that are removed because of the erased records, including the records. */
   get doomed(): ReadonlySet<Digest> {
     return this.#doomed;
   }
 
-  /** Packs that hold something of it and cannot be rewritten, because their writer lives. */
+  /** Packs that hold digests of `doomed` and cannot be rewritten, because their writer is alive. */
   busyPacks(): string[] {
     const busy = this.packs.filter(
       (pack) => !pack.atRest && this.blobsOf(pack).some(({ digest }) => this.#doomed.has(digest)),
@@ -195,7 +194,7 @@ export class Survey {
     return this.#fold?.heads.has(digest) === true;
   }
 
-  /** Only of a book that is whole: a fold says that what it stands for was so. */
+  /** Plans a fold only for an undamaged book: a fold asserts that the heads it replaces were correct. */
   async #planFold(store: Pick<BlobStore, "get">): Promise<void> {
     if (this.#foldRule === undefined || this.findings.length > 0) return;
     const isRemovable = (head: Digest) => {
@@ -205,7 +204,7 @@ export class Survey {
     this.#fold = planFold(this.#heads!.signed(), { ...this.#foldRule, isRemovable });
     for (const list of this.#fold?.lists ?? []) {
       const blob = await store.get(list);
-      // Without the list its heads could not be proved any more: a scan names what is missing.
+      // Without the list its heads could no longer be proved. A scan reports the missing list.
       if (blob === undefined) this.#fold = undefined;
       else this.#foldedBefore.push(blob.bytes);
     }
@@ -232,7 +231,8 @@ export class Survey {
     } else if (item.type === "stand-in") await this.#noteLarge(pack, item.entry);
   }
 
-  /** Scans check every blob but large files. These are read where there is a choice: only a whole copy may stay. */
+  /** Scans check every blob except large files. A large file is read if there are several copies: only an intact copy
+   *  may be kept. */
   async #noteLarge(pack: SurveyedPack, entry: LargeEntry): Promise<void> {
     const finding = missingLarge(this.#paths, pack.name.id, entry);
     if (finding !== undefined) this.#noteLoss(pack, finding);
@@ -263,7 +263,7 @@ export class Survey {
     if (unknown) this.#unknownKinds.add(kind);
     const refers = unknown || isRecordKind(kind);
     const known = this.#copies.get(digest);
-    // The first whole copy at rest stays; one in a writer's pack may not even be durable yet.
+    // Keep the first intact copy at rest; a copy in a living writer's pack may not be durable yet.
     const isBetter =
       known === undefined ||
       this.#spoilt.has(digest) ||
@@ -308,7 +308,7 @@ export class Survey {
     }
   }
 
-  /** What is in the book of the erased records, and what they lead to and no other root does. */
+  /** Finds the erased records in the book, and the blobs that they reach and no remaining root does. */
   async #followErased(store: Pick<BlobStore, "get">): Promise<void> {
     const ahead = [...this.#erasure.records, ...this.#erasure.unlessNeeded];
     for (let digest = ahead.pop(); digest !== undefined; digest = ahead.pop()) {
@@ -319,7 +319,8 @@ export class Survey {
     }
   }
 
-  /** A signature keeps the records it names. Media and checkpoints live as long as what refers to them. */
+  /** Tests for a record, because a signature keeps only the records it names. Media and checkpoints live as long as a
+   *  record refers to them. */
   #isRecord(digest: Digest): boolean {
     const copy = this.#copies.get(digest);
     return copy !== undefined && copy.file % 2 === 1;
@@ -349,10 +350,10 @@ export class Survey {
   }
 }
 
-/** All packs, and whether a living writer may still rely on them. */
+/** All packs; `atRest` is false if a living writer may still rely on the pack. */
 function packsAtRest(paths: BookPaths): { name: PackName; atRest: boolean }[] {
-  // A session's lock is there before its first pack and until its last is sealed. So a pack seen before, whose
-  // lock is not seen after, belongs to no living writer, and by then its name is the sealed one.
+  // A session's lock exists from before its first pack until its last pack is sealed. So a pack that was listed before,
+  // and whose lock is not listed after, belongs to no living writer. By then it has its sealed name.
   const before = new Set(listPacks(paths).map(({ id }) => id));
   const locked = new Set(readdirSync(paths.locks).map(parseLockName));
   return listPacks(paths).map((name) => {

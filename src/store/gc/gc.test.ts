@@ -25,9 +25,9 @@ afterAll(() => rmSync(scratch, { recursive: true, force: true }));
 const fresh = () => join(scratch, String(made++));
 const clock = manualClock(1_700_000_000_000);
 
-/** Kinds that gc knows: what it reads of a record is the digests in it, so tests may write what they like beside them. */
+/** Kinds that gc knows. gc reads only the digests in a record, so tests may write other fields freely. */
 const [ROOT, NODE, LEAF] = [Task.kind, RolloutContent.kind, MEDIA_KIND];
-/** One of a newer version. */
+/** A kind of a newer version. */
 const UNKNOWN = "rollbook.tomorrow.v1";
 const childrenOf = (bytes: Uint8Array): Digest[] => JSON.parse(Buffer.from(bytes).toString()).children;
 const putNode = (book: Book, kind: string, children: readonly Digest[], more: object = {}) =>

@@ -1,8 +1,8 @@
-/** Removes blobs that nothing refers to, and folds copies of one blob into one.
- *  In: a book. Out: fewer bytes, and a report. Copies what stays into new packs, makes them durable,
- *  and only then deletes old ones: a kill at any point loses nothing. Writers may go on: packs of living sessions are
- *  not touched, and a session relies on its own puts only. Damage makes it refuse, unless what was damaged stands
- *  whole elsewhere: then the damaged copy goes. */
+/** Removes unreferenced blobs, and reduces copies of a blob to one.
+ *  In: a book. Out: a smaller book, and a report. Copies remaining blobs into new packs, makes them durable, and only
+ *  then deletes old packs: a kill at any point loses nothing. Writers may continue: packs of living sessions are not
+ *  touched, and a session relies only on its own puts. Refuses on damage, unless an intact copy exists elsewhere: then
+ *  the damaged copy is removed. */
 import { statSync } from "node:fs";
 import { join } from "node:path";
 import { type Clock, RollbookError } from "../../base/index.ts";
@@ -27,42 +27,42 @@ import { Survey, type SurveyedErasure, type SurveyedPack } from "./gc-survey.ts"
 
 export interface GcOptions {
   readonly clock: Clock;
-  /** Signs the head that says which packs were replaced. A book with heads is not collected without. */
+  /** Signs the head that names the replaced packs. Required for a book with heads. */
   readonly sign?: SignHead | undefined;
-  /** Keys that may have replaced packs of other writers (default: none). */
+  /** Keys whose replacements of other writers' packs are accepted (default: none). */
   readonly trusted?: ReadonlySet<string> | undefined;
-  /** Only say what would go. */
+  /** Only report what would be removed. */
   readonly dryRun?: boolean;
-  /** The public key of `sign`, and when gc folds heads of it (default: never): the last hour of them stays, and fewer than
-   *  1 000 are not worth it. */
+  /** Public key of `sign`, and the rule for folding its heads (default: never). Heads of the last hour stay, and fewer
+   *  than 1 000 heads are not folded. */
   readonly fold?:
     | { readonly signer: string; readonly afterMs?: number; readonly atLeast?: number }
     | undefined;
-  /** Go on in spite of damage; damaged packs stay as they are, but what only lost records refer to goes. */
+  /** Continue despite damage. Damaged packs stay unchanged, but blobs that only lost records refer to are removed. */
   readonly despiteDamage?: boolean;
-  /** Packs smaller than this are merged once there are eight of them. */
+  /** Packs smaller than this are merged if there are at least eight of them. */
   readonly mergeBelowBytes?: number;
 }
 
 export interface GcReport {
   readonly dryRun: boolean;
   readonly packs: number;
-  /** Packs left alone because their writer lives, or they are damaged. */
+  /** Packs left unchanged because their writer is alive or they are damaged. */
   readonly packsLeft: number;
   /** Packs replaced by new ones, or removed. */
   readonly packsReplaced: number;
   readonly blobsKept: number;
-  /** Blobs that nothing refers to. */
+  /** Unreferenced blobs that were removed. */
   readonly blobsRemoved: number;
-  /** Further copies of blobs that stay. */
+  /** Removed extra copies of remaining blobs. */
   readonly copiesRemoved: number;
-  /** Signed heads that are now a line in a list. */
+  /** Signed heads replaced by an entry in a list. */
   readonly headsFolded: number;
-  /** Bytes of the entries and large files that go. */
+  /** Bytes of removed entries and large files. */
   readonly bytesFreed: number;
-  /** Kinds that this version does not know, sorted. Their blobs stay, with every blob whose digest stands in them. */
+  /** Kinds that this version does not know, sorted. Their blobs stay, with every blob whose digest occurs in them. */
   readonly unknownKinds: readonly string[];
-  /** True if a blob of an unknown kind is not JSON: it may refer to anything, so only copies are removed. */
+  /** True if a blob of an unknown kind is not JSON. It may refer to anything, so only extra copies are removed. */
   readonly keepsAll: boolean;
   readonly damage: readonly Finding[];
 }
@@ -76,7 +76,7 @@ export async function collectGarbage(root: string, options: GcOptions): Promise<
   return collectIn(await remoteOf(root), root, options);
 }
 
-/** With the bucket that the directory is the working copy of, if it is one. */
+/** As collectGarbage, with the bucket of the working copy; undefined for a book on disk. */
 export function collectIn(
   remote: RemoteBook | undefined,
   root: string,
@@ -85,7 +85,7 @@ export function collectIn(
   return withSurvey(root, { ...options, remote }, (survey, at) => new Collection(at, survey, options).run());
 }
 
-/** Surveys the book and does something with the survey, while no other collection runs. */
+/** Surveys the book and runs work on the survey, while no other collection runs. */
 export async function withSurvey<T>(
   root: string,
   options: Pick<GcOptions, "clock" | "dryRun" | "despiteDamage" | "trusted" | "sign" | "fold"> & {
@@ -108,7 +108,7 @@ export async function withSurvey<T>(
     if (survey.findings.length > 0 && options.despiteDamage !== true) throw refused(root, survey.findings);
     return await work(survey, { paths, place });
   } catch (error) {
-    // The first error is the one to report: on a bucket that cannot be reached, ending fails too.
+    // Report the first error: if the bucket cannot be reached, ending fails too.
     await place?.end().catch(() => undefined);
     place = undefined;
     throw error;
@@ -122,13 +122,13 @@ export async function withSurvey<T>(
   }
 }
 
-/** A book, and where its packs are replaced; of a dry run there is no such place. */
+/** A book, and the place where its packs are replaced. A dry run has no place. */
 export interface GcScene {
   readonly paths: BookPaths;
   readonly place: GcPlace | undefined;
 }
 
-/** Replaces packs by new ones without what goes. */
+/** Replaces packs by new ones without the removed blobs. */
 export class Collection {
   readonly #paths: BookPaths;
   readonly #place: GcPlace | undefined;
@@ -168,7 +168,7 @@ export class Collection {
     };
   }
 
-  /** Packs worth replacing: those with something to remove, and small ones once there are many. */
+  /** Packs worth replacing: packs with something to remove, and small packs if there are many. */
   #choose(): SurveyedPack[] {
     const touchable = this.#survey.packs.filter(isTouchable);
     const wasteful = new Set(touchable.filter((pack) => this.#countWaste(pack)));
@@ -179,7 +179,7 @@ export class Collection {
     return touchable.filter((pack) => wasteful.has(pack) || merged.has(pack));
   }
 
-  /** Counts what stays and what goes; true if anything goes. */
+  /** Counts kept and removed blobs; true if any blob is removed. */
   #countWaste(pack: SurveyedPack): boolean {
     const tally = this.#tally;
     const keptBefore = tally.blobsKept;
@@ -203,7 +203,7 @@ export class Collection {
     for (const pack of replaced) await this.#copyPack(pack, { session, block });
     const states = replaced.flatMap(({ name }) => footerOf(this.#paths, name.id) ?? []);
     const last = sign === undefined ? {} : { replaced: states, ...this.#fold(session, states) };
-    // A session that failed behind our back closes without a word: then nothing may be removed.
+    // A session that failed in the background closes without an error; flush throws it, and then nothing is removed.
     await session.flush();
     await place.settle(
       last,
@@ -211,7 +211,7 @@ export class Collection {
     );
   }
 
-  /** What the last head says in place of those that go. */
+  /** Fields of the last head that replace the folded heads. */
   #fold(session: Session, replaced: readonly PackState[]): Pick<HeadOptions, "folded" | "others"> {
     const { fold } = this.#survey;
     if (fold === undefined) return {};
@@ -244,7 +244,7 @@ export class Collection {
     }
   }
 
-  /** What stands whole elsewhere need not be copied; any other damage has come since the survey. */
+  /** Skips damage that has an intact copy elsewhere; any other damage is newer than the survey. */
   #passOver(finding: Finding): void {
     if (!this.#survey.isMadeGood(finding)) throw refused(this.#paths.root, [finding]);
   }

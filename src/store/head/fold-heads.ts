@@ -1,32 +1,32 @@
-/** Which heads of a book gc may fold into one: those whose word a later head repeats.
- *  In: the heads, whose packs fit; the key that signs the fold. Out: the heads that go, and what the fold must say in their
- *  place. Pure. A head of another key stays: a reader who trusts its signer need not trust ours. */
+/** Chooses the heads that gc may fold into one: heads whose statements a later head repeats.
+ *  In: the heads, whose packs match; the key that signs the fold. Out: the heads to remove, and the statements of the
+ *  fold that replace them. Pure. A head of another key stays: a reader that trusts its signer need not trust ours. */
 import type { Digest } from "../../base/index.ts";
 import { type BookHead, foldedList, headsOf, type PackState } from "../../contract/index.ts";
 
 export interface FoldRule {
-  /** The public key that signs the fold. */
+  /** Public key that signs the fold. */
   readonly signer: string;
-  /** Heads from this moment on stay. */
+  /** Heads from this time on stay. */
   readonly beforeMs: number;
-  /** Fewer are not worth rewriting packs. */
+  /** With fewer heads, rewriting packs is not worth it. */
   readonly atLeast: number;
-  /** Whether the head can be removed: no living writer has it in its pack. */
+  /** True if the head can be removed: it is not in the pack of a living writer. */
   readonly isRemovable: (head: Digest) => boolean;
 }
 
 export interface HeadFold {
   readonly heads: ReadonlySet<Digest>;
-  /** Lists of earlier folds that go with their heads, and are part of the new one. */
+  /** Lists of earlier folds that are removed with their heads, and merged into the new list. */
   readonly lists: readonly Digest[];
-  /** The most that folded heads say of each pack. */
+  /** Largest state of each pack among the folded heads. */
   readonly packs: ReadonlyMap<string, PackState>;
 }
 
 export function planFold(heads: ReadonlyMap<Digest, BookHead>, rule: FoldRule): HeadFold | undefined {
   const named = new Set([...heads.values()].flatMap(({ previous }) => previous));
   const folded = new Set<Digest>();
-  // The ends of the chain stay: the next head leads to them.
+  // The ends of the chain stay: the next head references them.
   for (const [digest, { signer, atMs }] of heads)
     if (signer === rule.signer && atMs < rule.beforeMs && named.has(digest) && rule.isRemovable(digest))
       folded.add(digest);
@@ -43,12 +43,12 @@ export function planFold(heads: ReadonlyMap<Digest, BookHead>, rule: FoldRule): 
   return { heads: folded, lists, packs };
 }
 
-/** The list of a fold, with those of the folds it takes up. */
+/** List of a fold, merged with the lists of the earlier folds. */
 export function listOfFold({ heads }: HeadFold, lists: readonly Uint8Array[]): Buffer {
   return foldedList([...heads, ...lists.flatMap(headsOf)]);
 }
 
-/** A head that says why a pack is gone stays as long as a head that stays names the pack. */
+/** A head that explains a missing pack stays as long as a remaining head names the pack. */
 function keepExcuses(heads: ReadonlyMap<Digest, BookHead>, folded: Set<Digest>): void {
   const replacing = [...heads].filter(
     ([digest, { replaced }]) => replaced !== undefined && folded.has(digest),

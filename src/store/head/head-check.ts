@@ -1,6 +1,7 @@
-/** Holds the heads of a book against its packs.
- *  In: the heads, and the hashes that a scan of the packs comes to where the heads want them. Out: what is gone, cut short or
- *  rewritten since. Checks the signatures of heads where a removal rests on them; whom to trust is the reader's to say. */
+/** Compares the heads of a book with its packs.
+ *  In: the heads, and the hashes of a pack scan at the counts that the heads name. Out: packs that are missing,
+ *  truncated or rewritten. Checks the signatures of heads that justify a removal. Does not decide which signers to
+ *  trust; the reader does. */
 import { readFileSync } from "node:fs";
 import { type Digest, isRollbookError } from "../../base/index.ts";
 import { BookHead, checkHead, openRecord, type PackState } from "../../contract/index.ts";
@@ -20,7 +21,7 @@ import {
 export class HeadCheck implements ChainWatch {
   readonly #paths: BookPaths;
   #heads: ReadonlyMap<Digest, BookHead> = new Map();
-  /** By pack: the counts of entries at which a head names the hash, and what the scan found there. */
+  /** By pack: the entry counts for which a head names a hash, and the hash that the scan found. */
   readonly #marks = new Map<string, Map<number, string | undefined>>();
   readonly #scanned = new Set<string>();
 
@@ -28,7 +29,7 @@ export class HeadCheck implements ChainWatch {
     this.#paths = paths;
   }
 
-  /** Walks the headers of all packs for heads; before the scan. */
+  /** Reads the heads from the headers of all packs. Call before the scan. */
   static async begin(paths: BookPaths): Promise<HeadCheck> {
     const check = new HeadCheck(paths);
     check.#heads = await readHeads(paths);
@@ -44,7 +45,7 @@ export class HeadCheck implements ChainWatch {
     return this.#heads.size === 0;
   }
 
-  /** Heads that their signers signed. */
+  /** Heads with a valid signature. */
   signed(): ReadonlyMap<Digest, BookHead> {
     return new Map([...this.#heads].filter(([, head]) => isGood(head)));
   }
@@ -61,19 +62,19 @@ export class HeadCheck implements ChainWatch {
     this.#scanned.add(pack);
   }
 
-  /** After the scan. */
+  /** Call after the scan. */
   async findings(): Promise<Finding[]> {
     if (this.isEmpty) return [];
     const found = new Map<string, Finding>();
     const gone = [...this.#marks.keys()].some((pack) => !this.#scanned.has(pack));
-    // gc may have been at work meanwhile: its head is there before a pack is not.
+    // gc may have run meanwhile: it writes its head before it removes a pack.
     const heads = gone ? await readHeads(this.#paths) : this.#heads;
     const replacements = gone ? replacementsIn(heads) : new Map<string, Replacement[]>();
     const book = bookDigestOf(readFileSync(this.#paths.bookJson));
     for (const [digest, head] of this.#heads) {
       const by = `head ${head.sequence} (${digest})`;
       const add: Add = (file, finding) => {
-        // What is wrong with a file is said once, and only by a head that was signed: `verify` names the others.
+        // Report a fault of a file once, and only from a head with a valid signature; `verify` reports the other heads.
         if (!found.has(file) && isGood(head)) found.set(file, { file, offset: 0, length: 0, ...finding });
       };
       if (head.book !== book)
@@ -114,7 +115,8 @@ function judgeGone(options: {
   replacements: readonly Replacement[];
 }): void {
   const { add, file, by, state, head, replacements } = options;
-  // What a head saw of a pack that then grew was checked when the pack was replaced: gc refuses one that does not fit.
+  // An earlier state of a pack that grew later was checked when gc replaced the pack: gc refuses a pack that does not
+  // match.
   const fits = replacements.filter(
     ({ state: { entries, chain } }) =>
       entries > state.entries || (entries === state.entries && chain === state.chain),
@@ -131,7 +133,7 @@ function judgeGone(options: {
     });
 }
 
-/** Only good signatures count. */
+/** Only valid signatures count. */
 function replacementsIn(heads: ReadonlyMap<Digest, BookHead>): Map<string, Replacement[]> {
   const byPack = new Map<string, Replacement[]>();
   for (const head of heads.values()) {
@@ -152,7 +154,7 @@ function isGood(head: BookHead): boolean {
   }
 }
 
-/** All heads that can be read; a scan names those that cannot. */
+/** All readable heads; a scan reports unreadable ones. */
 async function readHeads(paths: BookPaths): Promise<ReadonlyMap<Digest, BookHead>> {
   const heads = new Map<Digest, BookHead>();
   const files = new PackFiles(paths);
@@ -184,6 +186,6 @@ async function readHead(
     if (bytes instanceof Uint8Array && !heads.has(digest))
       heads.set(digest, openRecord(BookHead, bytes, digest));
   } catch (error) {
-    if (!isRollbookError(error)) throw error; // damaged: the scan names it
+    if (!isRollbookError(error)) throw error; // damaged: the scan reports it
   }
 }

@@ -1,5 +1,6 @@
-/** `head.json`: the last head of a book, and which packs the heads up to it cover whole. A help for the next writer; the
- *  heads themselves are records in packs. Absent or unreadable: the next head names every pack again. */
+/** `head.json`: the last head of a book, and the packs that the heads up to it cover completely. A hint for the next
+ *  writer; the heads themselves are records in packs. If it is absent or unreadable, the next head names every pack
+ *  again. */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { type Digest, isDigest, isObject } from "../../base/index.ts";
@@ -36,7 +37,7 @@ export function readHeadState(paths: BookPaths): HeadState {
   return { head: value.head, sequence: value.sequence as number, packs: new Set(packs) };
 }
 
-/** The last head that a writer left; undefined if none did. */
+/** Last head that a writer saved; undefined if there is none. */
 export function readLastHead(root: string): Digest | undefined {
   return readHeadState(bookPaths(root)).head;
 }
@@ -47,7 +48,7 @@ export function writeHeadState(paths: BookPaths, { head, sequence, packs }: Head
   writeAtomically(paths.head, bytes, join(paths.tmp, "head.json"));
 }
 
-/** Forgets the last head if it stands only in packs that go: the next one must lead to a head that stays. */
+/** Forgets the last head if it is only in packs that are removed: the next head must reference a remaining head. */
 export function forgetHeadIn(paths: BookPaths, goes: (pack: string) => boolean): void {
   const { head } = readHeadState(paths);
   if (head === undefined) return;

@@ -1,6 +1,6 @@
 /** Makes the heads of one session.
- *  In: how far the session's own pack has come. Out: signed heads, each chained to the one before. Reads the footers of
- *  packs that no head covers yet; does not write into packs and does not decide when. */
+ *  In: the state of the session's own pack. Out: signed heads, each chained to the previous one. Reads the footers of
+ *  packs that no head covers yet. Does not write into packs and does not decide when to write. */
 import { readFileSync } from "node:fs";
 import type { Clock, Digest } from "../../base/index.ts";
 import type { BookHead, PackState, SealedBlob, SignHead } from "../../contract/index.ts";
@@ -8,13 +8,13 @@ import { type BookPaths, bookDigestOf, footerOf, listPacks } from "../pack/index
 import { type HeadState, readHeadState, writeHeadState } from "./head-state.ts";
 
 export interface HeadOptions {
-  /** Packs of other writers that are still open, as far as they are on disk. */
+  /** State on disk of open packs of other writers. */
   readonly others?: readonly PackState[];
-  /** Packs that are about to be removed, as they were. */
+  /** Packs that are about to be removed, in their last state. */
   readonly replaced?: readonly PackState[];
-  /** Heads that this one stands for, and where their digests are. */
+  /** Number of heads that this head folds, and the list of their digests. */
   readonly folded?: BookHead["folded"];
-  /** Joins what another session has left since this one began. Call under the book's lock. */
+  /** True to reference heads that another session saved since this session began. Call under the book's lock. */
   readonly joins?: boolean;
 }
 
@@ -22,9 +22,9 @@ export class HeadWriter {
   readonly #paths: BookPaths;
   readonly #clock: Clock;
   readonly #sign: SignHead;
-  /** What this session's last head leads to. */
+  /** State of this session's last head. */
   #state: HeadState | undefined;
-  /** The head that another session left, as far as ours lead to it. */
+  /** Last saved head of another session that our heads reference. */
   #joined: Digest | undefined;
 
   constructor(paths: BookPaths, { clock, sign }: { clock: Clock; sign: SignHead }) {
@@ -33,7 +33,7 @@ export class HeadWriter {
     this.#sign = sign;
   }
 
-  /** `own`: the pack that the head goes into, before it does. */
+  /** `own`: state of the pack that will hold the head, before the head is added. */
   async make(own: PackState, options: HeadOptions = {}): Promise<SealedBlob> {
     const before = this.#state ?? readHeadState(this.#paths);
     const isFirst = this.#state === undefined;
@@ -46,7 +46,7 @@ export class HeadWriter {
     const previous = [before.head, latest.head].filter((head): head is Digest => head !== undefined);
     const sequence = Math.max(before.sequence, latest.sequence) + 1;
     const { replaced = [], folded } = options;
-    // One that was open when it was looked at may be sealed by now: its footer says more.
+    // A pack that was open when it was examined may be sealed now. Its footer then covers more.
     const sealed = new Set(fresh.map(({ pack }) => pack));
     const others = (options.others ?? []).filter(({ pack }) => !sealed.has(pack));
     const head = await this.#sign({
@@ -64,12 +64,12 @@ export class HeadWriter {
     return head;
   }
 
-  /** Whether another session has left a head that ours do not lead to. Call under the book's lock. */
+  /** True if another session has saved a head that our heads do not reference. Call under the book's lock. */
   get isBehind(): boolean {
     return readHeadState(this.#paths).head !== this.#joined;
   }
 
-  /** Leaves the last head to the next writer. Call under the book's lock. */
+  /** Saves the last head for the next writer. Call under the book's lock. */
   leave(): void {
     if (this.#state !== undefined) writeHeadState(this.#paths, this.#state);
   }

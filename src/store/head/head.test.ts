@@ -35,7 +35,7 @@ const sign = () => signHead;
 
 const note = (book: Book, id: string) => book.put(Task.kind, Buffer.from(JSON.stringify({ id })));
 
-/** A book of three sessions, and the heads they left, oldest first. */
+/** A book of three sessions, and their heads, oldest first. */
 async function threeSessions(): Promise<{ root: string; heads: Digest[] }> {
   const root = fresh();
   const heads: Digest[] = [];
@@ -59,7 +59,7 @@ async function headOf(root: string, digest: Digest): Promise<BookHead> {
   return openRecord(BookHead, blob!.bytes, digest);
 }
 
-/** What a scan says of the book, by code. */
+/** Codes and files of the findings of a scan. */
 async function findingsOf(root: string): Promise<{ code: string; file: string }[]> {
   const book = await openBook(root, { clock, mode: "read" });
   const findings: { code: string; file: string }[] = [];
@@ -71,7 +71,7 @@ async function findingsOf(root: string): Promise<{ code: string; file: string }[
 
 const packsOf = (root: string) => readdirSync(join(root, "packs")).sort();
 
-/** Writes a pack again with other entries and fitting checksums. */
+/** Writes a pack again with other entries and valid checksums. */
 async function rewrite(
   root: string,
   pack: string,
@@ -87,7 +87,7 @@ describe("heads", () => {
     const records = await Promise.all(heads.map((head) => headOf(root, head)));
     expect(records.map(({ sequence }) => sequence)).toEqual([1, 2, 3]);
     expect(records.map(({ previous }) => previous)).toEqual([[], [heads[0]], [heads[1]]]);
-    // Its own pack, and that of the session before with its last head in it.
+    // Each head names its own pack, and the pack of the previous session with its last head.
     expect(records.map(({ packs }) => packs.length)).toEqual([1, 2, 2]);
     expect(await findingsOf(root)).toEqual([]);
   });
@@ -173,7 +173,7 @@ describe("heads", () => {
     });
     const slowly = () => (head: Parameters<typeof signHead>[0]) => sealed.then(() => signHead(head));
     const book = await openBook(root, { clock, sign: slowly });
-    // The second waits for the first, and has seen the other pack open.
+    // The second head waits for the first, and has seen the other pack open.
     const [first, second] = [book.head(), book.head()];
     await live.close();
     isSealed();
@@ -294,7 +294,7 @@ describe("gc folds heads", () => {
     expect(await headsIn(root)).toHaveLength(2);
     const second = await minutes(root, 66, 72);
     const all = [...first, ...second, stateOf(root).head];
-    // The first fold is among what goes, and its list is part of the new one.
+    // The first fold is removed, and its list is merged into the new one.
     expect((await collectAt(root, 200)).headsFolded).toBe(7);
     expect(await headsIn(root)).toHaveLength(2);
     expect(await findingsOf(root)).toEqual([]);
@@ -338,7 +338,7 @@ describe("gc folds heads", () => {
     await quiet.close();
     await minutes(root, 4, 9);
     await collectAt(root, 69);
-    // The packs that held heads were replaced; this one was not.
+    // The packs that held heads were replaced; this pack was not.
     const pack = packsOf(root).find((name) => name.startsWith("19700101T0003"))!;
     for (const change of [
       (path: string) => rmSync(path),
@@ -364,7 +364,7 @@ describe("gc folds heads", () => {
     const forged = stranger.signHead({ ...last, sequence: 9, packs: [], folded: { heads: 6, list: digest } });
     book.put(forged.kind, forged.bytes);
     await book.close();
-    // All that the first five sessions wrote goes.
+    // Remove everything that the first five sessions wrote.
     for (const pack of packsOf(root).slice(0, 5)) rmSync(join(root, "packs", pack));
     expect(await problemsOf(root, heads[2]!)).toEqual(
       expect.arrayContaining(["head-missing", "missing-blob"]),
@@ -389,7 +389,7 @@ describe("gc folds heads", () => {
   });
 });
 
-/** What `verify --expect` says of the book. */
+/** Problems that `verify --expect` reports. */
 async function problemsOf(
   root: string,
   expected: Digest,
@@ -398,7 +398,7 @@ async function problemsOf(
   const store = await openBook(root, { clock, mode: "read" });
   const { problems } = await verifyBook(store, { trustedKeys: keys, expect: expected });
   await store.close();
-  // The notes of these books are no tasks.
+  // The notes of these books are not valid tasks.
   const others = problems.filter(({ kind }) => kind !== Task.kind);
   return others.map(({ code }) => code).sort();
 }

@@ -156,7 +156,7 @@ describe("an append log", () => {
     log.append([bytes("third")]);
     await log.flush();
     const [name] = readdirSync(folder);
-    // Zeros follow: blocks made ahead.
+    // Zeros follow: preallocated blocks.
     const whole = readFileSync(join(folder, name!)).subarray(0, 89);
     for (let end = 0; end <= whole.length; end++) {
       writeFileSync(join(folder, name!), whole.subarray(0, end));

@@ -1,8 +1,8 @@
-/** A log that is written ahead of everything else: small to append to, durable by one write for all that wait.
- *  In: entries of any bytes. Out: `<number>.log` segment files, which log-reader.ts reads. A write begins as soon as the
- *  one before it has ended and nothing more comes at once; there is no timer. A segment goes when its last
- *  entry is released. One process per directory; does not know what the entries mean: see
- *  log-entry.ts for their form. */
+/** A write-ahead log: small appends, and one durable write for all waiters.
+ *  In: entries of any bytes. Out: `<number>.log` segment files, which log-reader.ts reads. A write starts when the
+ *  previous one has ended and a turn of the event loop adds no entry; there is no timer. A segment is removed when its
+ *  last entry is released. One process per directory. Does not know what the entries mean: see log-entry.ts for their
+ *  form. */
 import { readdirSync } from "node:fs";
 import { RollbookError } from "../../base/index.ts";
 import {
@@ -27,28 +27,28 @@ import { LogSegmentWriter, type WriteGroup } from "./segment-writer.ts";
 
 export type { LogEntry, LogPlace };
 
-/** A segment is left behind once it is this long. */
+/** At this length the log continues in a new segment. */
 const SEGMENT_BYTES = 64 * 1024 * 1024;
-/** Entries that no caller waits for any more. */
+/** With this many entries a write starts without waiting for more. */
 const GATHERED = 16;
-/** … and after a write, which has let some gather already. */
+/** The same limit right after a write, during which entries have already gathered. */
 const ENOUGH = 8;
-/** An entry of more is not copied: it goes out from where it is. */
+/** A larger entry is not copied: it is written from its own buffers. */
 const COPIED_BYTES = 128 * 1024;
-/** Zeros that are written ahead of the entries. */
+/** Zeros that are preallocated ahead of the entries. */
 const AHEAD_BYTES = 1024 * 1024;
 const NAME = /^(\d{10})\.log$/;
 
 export class AppendLog {
   readonly #directory: string;
   readonly #segmentBytes: number;
-  /** Entries of each segment that are not released yet. */
+  /** Number of unreleased entries per segment. */
   readonly #live = new Map<number, number>();
   #segment: number;
   #offset = 0;
-  /** Number of the next write in the segment that is being filled. */
+  /** Number of the next write in the current segment. */
   #write = 1;
-  /** What the next write takes along, by segment. */
+  /** Groups of the next write, by segment. */
   #pending: WriteGroup[] = [];
   #pendingBytes = 0;
   #writingBytes = 0;
@@ -56,8 +56,8 @@ export class AppendLog {
   #writer: LogSegmentWriter | undefined;
   readonly #commits = new GroupCommit({
     commit: () => this.#writePending(),
-    // A write costs this thread as much as twenty entries do. Entries of the next turns of the event loop join it, until
-    // a turn brings none: a busy process writes seldom and much, an idle one at once.
+    // A write costs this thread as much as twenty entries. Entries of the next turns of the event loop join it, until a
+    // turn adds none. A busy process therefore makes few large writes; an idle process writes at once.
     gather: (start, isNext) => {
       if (isNext && this.#commits.added >= ENOUGH) start();
       else setImmediate(this.#gather, start, 0);
@@ -74,7 +74,7 @@ export class AppendLog {
     this.#segmentBytes = options.segmentBytes;
   }
 
-  /** Hands every entry that an earlier process left to `visit`; they stay until they are released. */
+  /** Passes every entry of an earlier process to `visit`. The entries stay until they are released. */
   static open(
     directory: string,
     visit: (entry: LogEntry) => void,
@@ -86,7 +86,7 @@ export class AppendLog {
       return number === undefined ? [] : [Number(number)];
     });
     numbers.sort((a, b) => a - b);
-    // Never into a file that a crash may have left torn.
+    // Never append to a file that a crash may have torn.
     const log = new AppendLog(directory, { segment: (numbers.at(-1) ?? 0) + 1, segmentBytes });
     for (const segment of numbers) {
       log.#live.set(segment, 0);
@@ -98,17 +98,17 @@ export class AppendLog {
     return log;
   }
 
-  /** Whether a write has failed: then nothing more is taken. */
+  /** True if a write has failed: then the log accepts no more entries. */
   get hasFailed(): boolean {
     return this.#failure !== undefined;
   }
 
-  /** Bytes that are not on disk yet, those of the write under way among them. */
+  /** Bytes that are not on disk yet, including the write in flight. */
   get pendingBytes(): number {
     return this.#pendingBytes + this.#writingBytes;
   }
 
-  /** Adds an entry. Its bytes must not change until it is on disk; only those of the first part may. */
+  /** Adds an entry. Its bytes must not change until it is on disk, except those of the first part. */
   append(parts: readonly (string | Uint8Array)[]): LogPlace {
     if (this.#failure !== undefined) throw this.#failed();
     if (this.#isClosed) throw this.#closed();
@@ -124,7 +124,7 @@ export class AppendLog {
     return place;
   }
 
-  /** Tells the waiter when everything appended before is on disk; the write begins within `withinMs`. */
+  /** Calls the waiter when everything appended before is on disk; the write starts within `withinMs`. */
   whenDurable(waiter: Waiter, withinMs = 0): void {
     if (this.#failure !== undefined) waiter.lost(this.#failed());
     else this.#commits.whenDurable(waiter, withinMs);
@@ -135,10 +135,10 @@ export class AppendLog {
     return this.#failure === undefined ? this.#commits.flush(withinMs) : Promise.reject(this.#failed());
   }
 
-  /** Says that an entry is not needed any more. */
+  /** Marks an entry as no longer needed. */
   release({ segment }: LogPlace): void {
     const live = this.#live.get(segment) ?? 0;
-    // Going on would take the segment from under the entries of others.
+    // Continuing would remove a segment that still holds entries of others.
     if (live === 0)
       throw new RollbookError(
         "released-twice",
@@ -149,12 +149,13 @@ export class AppendLog {
     if (live === 1) this.#dropIfDone(segment);
   }
 
-  /** Removes the segments in which nothing is left of earlier processes. */
+  /** Removes segments of earlier processes without unreleased entries. */
   tidy(): void {
     for (const segment of [...this.#live.keys()]) this.#dropIfDone(segment);
   }
 
-  /** Resolves when everything is on disk. Another process may write here then: nothing more is taken. */
+  /** Resolves when everything is on disk. The log accepts no more entries, because another process may write here
+   *  then. */
   async close(): Promise<void> {
     this.#isClosed = true;
     try {
@@ -178,7 +179,7 @@ export class AppendLog {
     if (this.#live.get(left) === 0) this.#dropIfDone(left);
   }
 
-  /** The segment that is being filled stays, and so does one that the next write still goes to. */
+  /** Keeps the current segment, and any segment that the next write still needs. */
   #dropIfDone(segment: number): void {
     if (this.#live.get(segment) !== 0) return;
     if (segment === this.#segment && this.#offset < this.#segmentBytes) return;
@@ -187,7 +188,7 @@ export class AppendLog {
     unlinkIfThere(this.#path(segment));
   }
 
-  /** Where an entry goes that is appended now. */
+  /** Write group for an entry that is appended now. */
   #group(): WriteGroup {
     const last = this.#pending.at(-1);
     if (last?.segment === this.#segment) return last;
@@ -248,7 +249,7 @@ export class AppendLog {
     try {
       for (const group of groups) await this.#writeGroup(group);
     } catch (error) {
-      // What reached the disk of a failed write is unknown: nothing more is promised by this log.
+      // The state of a failed write on disk is unknown, so this log accepts nothing more.
       this.#failure = error;
       throw error;
     }

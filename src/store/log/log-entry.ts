@@ -1,6 +1,7 @@
-/** The entries of an append log as bytes. In: parts of a payload, or a segment file. Out: headers, or entries, checked.
+/** The byte format of append log entries. In: parts of a payload, or a segment file. Out: headers, or entries, checked.
  *  An entry, little-endian: magic "RBL1", payload length, segment, offset in it, number of its write in the segment,
- *  CRC-32 of these 20 bytes and the payload; then the payload. What does not name the place it stands at is no entry. */
+ *  CRC-32 of these 20 bytes and the payload; then the payload. Bytes that do not name their own segment and offset are
+ *  not an entry. */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { crc32 } from "node:zlib";
@@ -9,7 +10,7 @@ import { RollbookError } from "../../base/index.ts";
 export interface LogPlace {
   readonly segment: number;
   readonly offset: number;
-  /** With its header. */
+  /** Length with the header. */
   readonly bytes: number;
 }
 
@@ -18,23 +19,23 @@ export interface LogEntry {
   readonly payload: Buffer;
 }
 
-/** Where an entry stands, and the number of its write. */
+/** Place of an entry, and the number of its write. */
 interface EntryAt {
   readonly place: LogPlace;
   readonly write: number;
 }
 
 export const HEADER_BYTES = 24;
-/** Of the header, what the checksum behind it covers. */
+/** Length of the part of the header that the checksum covers. */
 const SUMMED_BYTES = 20;
 const MAGIC = Buffer.from("RBL1", "latin1").readUInt32LE(0);
 
-/** Where a segment of the log in `directory` stands. */
+/** Path of a segment of the log in `directory`. */
 export function segmentPath(directory: string, segment: number): string {
   return join(directory, `${String(segment).padStart(10, "0")}.log`);
 }
 
-/** Writes the header of the entry whose payload stands right behind it in the block. */
+/** Writes the header of an entry whose payload directly follows in the block. */
 export function writeHeader(block: Buffer, at: number, { place, write }: EntryAt): void {
   writeFields(block, at, { place, write });
   const end = at + place.bytes;
@@ -42,7 +43,7 @@ export function writeHeader(block: Buffer, at: number, { place, write }: EntryAt
   block.writeUInt32LE(sum, at + SUMMED_BYTES);
 }
 
-/** The header of an entry whose payload is elsewhere. */
+/** Header of an entry whose payload is in other buffers. */
 export function headerOf(parts: readonly Uint8Array[], at: EntryAt): Buffer {
   const header = Buffer.allocUnsafe(HEADER_BYTES);
   writeFields(header, 0, at);
@@ -60,7 +61,7 @@ function writeFields(block: Buffer, at: number, { place, write }: EntryAt): void
   block.writeUInt32LE(write, at + 16);
 }
 
-/** The entries of a segment up to where a crash tore it. */
+/** Entries of a segment up to the point where a crash tore it. */
 export function readSegment(path: string, segment: number): LogEntry[] {
   const block = readFileSync(path);
   const entries: LogEntry[] = [];
@@ -73,8 +74,8 @@ export function readSegment(path: string, segment: number): LogEntry[] {
     write = entry.write;
     offset += entry.bytes;
   }
-  // A torn write is the last one: that of the last whole entry, if the next header still says so, or the one after it.
-  // Where a later one stands behind it, the disk has lost what was on it.
+  // Only the last write can be torn. It is the write of the last intact entry if the next header names it, else the
+  // write after it. An intact entry of a later write means that the disk lost data.
   const isSameWrite = write > 0 && numberAt(block, offset) === write;
   const torn = isSameWrite ? write : write + 1;
   for (let at = offset + 1; at + HEADER_BYTES <= block.length; at++) {
@@ -87,13 +88,13 @@ export function readSegment(path: string, segment: number): LogEntry[] {
   return entries;
 }
 
-/** The number of the write in whatever is left of a header. */
+/** Number of the write in a possibly damaged header. */
 function numberAt(block: Buffer, at: number): number | undefined {
   const hasHeader = at + HEADER_BYTES <= block.length && block.readUInt32LE(at) === MAGIC;
   return hasHeader ? block.readUInt32LE(at + 16) : undefined;
 }
 
-/** Undefined if those bytes are not a whole entry that was written for this place. */
+/** Undefined if the bytes are not an intact entry written for this place. */
 export function readEntry(
   block: Buffer,
   at: number,
@@ -111,7 +112,7 @@ export function readEntry(
   return { payload, bytes, write: block.readUInt32LE(at + 16) };
 }
 
-/** zlib takes an empty view that has no address for the wish to begin anew. */
+/** zlib resets the checksum for an empty view without an address. */
 function checksum(part: Uint8Array, sum: number): number {
   return part.length === 0 ? sum : crc32(part, sum);
 }

@@ -1,10 +1,10 @@
-/** Reads entries of an append log by their places. In: the directory of the log. Out: payloads, checked. Opens segments to
- *  read only, so it may work beside the log, in another thread as well. Knows what it is told: does not look for
- *  entries, and does not notice that one was released. */
+/** Reads entries of an append log by their places. In: the directory of the log. Out: payloads, checked. Opens segments
+ *  read-only, so it can run beside the log, also in another thread. Does not search for entries, and does not notice
+ *  that an entry was released. */
 import { closeSync, openSync, readSync } from "node:fs";
 import { damaged, type LogPlace, readEntry, segmentPath } from "./log-entry.ts";
 
-/** A segment that the log has dropped takes its room on the disk until it is closed here. */
+/** A segment that the log has removed uses disk space until it is closed here. */
 const OPEN_SEGMENTS = 4;
 
 export class LogReader {
@@ -15,7 +15,7 @@ export class LogReader {
     this.#directory = directory;
   }
 
-  /** The payload of an entry that is on disk. */
+  /** Payload of an entry that is on disk. */
   read({ segment, offset, bytes }: LogPlace): Buffer {
     const block = Buffer.allocUnsafe(bytes);
     const read = readSync(this.#segment(segment), block, 0, bytes, offset);
@@ -24,7 +24,7 @@ export class LogReader {
     throw damaged(segmentPath(this.#directory, segment), offset, "is not what was written there");
   }
 
-  /** Lets go of the files; the next read opens what it needs again. */
+  /** Closes the files; the next read opens them again as needed. */
   close(): void {
     for (const fd of this.#open.values()) closeSync(fd);
     this.#open.clear();

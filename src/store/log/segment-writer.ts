@@ -1,8 +1,8 @@
-/** Writes one segment of an append log. In: what one write takes along. Out: bytes on disk when the promise resolves.
- *  Does not know entries, and does not decide when to write. */
+/** Writes one segment of an append log. In: the groups of one write. Out: bytes on disk when the promise resolves. Does
+ *  not know entries, and does not decide when to write. */
 import { closeSync, constants, openSync, write, writev } from "node:fs";
 
-/** What a write takes along. */
+/** Buffers of one write to one segment. */
 export interface WriteGroup {
   readonly segment: number;
   readonly offset: number;
@@ -10,16 +10,16 @@ export interface WriteGroup {
   readonly buffers: Uint8Array[];
 }
 
-// Each write returns when its data is on disk: no second trip for an fsync.
+// Each write returns when its data is on disk, so no separate fsync is needed.
 const { O_WRONLY, O_CREAT, O_EXCL, O_DSYNC } = constants;
 
-/** Writes into blocks that are there already: a file that grows by every write makes the file system write more of
- *  its own than of ours. */
+/** Writes into preallocated blocks: if a file grows with every write, the file system writes more metadata than
+ *  data. */
 export class LogSegmentWriter {
   readonly segment: number;
   readonly #fd: number;
   readonly #zeros: Buffer;
-  /** Up to where the file has blocks; beyond it, up to where it will when `#growing` is done. */
+  /** End of the allocated blocks. `#growing` is allocating the blocks after it. */
   #blocks = 0;
   #growing: Promise<void> | undefined;
 
@@ -31,7 +31,7 @@ export class LogSegmentWriter {
 
   async write({ offset, bytes, buffers }: WriteGroup): Promise<void> {
     const end = offset + bytes;
-    // Zeros that are still on their way must not come down on what is written now.
+    // Zeros in flight must not overwrite the bytes written now.
     if (this.#growing !== undefined && end > this.#blocks) await this.#growing;
     await writeAll(this.#fd, buffers, offset);
     this.#blocks = Math.max(this.#blocks, end);
@@ -50,7 +50,7 @@ export class LogSegmentWriter {
         this.#blocks = from + this.#zeros.length;
         this.#growing = undefined;
       },
-      // Not needed to go on: a disk that is full will say so to the next entry.
+      // A failure is not fatal here: a full disk fails the next entry.
       () => {
         this.#growing = undefined;
       },
@@ -58,7 +58,7 @@ export class LogSegmentWriter {
   }
 }
 
-/** A single write may stop short. */
+/** Repeats the write, because a single write may be partial. */
 function writeAll(fd: number, buffers: readonly Uint8Array[], position: number): Promise<void> {
   return new Promise((done, failed) => {
     const [first] = buffers;
@@ -73,7 +73,7 @@ function writeAll(fd: number, buffers: readonly Uint8Array[], position: number):
       if (left.length === 0) done();
       else writeAll(fd, left, position + written).then(done, failed);
     };
-    // One buffer is what almost every write has, and cheaper to hand over than a list of one.
+    // Almost every write has one buffer, which is cheaper to pass than a list of one.
     if (buffers.length === 1) write(fd, first!, 0, first!.length, position, wrote);
     else writev(fd, buffers, position, wrote);
   });

@@ -1,4 +1,4 @@
-/** Blobs too big for a pack, each in a file of its own: `large/<pack>.<hex>.<kind>`, the bare payload.
+/** Blobs too large for a pack, each in a separate file: `large/<pack>.<hex>.<kind>`, the bare payload.
  *  In: bytes. Out: a file (temp, rename), durable once it is synced with its directory, and its check in pieces. */
 import { createHash, type Hash } from "node:crypto";
 import { closeSync, fsyncSync, openSync, renameSync } from "node:fs";
@@ -14,12 +14,12 @@ import { writeError } from "./pack-writer.ts";
 const PIECE_BYTES = 8 * 1024 * 1024;
 const SYNCED_AT_ONCE = 4;
 
-/** Path relative to the book, as locations and findings give it. */
+/** Path relative to the book, as used in locations and findings. */
 export function largePath(pack: string, { digest, kind }: { digest: Digest; kind: string }): string {
   return join("large", largeFile({ pack, digest, kind }));
 }
 
-/** Returns its path. It is not durable yet. */
+/** Returns the path of the file, which is not durable yet. */
 export function writeLarge(
   paths: BookPaths,
   pack: string,
@@ -42,7 +42,7 @@ export function writeLarge(
   }
 }
 
-/** Makes large files durable. Several at a time: the file system then commits their names together. */
+/** Makes large files durable. Syncs several at a time, so that the file system commits their names together. */
 export async function syncLarge(paths: BookPaths, files: readonly string[]): Promise<void> {
   const ahead = files.values();
   const sync = async () => {
@@ -61,7 +61,7 @@ export async function syncLarge(paths: BookPaths, files: readonly string[]): Pro
   if (files.length > 0) syncDirectory(paths.large);
 }
 
-/** The same, while the caller waits. */
+/** Makes large files durable, synchronously. */
 export function syncLargeNow(paths: BookPaths, files: readonly string[]): void {
   for (const path of files) {
     const fd = openSync(path, "r+");
@@ -76,7 +76,7 @@ export function syncLargeNow(paths: BookPaths, files: readonly string[]): void {
   if (files.length > 0) syncDirectory(paths.large);
 }
 
-/** Gives a large file a second name, under another pack; the bytes stay where they are if the file system has links. */
+/** Gives a large file a second name, under another pack. The bytes are not copied if the file system has hard links. */
 export function linkLarge(
   paths: BookPaths,
   pack: string,
@@ -91,7 +91,7 @@ export function linkLarge(
   }
 }
 
-/** Checks a large file against its stand-in, in pieces; undefined means it is whole. */
+/** Checks a large file against its stand-in, in pieces; undefined if it is intact. */
 export async function largeFault(
   paths: BookPaths,
   pack: string,
@@ -111,7 +111,7 @@ export async function largeFault(
   return actual === entry.digest ? undefined : mismatch({ ...at, length, actual });
 }
 
-/** The bytes of a large blob, checked, or what is wrong with them. */
+/** Bytes of a large blob, checked, or its fault. */
 export async function readLarge(
   paths: BookPaths,
   pack: string,

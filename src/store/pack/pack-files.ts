@@ -1,6 +1,6 @@
-/** Reads single entries out of the packs of a book.
- *  In: a pack id and a place. Out: the entry, header, length and digest checked. Keeps few files open;
- *  follows a pack through its renaming from `.open` to `.pack`. */
+/** Reads single entries from the packs of a book.
+ *  In: a pack id and a place. Out: the entry, with header, length and digest checked. Keeps few files open; follows a
+ *  pack through its rename from `.open` to `.pack`. */
 import { closeSync, existsSync, fstatSync, openSync, readSync } from "node:fs";
 import type { Digest } from "../../base/index.ts";
 import { type Blob, damageError, type Finding } from "../blob/index.ts";
@@ -9,7 +9,7 @@ import { checkEntry, HEADER_BYTES, readHeader } from "./pack-format.ts";
 import { type HeaderVisit, walkHeaders } from "./pack-headers.ts";
 import type { BookPaths } from "./pack-names.ts";
 
-/** Where an entry stands, with header and padding. */
+/** Place of an entry, with header and padding. */
 export interface PackPlace {
   readonly pack: string;
   readonly offset: number;
@@ -27,8 +27,7 @@ export class PackFiles {
     this.#paths = paths;
   }
 
-  /** The entry at a place, which must be that of `digest` where one is given; undefined if the pack is gone;
-   *  damage is thrown. */
+  /** Entry at a place; if `digest` is given, it must match. Undefined if the pack is missing; throws on damage. */
   read(
     pack: string,
     { offset, bytes }: { offset: number; bytes: number },
@@ -46,7 +45,7 @@ export class PackFiles {
     return checkedBlob(entry.subarray(0, filled), { file: () => this.#fileName(pack), offset, digest });
   }
 
-  /** Visits the headers from `from` on; returns the end of the last whole entry, undefined if the pack is gone. */
+  /** Visits the headers from `from` on. Returns the end of the last intact entry; undefined if the pack is missing. */
   walk(pack: string, from: number, visit: (entry: HeaderVisit) => void): number | undefined {
     const fd = this.#descriptor(pack);
     if (fd === undefined) return undefined;
@@ -54,7 +53,7 @@ export class PackFiles {
     return size > from ? walkHeaders(fd, { from, size }, visit) : from;
   }
 
-  /** False once gc has removed the pack, even while it is held open here. */
+  /** False once gc has removed the pack, even while its file is open here. */
   isThere(pack: string): boolean {
     const fd = this.#descriptor(pack);
     return fd !== undefined && fstatSync(fd).nlink > 0;
@@ -78,7 +77,7 @@ export class PackFiles {
   #descriptor(pack: string): number | undefined {
     const held = this.#open.get(pack);
     if (held !== undefined) return held;
-    // It may be renamed between the two attempts: sealed, open, and sealed once more.
+    // The pack may be renamed between two attempts: try sealed, open, and sealed again.
     const fd =
       openIfThere(this.#paths.sealedPack(pack)) ??
       openIfThere(this.#paths.openPack(pack)) ??

@@ -1,13 +1,13 @@
 /** The bytes of a pack: entries, one after the other, each 8-byte aligned (docs/store.md is the specification).
  *
- *    0  4  magic "RBE1"
- *    4  2  format version, 1
- *    6  2  K, length of the kind
- *    8  8  P, length of the payload
- *   16  8  offset of this entry in its file: bytes that look like an entry inside a payload cannot pass for one
- *   24 32  digest = SHA-256(kind, 0x00, payload)
- *   56  4  CRC-32 of bytes 0 … 55
- *   60  …  zeros, kind, 0x00, payload, zeros: payload and entry end on multiples of 8
+ *    0  4  magic "RBE1".
+ *    4  2  format version, 1.
+ *    6  2  K, length of the kind.
+ *    8  8  P, length of the payload.
+ *   16  8  offset of this entry in its file, so that bytes inside a payload cannot pass for an entry.
+ *   24 32  digest = SHA-256(kind, 0x00, payload).
+ *   56  4  CRC-32 of bytes 0 … 55.
+ *   60  …  zeros, kind, 0x00, payload, zeros: payload and entry end on multiples of 8.
  *
  *  Integers are little-endian. In: entries. Out: bytes, and back, with every byte checked. No I/O. */
 import { hash } from "node:crypto";
@@ -15,7 +15,7 @@ import { type Digest, digestTagged } from "../../base/index.ts";
 import { type FindingCode, isKind, MAX_KIND_BYTES } from "../blob/index.ts";
 
 export const HEADER_BYTES = 60;
-/** Blobs of this size and more live in files of their own. */
+/** Blobs of at least this size are in separate files. */
 export const LARGE_BYTES = 4 * 1024 * 1024;
 
 export const PACK_HEADER_KIND = "rollbook.pack-header.v1";
@@ -26,14 +26,14 @@ export const PACK_LARGE_KIND = "rollbook.pack-large.v1";
 const MAGIC = Buffer.from("RBE1", "latin1");
 const MAGIC_WORD = MAGIC.readUInt32LE(0);
 const VERSION = 1;
-/** The remainders of all bytes by the reversed polynomial 0xedb88320. */
+/** CRC of every byte by the reversed polynomial 0xedb88320. */
 const CRC_TABLE = Int32Array.from({ length: 256 }, (_, byte) => {
   let crc = byte;
   for (let bit = 0; bit < 8; bit++) crc = crc & 1 ? (crc >>> 1) ^ 0xedb88320 : crc >>> 1;
   return crc;
 });
 
-/** Places relative to the start of an entry. */
+/** Offsets relative to the start of an entry. */
 interface EntryLayout {
   readonly tagAt: number;
   readonly payloadAt: number;
@@ -52,7 +52,7 @@ export interface PackEntry {
   readonly payload: Uint8Array;
 }
 
-/** Writes an entry at `at`, for offset `offset` of its file. `target` must have room for its layout. */
+/** Writes an entry at `at` of the block, for offset `offset` of its file. `target` must have room for its layout. */
 export function writeEntry(
   target: Buffer,
   entry: PackEntry,
@@ -76,14 +76,14 @@ export function writeEntry(
   return digest;
 }
 
-/** An entry in a buffer of its own. */
+/** Encodes an entry in a new buffer. */
 export function encodeEntry(entry: PackEntry, offset: number): { bytes: Buffer; digest: Digest } {
   // Not from the pool: readers rely on 8-byte alignment.
   const bytes = Buffer.allocUnsafeSlow(entryLayout(entry.kind.length, entry.payload.length).end);
   return { bytes, digest: writeEntry(bytes, entry, { at: 0, offset }) };
 }
 
-/** What a valid header says. */
+/** Fields of a valid header. */
 export interface EntryHeader {
   readonly kindBytes: number;
   readonly payloadBytes: number;
@@ -116,11 +116,11 @@ export function headerKind(block: Buffer, at: number, { layout, kindBytes }: Ent
   return kind;
 }
 
-/** A book has few kinds, and every blob has one: to find its text is faster than to make it. */
+/** Cache of kinds: a book has few kinds, and finding the string is faster than decoding it. */
 const knownKinds: string[] = [];
 const KNOWN_KINDS = 32;
 
-/** Compares from the end, because that is where kinds differ. */
+/** Compares from the end, where kinds differ. */
 function isTextAt(block: Buffer, from: number, length: number, text: string): boolean {
   if (text.length !== length) return false;
   for (let i = length - 1; i >= 0; i--) if (block[from + i] !== text.charCodeAt(i)) return false;
@@ -134,20 +134,20 @@ interface EntryFault {
 }
 
 interface CheckedEntry {
-  /** What the header says. */
+  /** Digest in the header. */
   readonly digest: Digest;
-  /** The hexadecimals of the digest alone. */
+  /** Hexadecimal digits of the digest alone. */
   readonly hex: string;
   readonly kind: string;
-  /** Undefined if the entry is whole. */
+  /** Undefined if the entry is intact. */
   readonly fault: EntryFault | undefined;
 }
 
-/** Checks every byte of an entry behind its header. */
+/** Checks every byte of an entry after its header. */
 export function checkEntry(block: Buffer, at: number, header: EntryHeader): CheckedEntry {
   const { tagAt, payloadAt, payloadEnd, end } = header.layout;
   const kind = headerKind(block, at, header);
-  // Bare hex compares faster than digests do: a text just put together must be flattened first.
+  // Comparing bare hex is faster than comparing digests: a concatenated string must be flattened first.
   const hex = block.toString("hex", at + 24, at + 56);
   const found = hash("sha256", block.subarray(at + tagAt, at + payloadEnd), "hex");
   const digest = `sha256:${hex}` as Digest;
@@ -162,14 +162,14 @@ export function checkEntry(block: Buffer, at: number, header: EntryHeader): Chec
   return { digest, hex, kind, fault };
 }
 
-/** Where a header may begin: the first aligned magic in [from, to), or -1. `shift` aligns block to file. */
+/** Next possible start of a header: the first aligned magic in [from, to), or -1. `shift` aligns block to file. */
 export function findMagic(block: Buffer, from: number, { to, shift }: { to: number; shift: number }): number {
   for (let at = block.indexOf(MAGIC, from); at >= 0 && at < to; at = block.indexOf(MAGIC, at + 1))
     if ((at + shift) % 8 === 0) return at;
   return -1;
 }
 
-/** CRC-32 of a header. For so few bytes a loop is faster than the way to zlib and back. */
+/** CRC-32 of a header. For so few bytes a loop is faster than a call to zlib. */
 function headerChecksum(block: Buffer, at: number): number {
   let crc = -1;
   for (let i = at; i < at + 56; i++) crc = CRC_TABLE[(crc ^ block[i]!) & 0xff]! ^ (crc >>> 8);

@@ -1,6 +1,6 @@
-/** Walks the headers of a pack and skips the payloads: how an index is built in a moment.
- *  In: an open pack file and where to begin. Out: each entry's digest, kind and place. Checks headers, not
- *  payloads (every read does); passes over damage in silence (every scan names it). */
+/** Walks the headers of a pack and skips the payloads, to build an index quickly.
+ *  In: an open pack file and a start offset. Out: each entry's digest, kind and place. Checks headers, not payloads
+ *  (every read does). Skips damage without a report (every scan reports it). */
 import { readSync } from "node:fs";
 import type { Digest } from "../../base/index.ts";
 import { MAX_KIND_BYTES } from "../blob/index.ts";
@@ -19,7 +19,7 @@ export interface HeaderVisit {
 const WINDOW_BYTES = 16 * 1024;
 const HEAD_BYTES = HEADER_BYTES + 8 + MAX_KIND_BYTES;
 
-/** Calls `visit` for every whole entry in [from, size); returns the end of the last one. */
+/** Calls `visit` for every entry with a valid header in [from, size); returns the end of the last one. */
 export function walkHeaders(
   fd: number,
   { from, size }: { from: number; size: number },
@@ -50,7 +50,7 @@ export function walkHeaders(
   return end;
 }
 
-/** Where the first entry of a pack ends, which is its header; 0 if it does not begin with one. */
+/** End of the first entry of a pack, which is its header; 0 if the pack does not begin with one. */
 export function firstEntryEnd(fd: number, size: number): number {
   let end = 0;
   walkHeaders(fd, { from: 0, size: Math.min(size, WINDOW_BYTES) }, ({ offset, bytes }) => {
@@ -59,7 +59,7 @@ export function firstEntryEnd(fd: number, size: number): number {
   return end;
 }
 
-/** The first offset from `from` on where a magic stands, or `size`. */
+/** First offset from `from` on with a magic, or `size`. */
 function nextHeader(window: HeaderWindow, from: number, size: number): number {
   for (let offset = from; size - offset >= HEADER_BYTES; ) {
     const length = Math.min(WINDOW_BYTES, size - offset);
@@ -71,7 +71,7 @@ function nextHeader(window: HeaderWindow, from: number, size: number): number {
   return size;
 }
 
-/** A moving piece of the file. */
+/** A moving window over the file. */
 class HeaderWindow {
   readonly bytes = Buffer.allocUnsafeSlow(WINDOW_BYTES);
   readonly #fd: number;
@@ -84,7 +84,7 @@ class HeaderWindow {
     this.#size = size;
   }
 
-  /** Where `offset` stands in `bytes`, with at least `length` bytes behind it. */
+  /** Index of `offset` in `bytes`, with at least `length` bytes after it. */
   show(offset: number, length: number): number {
     const at = offset - this.#from;
     if (at >= 0 && at + length <= this.#filled) return at;

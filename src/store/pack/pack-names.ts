@@ -1,5 +1,5 @@
-/** Names inside a book directory, and what they say.
- *  A session is one writer's stay; a pack `<session>-<number>` belongs to its session, a large file to its pack. */
+/** Names in a book directory, and their parsing. A session is one writer's use of the book. A pack `<session>-<number>`
+ *  belongs to its session, a large file to its pack. */
 import { join } from "node:path";
 import { type Digest, isDigest } from "../../base/index.ts";
 import { isKind } from "../blob/index.ts";
@@ -21,7 +21,7 @@ export function parsePackName(file: string): PackName | undefined {
   return { id: match[1]!, session: match[2]!, sealed: match[3] === "pack" };
 }
 
-/** The session whose lock this file is. */
+/** Session of a lock file. */
 export function parseLockName(file: string): string | undefined {
   return LOCK.exec(file)?.[1];
 }

@@ -23,7 +23,8 @@ test("a pack of several blocks is scanned whole, in order, across every block bo
   try {
     const rng = rngFrom(5);
     const book = await openBook(root, { clock: manualClock(1) });
-    // About 20 MB, mostly in pieces of up to 200 KB: entries straddle the blocks, and the large ones are larger than a block.
+    // About 20 MB, mostly in pieces of up to 200 KB: entries straddle block boundaries, and the large ones exceed a
+    // block.
     const put: Digest[] = Array.from({ length: 110 }, (_, i) =>
       book.put("test.blob", Buffer.alloc(rng.below(i % 20 === 0 ? 4_000_000 : 200_000), `${i} `)),
     );

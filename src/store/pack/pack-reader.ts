@@ -1,6 +1,6 @@
-/** Reads a pack from end to end, every byte checked, at the speed of hashing.
- *  In: a pack file. Out: entries and damage, in file order. Reads block by block, in between which others have a turn.
- *  After damage it goes on at the next place where a whole header stands. Does not interpret kinds. */
+/** Reads a pack from end to end and checks every byte, at the speed of hashing.
+ *  In: a pack file. Out: entries and damage, in file order. Reads block by block and yields to the event loop between
+ *  blocks. After damage it continues at the next intact header. Does not interpret kinds. */
 import { readSync } from "node:fs";
 import { type FileHandle, open } from "node:fs/promises";
 import { setImmediate as turn } from "node:timers/promises";
@@ -15,7 +15,7 @@ export interface EntryStep {
   readonly digest: Digest;
   readonly hex: string;
   readonly kind: string;
-  /** A view into a block that is reused: valid until the next `more`. */
+  /** View into a reused block: valid until the next `more`. */
   readonly bytes: Uint8Array;
   readonly offset: number;
   readonly end: number;
@@ -28,24 +28,24 @@ export interface DamageStep {
   readonly message: string;
   readonly offset: number;
   readonly end: number;
-  /** The digest in the header, where the header is whole. */
+  /** Digest in the header, if the header is intact. */
   readonly expected?: Digest;
   readonly actual?: Digest;
 }
 
 type PackStep = EntryStep | DamageStep;
 
-/** Small enough that a block is still in the processor's cache when it is hashed, and that the system, which reads
- *  ahead by itself, has the next one ready by then: to ask another thread for it costs more than to copy it. */
+/** Small enough that a block is still in the processor's cache when it is hashed, and that the system's read-ahead has
+ *  the next block ready. Reading on another thread would cost more than the copy. */
 export const BLOCK_BYTES = 512 * 1024;
-/** How many blocks are read between two turns of others: a few milliseconds' work for who verifies. */
+/** Blocks that are read before yielding to the event loop: a few milliseconds of verification. */
 const BLOCKS_PER_TURN = 4;
 
-/** The memory that a block is read into; shared by the packs of one scan. */
+/** Buffer for a block; shared by the packs of one scan. */
 export class ScanBlock {
   bytes = Buffer.alloc(0);
 
-  /** Moves what stands in [from, to) to the beginning, with room for `bytes` in all. */
+  /** Moves the bytes of [from, to) to the start, with room for `bytes` in total. */
   keep(from: number, to: number, bytes: number): void {
     if (this.bytes.length >= bytes) this.bytes.copyWithin(0, from, to);
     else {
@@ -56,7 +56,7 @@ export class ScanBlock {
   }
 }
 
-/** Opens a pack that its writer may seal, or gc remove, meanwhile; undefined if it is gone. */
+/** Opens a pack that its writer may seal, or gc remove, meanwhile; undefined if it is missing. */
 export async function openPack(
   paths: BookPaths,
   pack: PackName,
@@ -74,7 +74,7 @@ export async function openPack(
 }
 
 export class PackReader {
-  /** The length of the file when it was opened; what is appended later is not read. */
+  /** Length of the file when it was opened; later appends are not read. */
   readonly size: number;
   readonly #file: FileHandle;
   readonly #block: ScanBlock;
@@ -84,9 +84,9 @@ export class PackReader {
   #filled = 0;
   #position: number;
   #blocks = 0;
-  /** How many bytes from the position on the next step needs. */
+  /** Bytes after the position that the next step needs. */
   #needed = HEADER_BYTES;
-  /** Where the search for the next header goes on, while one is under way. */
+  /** Offset where a search for the next header continues, while a search is in progress. */
   #searchFrom: number | undefined;
 
   private constructor(file: FileHandle, size: number, { from, block }: { from: number; block: ScanBlock }) {
@@ -106,7 +106,7 @@ export class PackReader {
     });
   }
 
-  /** The next step, "more" if the block is used up (then await `more`), or undefined at the end. */
+  /** Returns the next step; "more" if the block is used up (then await `more`); undefined at the end. */
   next(): PackStep | "more" | undefined {
     const offset = this.#position;
     if (offset >= this.size) return undefined;
@@ -127,7 +127,7 @@ export class PackReader {
     return this.#entry(at, header);
   }
 
-  /** Brings the next block in. Views of earlier steps are no longer valid. */
+  /** Reads the next block. Views of earlier steps are no longer valid. */
   async more(): Promise<void> {
     if (this.#blocks++ % BLOCKS_PER_TURN === 0) await turn();
     const readFrom = this.#base + this.#filled;
@@ -155,7 +155,7 @@ export class PackReader {
     return { type: "entry", digest, hex, kind, bytes, offset, end, payloadAt: offset + payloadAt };
   }
 
-  /** Looks for the next whole header after damage at the current position. */
+  /** Searches the next intact header after damage at the current position. */
   #search(): PackStep | "more" {
     const block = this.#block.bytes.subarray(0, this.#filled);
     const limit = this.#filled - HEADER_BYTES + 1;
@@ -169,7 +169,7 @@ export class PackReader {
       at += 8;
     }
     if (this.#base + this.#filled >= this.size) return this.#damageUpTo(this.size);
-    // A magic may straddle the blocks: the last bytes are searched again with the next one.
+    // A magic may straddle two blocks, so the last bytes are searched again with the next block.
     this.#searchFrom = Math.max(this.#searchFrom!, this.#base + limit);
     return "more";
   }
@@ -188,7 +188,8 @@ export class PackReader {
     };
   }
 
-  /** Reads the bytes of the block from `at` on. Of a file that was cut short meanwhile the rest is zeros, and no entry. */
+  /** Reads the bytes of the block from `at` on. If the file was truncated meanwhile, the rest is zeros, which are no
+   *  entry. */
   #fill(at: number): void {
     const { bytes } = this.#block;
     while (at < this.#filled) {

@@ -1,5 +1,5 @@
-/** The three entries by which a pack speaks of itself: header, footer, and stand-ins for large blobs.
- *  In: their fields. Out: canonical JSON bytes, and back, strictly. */
+/** The three entries that describe a pack: header, footer, and stand-ins for large blobs.
+ *  In: their fields. Out: canonical JSON bytes; parsing them back is strict. */
 import { createHash, type Hash } from "node:crypto";
 import {
   canonicalize,
@@ -24,7 +24,7 @@ export interface PackHeader {
 }
 
 interface PackFooter {
-  /** How many entries stand before the footer, the pack header among them. */
+  /** Number of entries before the footer, including the pack header. */
   readonly entries: number;
   /** SHA-256("rollbook.pack-chain.v1", 0x00, digest, digest, …) over those entries in order. */
   readonly chain: Digest;
@@ -58,7 +58,8 @@ export function parseLargeEntry(bytes: Uint8Array): LargeEntry | undefined {
   return { digest: value.digest, kind: value.kind, bytes: value.bytes as number };
 }
 
-/** The running digest over the entries of a pack. Hashes in batches: one update costs more than 32 bytes do. */
+/** The running digest over the entries of a pack. Hashes in batches, because one update costs more than hashing 32
+ *  bytes. */
 export class PackChain {
   readonly #hash: Hash = createHash("sha256").update("rollbook.pack-chain.v1\0");
   readonly #batch = Buffer.allocUnsafe(32 * 64);
@@ -72,14 +73,14 @@ export class PackChain {
     this.addHex(digest.slice(7));
   }
 
-  /** The same for the hexadecimals of a digest alone. */
+  /** As `add`, for the hexadecimal digits of a digest alone. */
   addHex(hex: string): void {
     const at = (this.#entries++ % 64) * 32;
     writeHex(hex, { from: 0, target: this.#batch, at });
     if (at === 63 * 32) this.#hash.update(this.#batch);
   }
 
-  /** How far a pack has come, as heads name it. */
+  /** Current state of a pack, in the form that heads use. */
   state(pack: string): PackState {
     const { entries, chain } = this.footer();
     return { pack, entries, chain: chain.slice("sha256:".length) };
@@ -99,19 +100,19 @@ export function encodeBook({ createdAtMs, id }: { createdAtMs: number; id: strin
   return jsonBytes({ ...book, digest: digestJson("rollbook.book.v1", book) });
 }
 
-/** The identity of a book, from a book.json without fault. Books made before ids were written get one that follows from
- *  their digest: every process derives the same, and nothing is written. */
+/** Identity of a book, from a valid book.json. A book made before ids existed gets an id derived from its digest: every
+ *  process derives the same id, and nothing is written. */
 export function bookIdOf(bytes: Uint8Array): string {
   const { id, digest } = parseObject(bytes) as { id?: string; digest: Digest };
   return id ?? `book-${digest.slice(7, 39)}`;
 }
 
-/** The digest in a book.json without fault, as hex. */
+/** Digest in a valid book.json, as hex. */
 export function bookDigestOf(bytes: Uint8Array): string {
   return (parseObject(bytes) as { digest: Digest }).digest.slice("sha256:".length);
 }
 
-/** What is wrong with the bytes of book.json, or undefined. */
+/** Fault in the bytes of book.json, or undefined. */
 export function bookFault(bytes: Uint8Array): string | undefined {
   const value = parseObject(bytes);
   if (value === undefined) return "it is not JSON";

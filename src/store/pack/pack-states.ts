@@ -1,5 +1,6 @@
-/** How far packs have come, as heads name it: of a sealed pack by its footer alone, of an open one by all of its headers.
- *  In: names of packs. Out: entries and the hash over them. Checks neither: a scan does. */
+/** States of packs in the form that heads use: of a sealed pack from its footer alone, of an open pack from all its
+ *  headers.
+ *  In: names of packs. Out: entries and the hash over them. Checks neither; a scan does. */
 import { closeSync, fstatSync, fsyncSync, openSync, readSync } from "node:fs";
 import type { PackState } from "../../contract/index.ts";
 import { isMissing } from "../disk/index.ts";
@@ -8,10 +9,10 @@ import { walkHeaders } from "./pack-headers.ts";
 import type { BookPaths } from "./pack-names.ts";
 import { PackChain, parseFooter } from "./pack-records.ts";
 
-/** A footer takes about 200 bytes. */
+/** Bytes to read at the end of a pack; a footer takes about 200. */
 const TAIL_BYTES = 512;
 
-/** Undefined if the pack is gone, or ends without a footer: a scan says so. */
+/** Undefined if the pack is missing or has no footer; a scan reports it. */
 export function footerOf(paths: BookPaths, id: string): PackState | undefined {
   return withFile(paths.sealedPack(id), (fd) => {
     const { size } = fstatSync(fd);
@@ -30,7 +31,8 @@ export function footerOf(paths: BookPaths, id: string): PackState | undefined {
   });
 }
 
-/** What of another writer's open pack is on disk: it is made durable first, so that no crash takes what a head names. */
+/** State on disk of another writer's open pack. Makes the pack durable first, so that a crash cannot remove entries
+ *  that a head names. */
 export function openPackState(paths: BookPaths, id: string): PackState | undefined {
   return withFile(paths.openPack(id), (fd) => {
     const { size } = fstatSync(fd);

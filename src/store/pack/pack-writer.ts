@@ -1,6 +1,6 @@
 /** Appends entries to one open pack and seals it.
- *  In: entries. Out: `packs/<id>.open`, and `<id>.pack` once sealed. Writes are in order and synchronous (page
- *  cache speed), so a crash leaves a prefix; only the fsync runs aside. Does not decide when to sync. */
+ *  In: entries. Out: `packs/<id>.open`, and `<id>.pack` once sealed. Writes are in order and synchronous (page cache
+ *  speed), so a crash leaves a prefix; only the fsync is asynchronous. Does not decide when to sync. */
 import { closeSync, fdatasync, fsyncSync, openSync, renameSync, unlinkSync } from "node:fs";
 import { promisify } from "node:util";
 import { type Digest, RollbookError, reasonOf } from "../../base/index.ts";
@@ -22,7 +22,7 @@ const syncData = promisify(fdatasync);
 
 interface Appended {
   readonly digest: Digest;
-  /** Absent if the entry was known already and nothing was written. */
+  /** Absent if the entry was already known and nothing was written. */
   readonly place?: { readonly offset: number; readonly bytes: number };
 }
 
@@ -38,7 +38,8 @@ export class PackWriter {
   #syncs = 0;
   #ended = false;
 
-  /** `beforeWrite` is called before staged entries are handed to the operating system: what they name must be durable. */
+  /** `beforeWrite` runs before staged entries are passed to the operating system: it must make durable what they
+   *  name. */
   constructor(paths: BookPaths, header: PackHeader, beforeWrite: () => void = () => {}) {
     this.id = header.pack;
     this.#beforeWrite = beforeWrite;
@@ -49,22 +50,22 @@ export class PackWriter {
     syncDirectory(paths.packs);
   }
 
-  /** Length of the pack, staged entries included. */
+  /** Length of the pack, including staged entries. */
   get size(): number {
     return this.#written + this.#staged;
   }
 
-  /** Entries apart from the pack header. */
+  /** Number of entries except the pack header. */
   get blobs(): number {
     return this.#chain.entries - 1;
   }
 
-  /** The entries so far, staged ones included. */
+  /** State of the entries so far, including staged entries. */
   get state(): PackState {
     return this.#chain.state(this.id);
   }
 
-  /** Appends an entry unless `isKnown` says that its digest is there already. */
+  /** Appends an entry unless `isKnown` is true for its digest. */
   append(entry: PackEntry, isKnown?: (digest: Digest) => boolean): Appended {
     const bytes = entryLayout(entry.kind.length, entry.payload.length).end;
     if (this.#staged + bytes > STAGING_BYTES) this.drain();
@@ -79,7 +80,8 @@ export class PackWriter {
     return { digest, place: { offset, bytes } };
   }
 
-  /** Hands staged bytes to the operating system: from here they survive this process, not yet the machine. */
+  /** Passes staged bytes to the operating system: from then on they survive a crash of the process, but not of the
+   *  machine. */
   drain(): void {
     if (this.#staged === 0) return;
     this.#beforeWrite();
@@ -119,10 +121,10 @@ export class PackWriter {
     this.abandon();
   }
 
-  /** Lets go of the file as it is; the next writer recovers it. */
+  /** Closes the file unsealed; the next writer recovers it. */
   abandon(): void {
     this.#ended = true;
-    // A sync under way still uses the descriptor and closes it when it ends.
+    // A sync in flight still uses the descriptor and closes it when it ends.
     if (this.#syncs === 0) closeSync(this.#fd);
   }
 

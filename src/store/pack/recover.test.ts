@@ -28,7 +28,7 @@ it.skipIf(process.platform === "win32")(
       await attempt(() => book.close());
       console.log(JSON.stringify(said));`;
     try {
-      // Files of at most 200 blocks of 1 KiB; a write beyond fails instead of killing the process.
+      // Limits files to 200 blocks of 1 KiB; a larger write fails instead of killing the process.
       const limited = `trap '' XFSZ; ulimit -f 200; exec "$0" --import tsx --input-type=module -e "$1"`;
       const child = spawnSync("bash", ["-c", limited, process.execPath, script], { encoding: "utf8" });
       expect(child.stderr).toBe("");

@@ -1,6 +1,7 @@
-/** Brings the packs of dead writers to rest: keeps what is whole, sets the torn end aside, seals.
- *  In: a pack `<id>.open` whose session lock the caller holds. Out: `<id>.pack` and a report. A torn end goes to
- *  `torn/`, never away. Damage with whole entries behind it is no torn end: the pack is left as it is. */
+/** Recovers the packs of dead writers: keeps intact entries, sets a torn end aside, seals the pack.
+ *  In: a pack `<id>.open` whose session lock the caller holds. Out: `<id>.pack` and a report. A torn end moves to
+ *  `torn/` and is never deleted. Damage that is followed by intact entries is not a torn end: the pack stays
+ *  unchanged. */
 import { closeSync, fsyncSync, ftruncateSync, openSync, readdirSync, readSync, renameSync } from "node:fs";
 import { basename, join } from "node:path";
 import type { Finding } from "../blob/index.ts";
@@ -22,20 +23,20 @@ import { jsonBytes, type LargeEntry, PackChain, parseLargeEntry, parsePackHeader
 
 export interface Recovery {
   readonly pack: string;
-  /** Blobs kept; 0 means that there was none. */
+  /** Number of blobs kept. */
   readonly blobs: number;
   readonly tornBytes: number;
-  /** Where the torn bytes are, relative to the book. */
+  /** File with the torn bytes, relative to the book. */
   readonly tornFile?: string;
-  /** Damage that is not a torn end: the pack stays open and unsealed, its whole entries can be read. */
+  /** Damage that is not a torn end: the pack stays open and unsealed, and its intact entries are readable. */
   readonly damage: readonly Finding[];
 }
 
-/** What to do with a pack whose writer holds no lock here. `seal-even-empty`: also one without a blob takes its last name. */
+/** Action for a pack whose writer holds no lock here. `seal-even-empty`: seal the pack even if it has no blob. */
 export type RecoveryRule = "leave" | "seal" | "seal-even-empty";
 
-/** Recovers the packs of every session whose writer is gone. Sessions that live are left alone, and packs that
- *  `ruleOf` leaves: their writer may live where no lock of this machine reaches. */
+/** Recovers the packs of every session whose writer is dead. Skips living sessions, and packs for which `ruleOf`
+ *  returns `leave`: their writer may be alive on another machine, where locks of this one do not reach. */
 export async function recoverBook(
   paths: BookPaths,
   ruleOf: (pack: string) => Promise<RecoveryRule> = async () => "seal",
@@ -59,7 +60,7 @@ export async function recoverBook(
   return reports;
 }
 
-/** The locks of all sessions that left something behind and hold no lock. Call under the book's lock. */
+/** Locks of all sessions that left packs and hold no lock. Call under the book's lock. */
 function takeDeadSessions(paths: BookPaths): Map<string, Lock> {
   const left = new Set(openPacks(paths).map((id) => id.slice(0, id.lastIndexOf("-"))));
   for (const file of readdirSync(paths.locks)) {
@@ -115,13 +116,13 @@ async function recoverPack(paths: BookPaths, id: string, evenEmpty: boolean): Pr
 
 interface InspectedPack {
   readonly size: number;
-  /** End of the last whole entry that has only whole entries before it. */
+  /** End of the last intact entry that has only intact entries before it. */
   wholeEnd: number;
   blobs: number;
   footed: boolean;
   readonly chain: PackChain;
   readonly large: LargeEntry[];
-  /** Damage that has whole entries behind it. */
+  /** Damage that is followed by intact entries. */
   damage: Finding[];
 }
 
@@ -157,7 +158,7 @@ async function inspect(paths: BookPaths, id: string): Promise<InspectedPack> {
   return state;
 }
 
-/** Takes a whole entry into the state, or says why it cannot stand where it does. */
+/** Adds an intact entry to the state, or returns the reason why it cannot be at its position. */
 async function unfit(
   paths: BookPaths,
   id: string,

@@ -1,6 +1,6 @@
-/** Reads a whole book and checks every byte of it: book.json, packs, large files.
- *  In: the book's paths. Out: blobs and damage in storage order. Takes no lock and changes nothing: packs that
- *  grow or vanish meanwhile (writers, gc) are no damage. */
+/** Reads a whole book and checks every byte: book.json, packs, large files.
+ *  In: the book's paths. Out: blobs and damage in storage order. Takes no lock and changes nothing. Packs that grow or
+ *  vanish meanwhile (writers, gc) are not damage. */
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { given, RollbookError } from "../../base/index.ts";
@@ -18,12 +18,12 @@ import {
   parsePackHeader,
 } from "./pack-records.ts";
 
-/** In runs, as `BlobStore.scanRuns` gives them: a run ends where a block does, or where a large file is to be read. */
+/** Scans in runs, as `BlobStore.scanRuns` returns them. A run ends at the end of a block, or before a large file. */
 export async function* scanBook(paths: BookPaths, watch?: ChainWatch): AsyncGenerator<Iterable<ScanItem>> {
   yield checkNames(paths).map((finding) => ({ type: "damage", finding }));
   const block = new ScanBlock();
   const seen = new Set<string>();
-  // gc moves blobs to packs that come up meanwhile: list again until nothing is new.
+  // gc moves blobs to new packs meanwhile: list again until there is no new pack.
   for (;;) {
     const fresh = listPacks(paths).filter((pack) => !seen.has(pack.id));
     if (fresh.length === 0) return;
@@ -45,7 +45,7 @@ async function* scanPack(
   readLarge: (entry: LargeEntry) => Promise<ScanItem[]>,
 ): AsyncGenerator<Iterable<ScanItem>> {
   for (;;) {
-    // What ended the run: a stand-in, a block used up, or the pack.
+    // Reason for the end of the run: a stand-in, a used-up block, or the end of the pack.
     let last: ReturnType<PackScan["next"]>;
     let isRead = false;
     yield (function* (): Generator<ScanItem> {
@@ -62,7 +62,7 @@ async function* scanPack(
   }
 }
 
-/** A scan that silently skips a part of a book would report it as complete. */
+/** A scan that silently skips a part of a book would report the book as complete. */
 function runLeft(): RollbookError {
   return new RollbookError(
     "run-left",
@@ -71,10 +71,11 @@ function runLeft(): RollbookError {
   );
 }
 
-/** The packs of a book in storage order: by the time their sessions began. */
+/** Packs of a book in storage order: by the start time of their sessions. */
 export function listPacks(paths: BookPaths): PackName[] {
   const packs = new Map<string, PackName>();
-  // A listing may miss a file that is renamed meanwhile, as packs are when sealed: once each, so look twice.
+  // A listing may miss a file that is renamed meanwhile, as packs are when sealed. Each pack is renamed once, so list
+  // twice.
   for (const file of [...readdirSync(paths.packs), ...readdirSync(paths.packs)]) {
     const pack = parsePackName(file);
     if (pack !== undefined && packs.get(pack.id)?.sealed !== true) packs.set(pack.id, pack);
@@ -84,7 +85,7 @@ export function listPacks(paths: BookPaths): PackName[] {
 
 async function largeItem(paths: BookPaths, pack: string, entry: LargeEntry): Promise<ScanItem[]> {
   const finding = await largeFault(paths, pack, entry);
-  // A pack collected by gc takes its large files along; the blobs worth keeping are in a newer pack by then.
+  // gc removes a pack with its large files; the remaining blobs are then in a newer pack.
   if (finding?.code === "missing-large" && !packExists(paths, pack)) return [];
   if (finding !== undefined) return [{ type: "damage", finding }];
   const location: Location = { file: largePath(pack, entry), offset: 0, length: entry.bytes };
@@ -92,21 +93,21 @@ async function largeItem(paths: BookPaths, pack: string, entry: LargeEntry): Pro
 }
 
 function packExists(paths: BookPaths, id: string): boolean {
-  // Asked in this order, a renaming between the two questions cannot hide the pack.
+  // In this order, a rename between the two checks cannot hide the pack.
   return existsSync(paths.openPack(id)) || existsSync(paths.sealedPack(id));
 }
 
-/** Wants to know what the entries of packs hash to, at some counts of them. */
+/** Receives the hash over the entries of a pack, at the entry counts that it wants. */
 export interface ChainWatch {
   wants(pack: string, entries: number): boolean;
   note(pack: string, entries: number, chain: string): void;
-  /** A pack was read to its end. */
+  /** Called when a pack was read to its end. */
   scanned(pack: string): void;
 }
 
 export type PackItem = ScanItem | { readonly type: "stand-in"; readonly entry: LargeEntry };
 
-/** One pack: header first, then blobs, then the footer and nothing more. Large files are left to the caller. */
+/** Scans one pack: header first, then blobs, then the footer and nothing more. The caller reads large files. */
 export class PackScan {
   readonly #file: string;
   readonly #pack: string;
@@ -146,7 +147,7 @@ export class PackScan {
     return this.#reader.close();
   }
 
-  /** The next item, "more" if the caller must await `more`, undefined at the end. */
+  /** The next item; "more" if the caller must await `more`; undefined at the end. */
   next(): PackItem | "more" | undefined {
     for (;;) {
       const finding = this.#findings.shift();
@@ -186,7 +187,7 @@ export class PackScan {
   }
 
   #takeDamage(step: DamageStep): undefined {
-    // The end of an open pack may be in the midst of being written; recovery judges it once the writer is gone.
+    // The end of an open pack may be incomplete during a write; recovery checks it once the writer is gone.
     if (!this.#sealed && step.code === "truncated") return;
     const { expected, actual } = step;
     if (expected !== undefined) {

@@ -1,13 +1,14 @@
-/** A place for objects: put once, read, list, delete; and for the few that change, replaced by a writer that read the last version.
- *  In: keys below one prefix. Out: bytes. Every such write is conditional, so that of two writers exactly one succeeds.
- *  Knows nothing of books. */
+/** An object store: put once, read, list, delete. A few objects change; only a writer that read the last version may
+ *  replace them.
+ *  In: keys below one prefix. Out: bytes. These writes are conditional, so that exactly one of two writers succeeds.
+ *  Does not know books. */
 
 export interface BucketObject {
   readonly key: string;
   readonly bytes: number;
-  /** By the clock of the server. */
+  /** Time by the clock of the server. */
   readonly modifiedMs: number;
-  /** As `getVersion` gives it, where the server lists versions. */
+  /** Version as `getVersion` returns it, if the server lists versions. */
   readonly version?: string | undefined;
 }
 
@@ -17,24 +18,25 @@ export interface VersionedBytes {
 }
 
 export interface Bucket {
-  /** For people: `s3://bucket/prefix`. */
+  /** URL for messages: `s3://bucket/prefix`. */
   readonly url: string;
   /** False: the key exists, and nothing was written. */
   putNew(key: string, bytes: Uint8Array): Promise<boolean>;
-  /** A whole file, in parts where it is large. False: the key exists. */
+  /** Uploads a whole file, in parts if it is large. False: the key exists. */
   putNewFile(key: string, path: string): Promise<boolean>;
   /** Overwrites the key. Only for keys with one writer and no history. */
   replace(key: string, bytes: Uint8Array): Promise<void>;
-  /** Puts a key if its version is `version`, or if there is none and `version` is undefined. False: it is another. */
+  /** Puts a key if its version is `version`, or if the key does not exist and `version` is undefined. False: the
+   *  version differs. */
   putIf(key: string, bytes: Uint8Array, version: string | undefined): Promise<boolean>;
-  /** With its version. Undefined: there is no such key. */
+  /** Bytes with their version. Undefined: there is no such key. */
   getVersion(key: string): Promise<VersionedBytes | undefined>;
   /** Undefined: there is no such key. */
   get(key: string): Promise<Uint8Array | undefined>;
-  /** Into a new file; false: there is no such key. Without `flush` a power loss may leave the file cut short. */
+  /** Downloads into a new file. False: there is no such key. Without `flush` a power loss may truncate the file. */
   getFile(key: string, path: string, options?: { readonly flush?: boolean }): Promise<boolean>;
   list(prefix: string): AsyncIterable<BucketObject>;
   delete(keys: readonly string[]): Promise<void>;
-  /** The time of the server. */
+  /** Time of the server. */
   nowMs(): Promise<number>;
 }

@@ -1,9 +1,9 @@
-/** Whether a server honours conditions on writes. Without them, of two writers both succeed and one is lost.
- *  In: a bucket, a key that nothing else uses. Writes that key alone, and removes it. */
+/** Tests if a server honours conditional writes. Without them two writers both succeed, and one write is lost.
+ *  In: a bucket, and a key that nothing else uses. Writes only that key, and removes it. */
 import { RollbookError } from "../../base/index.ts";
 import type { Bucket } from "./bucket.ts";
 
-/** No server gives an object this version. */
+/** A version that no server gives to an object. */
 const NO_VERSION = '"00000000000000000000000000000000"';
 
 export async function requireConditions(bucket: Bucket, key: string): Promise<void> {

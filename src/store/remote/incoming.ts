@@ -1,5 +1,5 @@
-/** Brings objects of a bucket into the working copy. In: their keys. Out: files of the book, each checked byte for byte before
- *  it has a name there. Decides nothing about what to bring. */
+/** Downloads objects of a bucket into the working copy. In: their keys. Out: files of the book; every byte is checked
+ *  before the file gets its name. Does not decide what to download. */
 import { closeSync, constants, existsSync, openSync, renameSync, rmSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { RollbookError } from "../../base/index.ts";
@@ -16,13 +16,13 @@ import { type BookPaths, bookPaths, largeFault, PackScan, parseLargeName, ScanBl
 import type { Bucket, BucketObject } from "./bucket.ts";
 import { LARGE, packKey, parsePartKey } from "./remote-keys.ts";
 
-/** Another process of this machine may be bringing down a whole book. */
+/** Another process of this machine may be downloading a whole book. */
 const LOCK_MS = 6 * 3_600_000;
 
 export class Incoming {
   readonly #bucket: Bucket;
   readonly #paths: BookPaths;
-  /** Where objects lie until they are checked: laid out as a book. Used under the lock of `alone` only. */
+  /** Folder for unchecked objects, laid out as a book. Used only under the lock of `alone`. */
   readonly #unchecked: BookPaths;
 
   constructor(bucket: Bucket, paths: BookPaths) {
@@ -31,12 +31,12 @@ export class Incoming {
     this.#unchecked = bookPaths(join(paths.root, "tmp", "incoming"));
   }
 
-  /** Runs `work` while no other process of this machine brings down, recovers or replaces packs. */
+  /** Runs `work` while no other process of this machine downloads, recovers or replaces packs. */
   alone<T>(work: () => Promise<T>): Promise<T> {
     const { root, packs, large } = this.#unchecked;
     const clear = () => rmSync(root, { recursive: true, force: true });
     const whileAlone = async () => {
-      clear(); // what a crash left
+      clear(); // leftovers of a crash
       for (const each of [packs, large]) makeDirectory(each);
       try {
         return await work();
@@ -47,7 +47,7 @@ export class Incoming {
     return withLock(join(this.#paths.locks, "remote.lock"), whileAlone, LOCK_MS);
   }
 
-  /** Checked byte for byte before it has a name in the book. False: the bucket has no such pack. */
+  /** Downloads a pack and checks every byte before it gets its name in the book. False: the bucket has no such pack. */
   async fetchPack(id: string): Promise<boolean> {
     const temp = this.#unchecked.sealedPack(id);
     if (!(await this.#bucket.getFile(packKey(id), temp))) return false;
@@ -71,7 +71,8 @@ export class Incoming {
     );
   }
 
-  /** Adds what is new to the copy of a pack that another machine writes. False: the bucket has neither parts nor pack. */
+  /** Appends new parts to the copy of a pack that another machine writes. False: the bucket has neither parts nor
+   *  pack. */
   async pullParts(id: string, parts: readonly BucketObject[]): Promise<boolean> {
     if (existsSync(this.#paths.sealedPack(id))) return true;
     const path = this.#paths.openPack(id);
@@ -79,10 +80,10 @@ export class Incoming {
     for (const { key, bytes } of parts) {
       const { offset } = parsePartKey(key)!;
       if (offset + bytes <= size) continue;
-      if (offset > size) return true; // the rest of a list that has changed: the next pull has it
+      if (offset > size) return true; // the list is outdated: the next pull has the rest
       const part = await this.#bucket.get(key);
       if (part === undefined) return this.fetchPack(id); // sealed since the packs were listed
-      // At its offset: a crash may have left a piece of it.
+      // Write at its offset: a crash may have left a piece of the part.
       const fd = openSync(path, constants.O_RDWR | constants.O_CREAT, OWNER_ONLY);
       try {
         writeFully(fd, part, offset);
@@ -94,7 +95,7 @@ export class Incoming {
     return true;
   }
 
-  /** False: one was deleted since it was listed. */
+  /** False: an object was deleted since it was listed. */
   async pullLarge(prefix: string, isWanted: (pack: string) => boolean): Promise<boolean> {
     let isWhole = true;
     for await (const { key, bytes } of this.#bucket.list(prefix)) {

@@ -1,6 +1,7 @@
-/** What goes up of a book in a bucket: parts of open packs, large files, and packs when they are sealed.
- *  In: files of the working copy. Out: objects, each put on the condition that its key is new. A pack is begun by its first part,
- *  before anything of it counts. An empty part in that place says that the session was ended. */
+/** Uploads to a book in a bucket: parts of open packs, large files, and sealed packs.
+ *  In: files of the working copy. Out: objects, each put on the condition that its key is new. The first part of a pack
+ *  goes up before anything in the pack counts. An empty part at that key means that another machine ended the
+ *  session. */
 import { existsSync, readdirSync, renameSync } from "node:fs";
 import { type FileHandle, open } from "node:fs/promises";
 import { basename, join } from "node:path";
@@ -11,10 +12,10 @@ import { type BookPaths, firstEntryEnd, parseLargeName } from "../pack/index.ts"
 import type { Bucket } from "./bucket.ts";
 import { LARGE, PARTS, packKey, parsePartKey, partKey, sessionOf } from "./remote-keys.ts";
 
-/** Large files that go up at a time: each is in memory meanwhile. */
+/** Large files uploaded at the same time: each is in memory meanwhile. */
 const PUSHED_AT_ONCE = 4;
 
-/** Puts the pack of the bucket in place of the one here. */
+/** Replaces the local pack by the pack of the bucket. */
 type TakeOver = (id: string, isLive: boolean) => Promise<void>;
 
 export class PackUploads {
@@ -22,7 +23,7 @@ export class PackUploads {
   readonly #paths: BookPaths;
   readonly #takeOver: TakeOver;
   readonly #pushedLarge = new Set<string>();
-  /** Parts that this process put, by pack. */
+  /** Parts that this process uploaded, by pack. */
   readonly #pushedParts = new Map<string, string[]>();
 
   constructor(bucket: Bucket, paths: BookPaths, takeOver: TakeOver) {
@@ -31,10 +32,10 @@ export class PackUploads {
     this.#takeOver = takeOver;
   }
 
-  /** Uploads a sealed pack and takes its parts away. If the bucket has the pack already, that one counts; a session that
-   *  has put more into its own (`isLive`) hears of it. */
+  /** Uploads a sealed pack and deletes its parts. If the bucket already has the pack, the bucket's pack counts. Throws
+   *  if a live session (`isLive`) has put more into its own pack. */
   async pushPack(id: string, { isLive = false }: { isLive?: boolean } = {}): Promise<void> {
-    if (!existsSync(this.#paths.sealedPack(id))) return; // it held nothing and was removed
+    if (!existsSync(this.#paths.sealedPack(id))) return; // it was empty and was removed
     if (!(isLive && (await this.#begin(id))) && !(await this.#mayGoUp(id))) {
       if (isLive) throw sessionReplaced(id, this.#bucket.url);
       return this.#setAside(id);
@@ -43,14 +44,14 @@ export class PackUploads {
     if (!(await this.#bucket.putNewFile(packKey(id), this.#paths.sealedPack(id))))
       await this.#takeOver(id, isLive);
     const keys = (isLive ? this.#pushedParts.get(id) : undefined) ?? [];
-    // An empty part closes the chain: it stays, so that a writer that was taken for dead cannot go on.
+    // An empty part closes the chain. It stays, so that a writer presumed dead cannot continue.
     if (keys.length === 0)
       for await (const { key, bytes } of this.#bucket.list(`${PARTS}${id}/`)) if (bytes > 0) keys.push(key);
     await this.#bucket.delete(keys);
     this.#pushedParts.delete(id);
   }
 
-  /** Begins a pack in the bucket with its first entry, before its large files and itself. False: something is there. */
+  /** Uploads the first entry of a pack, before its large files and the pack itself. False: the key exists. */
   async #begin(id: string): Promise<boolean> {
     if (this.#pushedParts.has(id)) return true;
     const bytes = await this.#readPart(id, 0, await this.#headerEnd(id));
@@ -59,12 +60,13 @@ export class PackUploads {
     return true;
   }
 
-  /** Whether the pack is begun. False: the session was ended, and nothing of the pack was acknowledged. */
+  /** True if the pack has begun in the bucket. False: the session was ended, and nothing in the pack was
+   *  acknowledged. */
   async #mayGoUp(id: string): Promise<boolean> {
     for (;;) {
       let isBegun = false;
-      // Packs go up in order. Where an earlier one was closed, the session was taken for dead: this one may rely on what was
-      // not acknowledged.
+      // Packs go up in order. A closed earlier pack means that the session was presumed dead: this pack may rely on
+      // entries that were not acknowledged.
       for await (const { key, bytes } of this.#bucket.list(`${PARTS}${sessionOf(id)}-`)) {
         const part = parsePartKey(key);
         if (part === undefined || part.id > id) continue;
@@ -75,7 +77,7 @@ export class PackUploads {
     }
   }
 
-  /** A pack that other machines must not see: gc counted on its session having ended. */
+  /** Moves away a pack that other machines must not see: gc assumed that its session had ended. */
   #setAside(id: string): void {
     makeDirectory(this.#paths.torn);
     const files = this.#largeFilesOf(id).map((file) => join(this.#paths.large, file));
@@ -98,12 +100,12 @@ export class PackUploads {
     await Promise.all(Array.from({ length: PUSHED_AT_ONCE }, push));
   }
 
-  /** Bytes of an open pack from `from` to `to`. Refused if another machine took this session for dead. */
+  /** Uploads the bytes `from` … `to` of an open pack. Refused if another machine presumed this session dead. */
   async pushPart(id: string, from: number, to: number): Promise<void> {
     const bytes = await this.#readPart(id, from, to);
     const key = partKey(id, from);
     if (!(await this.#bucket.putNew(key, bytes))) {
-      // A retry of a request that had succeeded finds its own bytes.
+      // After a retry of a request that had succeeded, the key holds our own bytes.
       const there = await this.#bucket.get(key);
       if (there === undefined || Buffer.compare(there, bytes) !== 0)
         throw sessionReplaced(id, this.#bucket.url);
@@ -146,7 +148,7 @@ export class PackUploads {
     }
   }
 
-  /** The pack may be full, and sealed, while a flush of its earlier bytes is under way. */
+  /** The pack may be sealed while a flush of its earlier bytes is in progress. */
   async #openEither(id: string): Promise<FileHandle> {
     try {
       return await open(this.#paths.openPack(id), "r");

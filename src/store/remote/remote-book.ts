@@ -1,7 +1,7 @@
-/** A book in a bucket, with its working copy on this machine: a directory that is a book itself.
- *  Down: sealed packs, large files, and the parts of packs that other machines write now. Up: what a session of this machine
- *  flushed, as parts, and each pack when it is sealed. Packs and parts never change, and every write is conditional:
- *  of two writers of one key one fails, so nothing is lost or doubled. The catalog is made from the working copy. */
+/** A book in a bucket, with its working copy on this machine: a directory that is itself a book. Down: sealed packs,
+ *  large files, and parts of packs that other machines are writing. Up: flushed bytes of this machine's sessions, as
+ *  parts, and each pack when it is sealed. Packs and parts never change, and every write is conditional. If two writers
+ *  write one key, one fails, so nothing is lost or doubled. The catalog is made from the working copy. */
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { threadId } from "node:worker_threads";
@@ -36,12 +36,12 @@ import {
 import { RemoteSessions, type RemoteStay, SILENT_MS } from "./remote-sessions.ts";
 import { RemovedPacks } from "./removed-packs.ts";
 
-/** A list is old if gc was at work since. */
+/** A listing is outdated if gc ran since; the pull is then repeated at most so many times. */
 const MOST_PULLS = 20;
 
 export class RemoteBook {
   readonly bucket: Bucket;
-  /** What gc took out of the bucket. */
+  /** Packs that gc removed from the bucket. */
   readonly removed: RemovedPacks;
   readonly uploads: PackUploads;
   readonly #sessions: RemoteSessions;
@@ -49,7 +49,7 @@ export class RemoteBook {
   readonly #incoming: Incoming;
   #pulling: Promise<void> | undefined;
   #queued: Promise<void> | undefined;
-  /** Whether the bucket and the working copy were seen to be the same book. */
+  /** True if bucket and working copy were found to be the same book. */
   #isAgreed = false;
 
   constructor(bucket: Bucket, root: string) {
@@ -62,7 +62,7 @@ export class RemoteBook {
     this.#sessions = new RemoteSessions(bucket, this.#paths);
   }
 
-  /** Brings down everything that was acknowledged before this call. Calls that come together share one pass. */
+  /** Downloads everything that was acknowledged before this call. Concurrent calls share one pass. */
   pull(): Promise<void> {
     if (this.#pulling === undefined) {
       this.#pulling = this.#pullOnce().finally(() => {
@@ -70,7 +70,7 @@ export class RemoteBook {
       });
       return this.#pulling;
     }
-    // The pass under way may have listed before the caller's record was written: another one follows it.
+    // The pass in progress may have listed before the caller's record was written, so another pass follows.
     this.#queued ??= this.#pulling
       .catch(() => {})
       .then(() => {
@@ -80,26 +80,26 @@ export class RemoteBook {
     return this.#queued;
   }
 
-  /** Runs `work` while no other process of this machine brings down, recovers or replaces packs. */
+  /** Runs `work` while no other process of this machine downloads, recovers or replaces packs. */
   alone<T>(work: () => Promise<T>): Promise<T> {
     return this.#incoming.alone(work);
   }
 
-  /** The book.json of the bucket, or this one, if the bucket has none yet. Call before anything is written. */
+  /** Uses the book.json of the bucket, or uploads this one if the bucket has none. Call before anything is written. */
   async settleBook(): Promise<void> {
     const own = readFileSync(this.#paths.bookJson);
     if (!(await this.bucket.putNew(BOOK_KEY, own))) this.#agreeOn(await this.bucket.get(BOOK_KEY));
     else if (await this.bucket.putNew(BOOK_KEY, own)) throw unconditional(this.bucket.url, "If-None-Match");
   }
 
-  /** Packs that the bucket lacks: a crash of this machine kept them from going up, or they were lost there. */
+  /** Uploads packs that the bucket lacks: a crash of this machine prevented the upload, or they were lost there. */
   async pushForgotten(): Promise<void> {
     const { packs: there } = await this.#listPacks();
-    // After the list: a pack that gc took from it in the meantime is named here.
+    // After the listing: `removed` names any pack that gc removed meanwhile.
     const removed = await this.removed.names();
     for (const id of this.#localPacks())
       if (!there.has(id) && !removed.has(id)) await this.uploads.pushPack(id);
-    // A crash between the upload of a pack and the removal of its parts leaves them.
+    // A crash between the upload of a pack and the deletion of its parts leaves the parts.
     const left: string[] = [];
     for await (const { key, bytes } of this.bucket.list(PARTS)) {
       const id = parsePartKey(key)?.id ?? "";
@@ -108,8 +108,8 @@ export class RemoteBook {
     await this.bucket.delete(left);
   }
 
-  /** The pack of the bucket in place of the one that was sealed here. Usually they are the same: the reply to the upload was
-   *  lost, or another process of this machine was first. */
+  /** Replaces the pack that was sealed here by the pack of the bucket. Usually they are equal: the reply to the upload
+   *  was lost, or another process of this machine was first. */
   async #takeOver(id: string, isLive: boolean): Promise<void> {
     const own = footerOf(this.#paths, id);
     if (!(await this.#incoming.fetchPack(id)))
@@ -121,52 +121,55 @@ export class RemoteBook {
     if (isLive && footerOf(this.#paths, id)?.chain !== own?.chain) throw sessionReplaced(id, this.bucket.url);
   }
 
-  /** Whether this machine may recover an open pack: its session is of this machine, or silent. Closes its chain of parts, so
-   *  that the session cannot go on if it lives after all, and brings down what it had acknowledged. Call under `alone`. */
+  /** Decides if this machine may recover an open pack: its session is of this machine, or silent. Closes the chain of
+   *  parts, so that the session cannot continue if it is still alive. Downloads everything that the session had
+   *  acknowledged. Call under `alone`. */
   async mayRecover(id: string): Promise<RecoveryRule> {
     const session = sessionOf(id);
     if (!this.#sessions.isOwn(session) && (await this.#sessions.live()).has(session)) return "leave";
     const parts: BucketObject[] = [];
     for await (const part of this.bucket.list(`${PARTS}${id}/`)) parts.push(part);
-    // In the order of their keys, which is that of the bytes.
+    // Listed by key, which is the order of the bytes.
     const last = parts.at(-1);
     const end = last === undefined ? 0 : parsePartKey(last.key)!.offset + last.bytes;
     const closing = parts.find(({ bytes }) => bytes === 0);
     if (parts.length === 0) {
-      // Nothing was acknowledged, or the pack is sealed. An empty part at the start would say that the session was ended.
+      // Nothing was acknowledged, or the pack is sealed. An empty part at the start would mean that the session was
+      // ended.
     } else if (closing === undefined) {
       if (!(await this.bucket.putNew(partKey(id, end), new Uint8Array()))) return "leave";
-    } // Closed by a machine that may be at work on it; if it died meanwhile, another machine goes on.
+    } // Closed by a machine that may be working on it. If that machine died, another machine continues.
     else if ((await this.bucket.nowMs()) - closing.modifiedMs < SILENT_MS) return "leave";
-    if (await this.#incoming.fetchPack(id)) return "leave"; // it has been recovered elsewhere
-    // The last pull may be older than the last part: without this, what was acknowledged since would be cut off.
+    if (await this.#incoming.fetchPack(id)) return "leave"; // recovered elsewhere
+    // The last pull may be older than the last part: otherwise newer acknowledged bytes would be cut off.
     await this.#incoming.pullLarge(`${LARGE}${id}.`, (pack) => pack === id);
     await this.#incoming.pullParts(id, parts);
     if ((sizeOf(this.#paths.openPack(id)) ?? 0) < end) return "leave";
-    // A pack that was begun takes its name, empty or not: then its session cannot use it.
+    // A pack that has begun is sealed even if it is empty: then its session cannot use the name.
     return parts.length === 0 ? "seal" : "seal-even-empty";
   }
 
-  /** Gives a sign of life now and then, until its end. */
+  /** Starts the heartbeats of a session, which last until its end. */
   begin(session: string): Promise<RemoteStay> {
     return this.#sessions.begin(session);
   }
 
-  /** Ends the sessions of dead machines, whose packs were recovered: they add nothing any more, not even if they live. */
+  /** Ends the sessions of dead machines, whose packs were recovered. They can add nothing more, even if they are still
+   *  alive. */
   async endSilent(): Promise<void> {
     await this.#sessions.endSilent(await this.removed.names());
   }
 
-  /** Packs on which no session relies: theirs have ended. */
+  /** Packs whose sessions have ended, so that no session relies on them. */
   async packsAtRest(): Promise<ReadonlySet<string>> {
-    // A session has its key before its first pack is there and until its last one is. So a pack that is listed first, and
-    // whose session is not listed after, belongs to one that ended.
+    // A session's key exists from before its first pack until its last pack is uploaded. So a pack that is listed
+    // first, and whose session is not listed afterwards, belongs to an ended session.
     const { packs } = await this.#listPacks();
     const open = await this.#sessions.open();
     return new Set([...packs.keys()].filter((id) => !open.has(sessionOf(id))));
   }
 
-  /** Deletes the objects of packs that gc took out, and large files that no pack names and no session may yet name. */
+  /** Deletes packs that gc removed, and large files that no pack names and no session may still name. */
   async sweep(): Promise<void> {
     const large: string[] = [];
     for await (const { key } of this.bucket.list(LARGE)) large.push(key);
@@ -177,7 +180,7 @@ export class RemoteBook {
     const hasParts = (id: string) => parts.get(id)?.some(({ bytes }) => bytes > 0) === true;
     const isOwned = (id: string) => packs.has(id) || hasParts(id) || open.has(sessionOf(id));
     const isGone = (id: string) => removed.has(id) || !isOwned(id);
-    // Packs first: a large file without a pack is swept up by the next gc, a pack without its large file would be damage.
+    // Packs first: the next gc removes a large file without a pack, but a pack without its large file would be damage.
     await this.bucket.delete([...packs.keys()].filter((id) => removed.has(id)).map(packKey));
     await this.bucket.delete(
       large.filter((key) => {
@@ -198,7 +201,7 @@ export class RemoteBook {
         );
   }
 
-  /** False: objects went away since they were listed. */
+  /** False: objects vanished since they were listed. */
   async #tryPull(): Promise<boolean> {
     const { packs: packsHere, large, tmp, locks } = this.#paths;
     for (const each of [packsHere, large, tmp, locks]) makeDirectory(each);
@@ -207,7 +210,7 @@ export class RemoteBook {
     const parts = await this.#listParts();
     let { packs, gcVersion } = await this.#listPacks();
     if (!this.removed.isKnown(gcVersion)) {
-      // Read before the packs: what gc put in place of a pack that it names is in the list then.
+      // Read before the packs: the list then includes the replacements of the packs that gc removed.
       await this.removed.names();
       ({ packs } = await this.#listPacks());
     }
@@ -219,11 +222,13 @@ export class RemoteBook {
     return this.alone(async () => {
       this.#agreeOn(book);
       let isWhole = await this.#incoming.pullLarge(LARGE, (pack) => packs.has(pack) || parts.has(pack));
-      // Of another size: it was sealed on both sides, or a power loss cut it. The pack of the bucket counts.
+      // A different size means that both sides sealed the pack, or that a power loss truncated it. The pack of the
+      // bucket counts.
       for (const [id, bytes] of packs)
         if (sizeOf(this.#paths.sealedPack(id)) !== bytes && !(await this.#incoming.fetchPack(id)))
           isWhole = false;
-      // A session of this machine has everything in its own file. Asked before anything else: it may be sealed meanwhile.
+      // A session of this machine has everything in its own file. Check this first: the session may seal its pack
+      // meanwhile.
       for (const [id, found] of parts)
         if (!packs.has(id) && !this.#sessions.isOwn(sessionOf(id)))
           if (!(await this.#incoming.pullParts(id, found))) isWhole = false;
@@ -232,7 +237,7 @@ export class RemoteBook {
     });
   }
 
-  /** Packs that gc took out, once what takes their place is here. */
+  /** Deletes local packs that gc removed from the bucket, once their replacements are here. */
   #drop(removed: ReadonlySet<string>): void {
     if (removed.size === 0) return;
     const { packs, large } = this.#paths;
@@ -244,7 +249,7 @@ export class RemoteBook {
       if (removed.has(parseLargeName(file)?.pack ?? "")) unlinkIfThere(join(large, file));
   }
 
-  /** Takes over the book.json of the bucket, unless the working copy is of another book. */
+  /** Uses the book.json of the bucket, unless the working copy is of another book. */
   #agreeOn(there: Uint8Array | undefined): void {
     if (there === undefined) return;
     const fault = bookFault(there);
@@ -263,7 +268,7 @@ export class RemoteBook {
         { url: this.bucket.url, root: this.#paths.root },
         `${this.bucket.url} holds another book than its working copy ${this.#paths.root}. Move that directory away and try again.`,
       );
-    // There was none, or two machines made the book at the same time, and the other one was first.
+    // There was no local book.json, or another machine created the book at the same time and was first.
     writeAtomically(
       this.#paths.bookJson,
       there,
@@ -271,7 +276,7 @@ export class RemoteBook {
     );
   }
 
-  /** Their sizes by name, and the version of the object that says which of them gc took out. */
+  /** Sizes of the packs by name, and the version of the object that lists the packs removed by gc. */
   async #listPacks(): Promise<{ packs: Map<string, number>; gcVersion: string | undefined }> {
     const packs = new Map<string, number>();
     let gcVersion: string | undefined;

@@ -1,9 +1,9 @@
-/** The objects of a book in a bucket, by their keys. Beside the packs of a book on disk there are parts: what an open pack
- *  had grown by at each flush, named by its offset. A sealed pack takes the place of its parts. */
+/** The object keys of a book in a bucket. Beside the packs of a book on disk there are parts: the bytes that each flush
+ *  added to an open pack, named by their offset. A sealed pack replaces its parts. */
 
 export const BOOK_KEY = "book.json";
 export const PACKS = "packs/";
-/** Beside the packs: their list shows whether it changed. */
+/** Listed with the packs, so that their listing shows a change of this object. */
 export const GC_KEY = "packs/gc.json";
 export const PARTS = "parts/";
 export const LARGE = "large/";
@@ -31,7 +31,7 @@ export function sessionKey(session: string): string {
   return `${SESSIONS}${session}`;
 }
 
-/** Of a pack, by its name. */
+/** Session of a pack, by its name. */
 export function sessionOf(pack: string): string {
   return pack.slice(0, pack.lastIndexOf("-"));
 }

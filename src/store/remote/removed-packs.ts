@@ -1,13 +1,14 @@
-/** Which packs gc has taken out of a book in a bucket, and which session collects now: one object, packs/gc.json.
- *  It is replaced only by a process that read its last version, so of two collections at once one is refused. A pack is gone
- *  for every reader from the moment the object names it; its bytes are deleted afterwards. A kill in between leaves bytes that
- *  no reader takes and the next gc deletes. The names stay: a machine that returns after a year must not push a pack again. */
+/** Packs that gc removed from a book in a bucket, and the session that collects now: one object, packs/gc.json. Only a
+ *  process that read its last version may replace it, so one of two concurrent collections is refused. A pack is gone
+ *  for every reader once the object names it; its bytes are deleted afterwards. A kill in between leaves bytes that no
+ *  reader uses and the next gc deletes. The names stay: a machine that returns after a year must not push a pack
+ *  again. */
 import { isObject, RollbookError } from "../../base/index.ts";
 import type { Bucket } from "./bucket.ts";
 import { GC_KEY, sessionKey } from "./remote-keys.ts";
 
 interface GcState {
-  /** The session of a gc that is at work, or was when its machine died. */
+  /** Session of a running gc, or of a gc whose machine died. */
   readonly collector?: string | undefined;
   readonly removed: readonly string[];
 }
@@ -23,12 +24,12 @@ export class RemovedPacks {
     this.#bucket = bucket;
   }
 
-  /** As they were read last. */
+  /** Removed packs, as last read. */
   get known(): ReadonlySet<string> {
     return this.#names;
   }
 
-  /** Whether the version in a list is the one that was read last. */
+  /** True if the version in a listing is the version that was last read. */
   isKnown(version: string | undefined): boolean {
     return version === this.#version;
   }
@@ -38,7 +39,8 @@ export class RemovedPacks {
     return this.#names;
   }
 
-  /** Refuses while another gc is at work. Call after dead sessions were ended: one that still has a sign of life may go on. */
+  /** Refuses while another gc is running. Call after dead sessions were ended: a session with heartbeats may
+   *  continue. */
   async take(session: string): Promise<void> {
     await this.#read();
     const { collector, removed } = this.#state;
@@ -48,12 +50,12 @@ export class RemovedPacks {
     await this.#replace({ collector: session, removed });
   }
 
-  /** From here on the packs are gone. Everything that takes their place must be in the bucket. */
+  /** Makes the removal take effect. Everything that replaces the packs must be in the bucket. */
   commit(session: string, packs: readonly string[]): Promise<void> {
     return this.#giveUp(session, packs);
   }
 
-  /** Lets others collect. Nothing to do after a commit, or if another gc has taken over. */
+  /** Allows other collections. Does nothing after a commit, or if another gc has taken over. */
   async release(session: string): Promise<void> {
     await this.#read();
     if (this.#state.collector === session) await this.#giveUp(session, []);
@@ -65,12 +67,12 @@ export class RemovedPacks {
     await this.#replace({ removed: [...new Set([...removed, ...packs])].sort() });
   }
 
-  /** Of the version that was read last. */
+  /** Replaces the version that was last read. */
   async #replace(state: GcState): Promise<void> {
     const bytes = Buffer.from(`${JSON.stringify(state)}\n`);
     const isPut = await this.#bucket.putIf(GC_KEY, bytes, this.#version);
     const there = await this.#read();
-    // A retry of a request that had succeeded finds its own bytes.
+    // After a retry of a request that had succeeded, the key holds our own bytes.
     if (!isPut && (there === undefined || Buffer.compare(there, bytes) !== 0)) throw this.#isTaken();
   }
 

@@ -1,4 +1,4 @@
-/** Bars from 0: named ones lie, a histogram stands. */
+/** Draws bars that start at 0: horizontal for named bars, vertical for a histogram. */
 import { drawing, label } from "./frame.ts";
 import { element, type MarkupElement } from "./markup.ts";
 

@@ -1,5 +1,5 @@
-/** The look of all charts, in light and dark: for the report, the viewer and drawings that stand alone. Few colours: ink for
- *  what was observed, blue for the policy, green for the optimum, red for what was refused or lost. */
+/** Defines the style of all charts, in light and dark: for the report, the viewer and standalone drawings. Few colours:
+ *  ink for observed values, blue for the policy, green for the optimum, red for refused or lost items. */
 import { element, type MarkupElement, renderMarkup } from "./markup.ts";
 
 export const COLOURS = `:root {
@@ -57,7 +57,7 @@ export const CHART_STYLE = `.chart { font: 12px system-ui, "Segoe UI", "DejaVu S
 .chart .digest { fill: var(--faint); font: 10.5px ui-monospace, "DejaVu Sans Mono", monospace; }
 `;
 
-/** A chart as an SVG file, with its style inside. */
+/** Renders a chart as an SVG file, with its style inside. */
 export function svgFile(chart: MarkupElement): string {
   const ground = element("rect", { width: "100%", height: "100%", fill: "var(--ground)" });
   const style = element("style", {}, `${COLOURS}${CHART_STYLE}`);

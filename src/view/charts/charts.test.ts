@@ -14,7 +14,7 @@ import {
 } from "./index.ts";
 import { linearScale } from "./scale.ts";
 
-/** Every element below one, itself included. */
+/** All elements of a tree, including its root. */
 function elementsIn(node: Markup): Exclude<Markup, string>[] {
   return typeof node === "string" ? [] : [node, ...node.children.flatMap(elementsIn)];
 }

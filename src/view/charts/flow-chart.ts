@@ -1,13 +1,13 @@
-/** Amounts that flow from left to right: columns of bars, bands between them, widths by amount. */
+/** Draws amounts that flow from left to right: columns of bars, bands between them, widths by amount. */
 import { drawing } from "./frame.ts";
 import { element, type Markup, type MarkupElement, place } from "./markup.ts";
 
 export interface FlowNode {
   readonly id: string;
-  /** From 0, left to right. */
+  /** Column number from 0, left to right. */
   readonly column: number;
   readonly name: string;
-  /** `lost` flows out of what is used. */
+  /** `lost` marks amounts that are not used further. */
   readonly kind: "kept" | "lost";
 }
 
@@ -19,7 +19,7 @@ export interface FlowLink {
 
 export interface Flow {
   readonly title: string;
-  /** Of one amount, e.g. "rollout". */
+  /** Name of one unit of the amount, e.g. "rollout". */
   readonly unit: string;
   readonly nodes: readonly FlowNode[];
   readonly links: readonly FlowLink[];
@@ -29,7 +29,7 @@ const WIDTH = 720;
 const BAR = 9;
 const GAP = 26;
 const [TOP, HEIGHT] = [24, 220];
-/** Room for the names of the last column. */
+/** Space for the names of the last column. */
 const RIGHT = 200;
 
 interface PlacedNode extends FlowNode {
@@ -61,7 +61,7 @@ function placeNodes(nodes: readonly FlowNode[], links: readonly FlowLink[]): Pla
   const nextY = new Array<number>(columns).fill(TOP);
   return nodes.map((node) => {
     const amount = amounts.get(node.id)!;
-    // A thin bar is still a bar.
+    // A thin bar must stay visible.
     const height = Math.max(2, (amount / most) * HEIGHT);
     const y = nextY[node.column]!;
     nextY[node.column] = y + height + GAP;
@@ -102,7 +102,7 @@ function bandsOf(placed: readonly PlacedNode[], links: readonly FlowLink[]): Mar
     });
 }
 
-/** Names of the last column beside their bars, of the others above. */
+/** Names of the last column are beside their bars, the others above. */
 function drawNode(node: PlacedNode, all: readonly PlacedNode[]): Markup[] {
   const { x, y, height, amount, name, kind, column } = node;
   const last = column === Math.max(...all.map((each) => each.column));

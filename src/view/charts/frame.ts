@@ -1,11 +1,11 @@
-/** What all charts share: the drawing with its title and description, texts, axes. */
+/** Draws the parts that all charts share: the drawing with its title and description, texts, axes. */
 import { element, type Markup, type MarkupElement, place } from "./markup.ts";
 import type { Scale } from "./scale.ts";
 
 interface ChartFrame {
   readonly width: number;
   readonly height: number;
-  /** What the chart shows, and its content in words: for people who do not see it. */
+  /** Title of the chart; `description` gives its content in words, for people who cannot see it. */
   readonly title: string;
   readonly description: string;
 }
@@ -17,7 +17,7 @@ export interface Plot {
   readonly bottom: number;
 }
 
-/** `name` tells charts on one page apart. */
+/** `name` distinguishes charts on one page. */
 export function drawing(name: string, frame: ChartFrame, children: readonly Markup[]): MarkupElement {
   const { width, height, title, description } = frame;
   return element(
@@ -48,7 +48,7 @@ export function line(
   return element("line", { x1, y1, x2, y2, class: style });
 }
 
-/** Horizontal rules with their numbers on the left, and the name of the axis above them. */
+/** Draws horizontal grid lines with their numbers on the left, and the name of the axis above them. */
 export function verticalAxis(scale: Scale, { left, right, top }: Plot, name: string): Markup[] {
   return [
     label(name, { x: 0, y: top - 18, style: "axis-name" }),
@@ -59,7 +59,7 @@ export function verticalAxis(scale: Scale, { left, right, top }: Plot, name: str
   ];
 }
 
-/** Short marks with their numbers below, and the name of the axis at the right end. */
+/** Draws short ticks with their numbers below, and the name of the axis at the right end. */
 export function horizontalAxis(scale: Scale, { right, bottom }: Plot, name: string): Markup[] {
   return [
     ...scale.ticks.flatMap((tick) => [
@@ -70,7 +70,7 @@ export function horizontalAxis(scale: Scale, { right, bottom }: Plot, name: stri
   ];
 }
 
-/** A vertical interval with short ends. */
+/** Draws a vertical interval with short end lines. */
 export function whisker(x: number, [low, high]: readonly [number, number], style: string): MarkupElement {
   const end = 4;
   const path = `M${place(x - end)} ${place(high)}h${2 * end}m${-end} 0V${place(low)}m${-end} 0h${2 * end}`;

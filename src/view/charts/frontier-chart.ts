@@ -1,4 +1,4 @@
-/** Policies by what they cost and what they earn, with the line that mixing single models at random reaches. */
+/** Draws policies by cost and quality, with the line that random mixtures of single models reach. */
 import { drawing, horizontalAxis, label, type Plot, verticalAxis } from "./frame.ts";
 import { element, type Markup, type MarkupElement, place } from "./markup.ts";
 import { linearScale, numberText, textWidth } from "./scale.ts";
@@ -17,7 +17,7 @@ interface FrontierMark {
 const [WIDTH, HEIGHT] = [720, 340];
 const PLOT: Plot = { left: 44, right: 690, top: 40, bottom: 280 };
 
-/** Costs in dollars are written in a unit that suits them; any other unit is written as it is. */
+/** Costs in dollars are shown in a suitable unit; any other unit is shown unchanged. */
 export function frontierChart(points: readonly FrontierMark[], costUnit = "USD"): MarkupElement {
   const unit =
     costUnit === "USD"
@@ -66,7 +66,7 @@ function unitOf(most: number): { factor: number; name: string } {
 
 type Placed = FrontierMark & { readonly x: number; readonly y: number };
 
-/** Shape and colour both tell the kinds apart. */
+/** Both shape and colour distinguish the kinds. */
 function mark({ kind, name, x, y, quality }: Placed): MarkupElement {
   const said = element("title", {}, `${name} (${kind}): quality ${numberText(quality, 4)}`);
   switch (kind) {
@@ -89,7 +89,7 @@ function mark({ kind, name, x, y, quality }: Placed): MarkupElement {
   }
 }
 
-/** The convex line over the models: what a coin between two of them reaches. y grows downwards. */
+/** Upper convex hull of the models: values that a random mixture of two models reaches. y grows downwards. */
 function upperHull(points: readonly Placed[]): Placed[] {
   const hull: Placed[] = [];
   for (const point of [...points].sort((a, b) => a.x - b.x || a.y - b.y)) {
@@ -97,7 +97,7 @@ function upperHull(points: readonly Placed[]): Placed[] {
     while (hull.length >= 2 && turn(hull.at(-2)!, hull.at(-1)!, point) <= 0) hull.pop();
     hull.push(point);
   }
-  // Past the best one, paying more buys nothing.
+  // Beyond the best model, a higher cost brings no higher quality.
   const best = hull.reduce((top, each, i) => (each.y < hull[top]!.y ? i : top), 0);
   return hull.slice(0, best + 1);
 }
@@ -108,7 +108,7 @@ function turn(a: Placed, b: Placed, c: Placed): number {
 
 const IMPORTANCE: readonly FrontierKind[] = ["served", "optimum", "behaviour", "model", "candidate"];
 
-/** Each name where it covers neither a mark nor another name: right, left, above or below its mark. */
+/** Places each name right, left, above or below its mark, so that it covers neither a mark nor another name. */
 function labelsOf(points: readonly Placed[], hull: readonly Placed[]): Markup[] {
   const around = ({ x, y }: { x: number; y: number }, by: number): Plot => {
     return { left: x - by, right: x + by, top: y - by, bottom: y + by };
@@ -130,7 +130,7 @@ function labelsOf(points: readonly Placed[], hull: readonly Placed[]): Markup[] 
   });
 }
 
-/** Points of a line, close enough that no name fits between two of them. */
+/** Points along a line, so close together that no name fits between two of them. */
 function alongLine(line: readonly Placed[]): { x: number; y: number }[] {
   return line.slice(1).flatMap((to, i) => {
     const from = line[i]!;

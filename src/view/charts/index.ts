@@ -1,5 +1,5 @@
-/** Charts as elements: functions of plain facts, drawn by the report, the viewer and the documents. Nothing here reads a
- *  file or imports a package: a browser's page holds the same functions. */
+/** Builds charts as elements: functions of plain facts, drawn by the report, the viewer and the documents. Does not
+ *  read files or import packages: the same functions run in a browser's page. */
 export { barChart, histogram } from "./bar-chart.ts";
 export { CHART_STYLE, COLOURS, svgFile } from "./chart-style.ts";
 export { type Flow, type FlowLink, type FlowNode, flowChart } from "./flow-chart.ts";

@@ -1,21 +1,22 @@
-/** Estimates with their intervals, one line each, on one axis; a second mark shows the exact value where it is known. */
+/** Draws estimates with their intervals, one line each, on one axis. A second mark shows the exact value if it is
+ *  known. */
 import { drawing, horizontalAxis, label, line, type Plot } from "./frame.ts";
 import { element, type Markup, type MarkupElement } from "./markup.ts";
 import { linearScale, numberText } from "./scale.ts";
 
 interface IntervalRow {
   readonly name: string;
-  /** Rows of one group stand together; the name of the group stands once, at the left. */
+  /** Rows of one group are drawn together; the name of the group appears once, at the left. */
   readonly group?: string | undefined;
-  /** Absent where the data cannot say. */
+  /** Absent if the data cannot support an estimate. */
   readonly value?: number | undefined;
-  /** An end that is null is open. */
+  /** A null end is open. */
   readonly low?: number | null | undefined;
   readonly high?: number | null | undefined;
   readonly exact?: number | undefined;
-  /** Whether it clears what it had to. */
+  /** True if the row meets its requirement. */
   readonly good: boolean;
-  /** Beside the row, e.g. why it was refused. */
+  /** Text beside the row, e.g. the reason of a refusal. */
   readonly note: string;
 }
 
@@ -23,7 +24,7 @@ interface IntervalSeries {
   readonly title: string;
   readonly axis: string;
   readonly rows: readonly IntervalRow[];
-  /** Vertical lines: what has to be cleared, or what can be reached. */
+  /** Vertical lines: values that must be exceeded, or that can be reached. */
   readonly lines?: readonly { readonly value: number; readonly name: string }[];
 }
 

@@ -1,4 +1,4 @@
-/** Which record was made from which: one lane for each window, one column for each kind of record. */
+/** Draws the lineage of records: one lane for each window, one column for each kind of record. */
 import { drawing, label } from "./frame.ts";
 import { element, type Markup, type MarkupElement, place } from "./markup.ts";
 
@@ -6,10 +6,10 @@ export interface LineageNode {
   /** Unique in the graph. */
   readonly id: string;
   readonly kind: "rollouts" | "batch" | "revision" | "verdict" | "release";
-  /** From 1. */
+  /** Window number, from 1. */
   readonly window: number;
   readonly label: string;
-  /** Of the sealed record. */
+  /** Digest of the sealed record. */
   readonly digest: string;
 }
 
@@ -37,7 +37,7 @@ const WIDTH = LEFT + 4 * COLUMN + BOX_WIDTH + 1;
 interface PlacedMark extends LineageNode {
   readonly x: number;
   readonly y: number;
-  /** Where its lane begins. */
+  /** Start of its lane. */
   readonly lane: number;
 }
 
@@ -80,7 +80,7 @@ function placeMarks(nodes: readonly LineageNode[]): { placed: PlacedMark[]; heig
     );
     const rows = Math.max(1, ...own.map((column) => column.length));
     own.forEach((column, c) => {
-      // A short column stands in the middle of its lane.
+      // A short column is centred in its lane.
       const shift = ((rows - column.length) * ROW) / 2;
       column.forEach((mark, row) => {
         placed.push({ ...mark, x: LEFT + c * COLUMN, y: top + shift + row * ROW, lane: top });
@@ -91,7 +91,7 @@ function placeMarks(nodes: readonly LineageNode[]): { placed: PlacedMark[]; heig
   return { placed, height: top - LANE_GAP + 6 };
 }
 
-/** To the right a curve; back to the left along the space between two lanes. */
+/** An edge to the right is a curve; an edge back to the left follows the space between two lanes. */
 function route(from: PlacedMark, to: PlacedMark): string {
   const [x1, y1] = [place(from.x + BOX_WIDTH), place(from.y + BOX_HEIGHT / 2)];
   const [x2, y2] = [place(to.x), place(to.y + BOX_HEIGHT / 2)];

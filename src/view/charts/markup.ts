@@ -1,6 +1,6 @@
-/** Elements as data: charts and the report are built from them, and rendered to text here or by the viewer's component.
- *  Text enters as text and is escaped when it is written, so no text of a record can become markup. Pure, no imports:
- *  the viewer's page holds it, too. */
+/** Represents elements as data: charts and the report are built from them, and rendered to text here or by the viewer's
+ *  component. Text is escaped when it is written, so no text of a record can become markup. Pure, no imports: the
+ *  viewer's page also contains this module. */
 
 export interface MarkupElement {
   readonly tag: string;
@@ -27,7 +27,7 @@ export function element(
   };
 }
 
-/** Elements of HTML that have no end. */
+/** HTML elements without an end tag. */
 const VOID: ReadonlySet<string> = new Set(["meta", "br", "hr"]);
 
 export function renderMarkup(node: Markup): string {
@@ -36,7 +36,7 @@ export function renderMarkup(node: Markup): string {
   const named = Object.entries(attributes).map(([name, value]) => ` ${name}="${escaped(String(value))}"`);
   const begin = `<${tag}${named.join("")}>`;
   if (VOID.has(tag)) return begin;
-  // A style sheet is raw text in HTML and is ours; everything else is escaped.
+  // A style sheet is raw text in HTML, and only our own code writes it. Everything else is escaped.
   const inside = children.map((each) =>
     tag === "style" && typeof each === "string" ? each : renderMarkup(each),
   );
@@ -51,7 +51,7 @@ const ESCAPES: Readonly<Record<string, string>> = {
   "'": "&#39;",
 };
 
-/** Without characters that XML forbids or that change the direction of what follows. */
+/** Removes characters that XML forbids or that change the writing direction of the following text. */
 function escaped(text: string): string {
   return text
     .replace(
@@ -61,7 +61,7 @@ function escaped(text: string): string {
     .replace(/[&<>"']/g, (each) => ESCAPES[each]!);
 }
 
-/** A number of a path: a hundredth of a pixel is enough. */
+/** Rounds a number of a path: a hundredth of a pixel is precise enough. */
 export function place(value: number): number {
   return Math.round(value * 100) / 100;
 }

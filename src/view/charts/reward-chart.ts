@@ -1,4 +1,4 @@
-/** Reward by window: what was observed with its interval, the exact value of the policy that serves, and the optimum. */
+/** Draws reward by window: observed values with intervals, the exact value of the serving policy, and the optimum. */
 import { drawing, label, line, type Plot, verticalAxis, whisker } from "./frame.ts";
 import { element, type MarkupElement } from "./markup.ts";
 import { linearScale, numberText } from "./scale.ts";
@@ -7,17 +7,17 @@ interface RewardWindow {
   readonly window: number;
   /** Observed mean reward of the window's rollouts. */
   readonly reward?: { readonly mean: number; readonly low: number; readonly high: number } | undefined;
-  /** Exact value of the policy that serves after the window, where it is known. */
+  /** Exact value of the policy that serves after the window, if it is known. */
   readonly servedValue?: number | undefined;
   readonly released: boolean;
 }
 
 interface RewardSeries {
   readonly windows: readonly RewardWindow[];
-  /** Exact values: of the policy that collected first, and of the best one. */
+  /** Exact value of the policy that collected first; `optimum` is that of the best one. */
   readonly startValue?: number | undefined;
   readonly optimum?: number | undefined;
-  /** Of the intervals, e.g. 0.95. */
+  /** Confidence level of the intervals, e.g. 0.95. */
   readonly level: number;
 }
 
@@ -135,7 +135,7 @@ function servedLine(points: readonly (readonly [number, number])[]): MarkupEleme
   });
 }
 
-/** Labels keep their order and stand at least one line apart. */
+/** Moves labels at least one line apart, in the same order. */
 export function spread<T extends { readonly y: number; readonly text: string }>(labels: readonly T[]): T[] {
   const LINE = 17;
   const sorted = [...labels].sort((a, b) => a.y - b.y);

@@ -1,23 +1,23 @@
-/** From numbers to places: axes with round ticks. Pure, no imports. */
+/** Maps numbers to positions: axes with round ticks. Pure, no imports. */
 
 export interface Scale {
   readonly low: number;
   readonly high: number;
   readonly ticks: readonly number[];
-  /** The place of a value. */
+  /** Position of a value. */
   at(value: number): number;
-  /** A tick as text, all with the same number of digits. */
+  /** Text of a tick; all ticks have the same number of digits. */
   label(tick: number): string;
 }
 
-/** Round ticks around the values, about `count` of them; the ends are ticks. */
+/** Scale with about `count` round ticks around the values; the ends are ticks. */
 export function linearScale(
   values: readonly number[],
   { from, to, count = 5 }: { from: number; to: number; count?: number },
 ): Scale {
   const known = values.filter(Number.isFinite);
   const [least, most] = known.length === 0 ? [0, 1] : [Math.min(...known), Math.max(...known)];
-  // Values that differ by rounding alone are one value.
+  // Values that differ only by rounding count as one value.
   const span =
     most - least > 1e-9 * Math.max(1e-3, Math.abs(least), Math.abs(most)) ? most - least : undefined;
   const step = roundStep((span ?? (Math.abs(most) > 1e-12 ? Math.abs(most) : 1)) / count);
@@ -33,19 +33,19 @@ export function linearScale(
   };
 }
 
-/** 1, 2 or 5 times a power of ten, not below the wanted step. */
+/** Smallest of 1, 2 or 5 times a power of ten that is not below the wanted step. */
 function roundStep(wanted: number): number {
   const power = 10 ** Math.floor(Math.log10(wanted));
   return power * ([1, 2, 5].find((each) => each * power >= wanted * (1 - 1e-9)) ?? 10);
 }
 
-/** With a true minus sign. */
+/** Uses a true minus sign. */
 export function numberText(value: number, digits: number): string {
   const text = Math.abs(value).toFixed(digits);
   return value < 0 && Number(text) !== 0 ? `−${text}` : text;
 }
 
-/** Widths are estimates: no font is measured here. */
+/** Estimated width: no font is measured here. */
 export function textWidth(text: string, size = 12): number {
   return text.length * size * 0.56;
 }

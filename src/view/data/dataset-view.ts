@@ -1,4 +1,4 @@
-/** A routing dataset that was written, on a terminal. */
+/** Renders the report on a written routing dataset for a terminal. */
 import type { RoutingMeta } from "../../convert/index.ts";
 import { plural, thousands } from "../format.ts";
 

@@ -1,10 +1,10 @@
-/** What an import would read, on a terminal. */
+/** Renders the preview of an import for a terminal. */
 import type { LogPreview } from "../../book/decisions/index.ts";
 import { figure, page, plural } from "../format.ts";
 
 type PreviewRow = LogPreview["first"][number];
 
-/** Of a prompt or a list: more would hide the rest of the row. */
+/** Maximum length of a prompt or a list: more would hide the rest of the row. */
 const SHOWN_CHARS = 100;
 
 export function renderPreview(preview: LogPreview): string {

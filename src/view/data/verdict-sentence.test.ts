@@ -23,7 +23,7 @@ it("an estimate outside the range of quality is shown as it is: the figures diff
       },
     ],
   } as unknown as Evaluation;
-  // The range that the tables of an evaluation are cut at.
+  // Range at which the tables of an evaluation are clipped.
   const facts = { policy: "p", unit: "task", range: { low: 0, high: 1 } };
   expect(verdictSentence(evaluation, facts)).toContain("quality 1.07 instead of 0.95 (+0.12)");
 });

@@ -1,10 +1,11 @@
-/** An evaluation in one sentence for a reader who decides and does not read tables: better or not, by how much, how sure.
+/** Renders an evaluation as one sentence, for a reader who decides but does not read tables: result, difference,
+ *  certainty.
  *  In: an evaluation. Out: text. */
 import { isBurden, qualityOf } from "../../judge/evaluate/index.ts";
 import type { Evaluation, Measure } from "../../judge/index.ts";
 import { plural } from "../format.ts";
 
-/** The baseline of the sentence: the first of these that the log supports. */
+/** The baseline of the sentence is the first of these that the log supports. */
 const BASELINES = [
   ["static", "the static table"],
   ["behaviour", "the policy behind the log"],
@@ -12,9 +13,9 @@ const BASELINES = [
 ] as const;
 
 interface SentenceFacts {
-  /** The id of the revision. */
+  /** Id of the revision. */
   readonly policy: string;
-  /** What a unit is: a task, a session or a decision. */
+  /** Kind of unit: a task, a session or a decision. */
   readonly unit: string;
 }
 
@@ -39,7 +40,7 @@ export function verdictSentence(evaluation: Evaluation, { policy, unit }: Senten
   return `verdict: compared with ${called}, ${policy} shows ${words.join(" and ")}: ${figures.join("; ")}.${whole}${refusedText(evaluation)} Judged by ${plural(units, unit)} that it has not seen.${trust}`;
 }
 
-/** Where the table cannot be judged, another baseline takes its place: which could not, and why. */
+/** Explains why another baseline replaces the table, if the table cannot be judged. */
 function refusedText({ contenders }: Evaluation): string {
   const refused = contenders.find(({ name, basis }) => name === "static" && basis === "refused");
   if (refused === undefined) return "";
@@ -53,7 +54,7 @@ function refusedText({ contenders }: Evaluation): string {
 
 export const WHOLE_REWARD = "Quality is the whole reward here, which has no term for cost or latency.";
 
-/** What the flags of `evaluate` and `gate` call it: a reward without terms is the quality. */
+/** Name of a measure in the flags of `evaluate` and `gate`: a reward without terms is the quality. */
 export function measureName(measure: string): string {
   return measure === "reward" ? "quality" : measure;
 }
@@ -75,8 +76,8 @@ function figuresOf(
   return figuresText(measure, { mine: pointOf(undefined), theirs: pointOf(against), difference, level });
 }
 
-/** `quality 0.81 instead of 0.74 (+0.07, 95 % interval +0.02 to +0.12)`. An unbiased estimate may leave the range of what it
- *  estimates; it is not cut there, since the two figures must differ by the difference beside them. */
+/** Makes `quality 0.81 instead of 0.74 (+0.07, 95 % interval +0.02 to +0.12)`. An unbiased estimate may lie outside the
+ *  range of its quantity. It is not clipped here, because the two figures must differ by the given difference. */
 export function figuresText(
   measure: Measure,
   found: {
@@ -96,7 +97,7 @@ export function figuresText(
   return `${measureName(measure)} ${show(mine)} instead of ${show(theirs)} (${signed(difference.estimate.value)}${band})`;
 }
 
-/** What is nearer to 0 is rounding: differences of sums. */
+/** Differences of sums closer to 0 are rounding. */
 const ROUNDING = 1e-9;
 const figure = (value: number) => (Math.abs(value) < ROUNDING ? "0" : String(Number(value.toPrecision(3))));
 const signed = (value: number) => `${value < 0 ? "" : "+"}${figure(value)}`;

@@ -1,4 +1,4 @@
-/** Results of benchmark suites as people read them. */
+/** Renders results of benchmark suites for people. */
 import type {
   AblationResult,
   ArmChange,

@@ -1,4 +1,5 @@
-/** How an analysis of rewards looks on a terminal. In: the report. Out: text. */
+/** Renders an analysis of rewards for a terminal.
+ *  In: the report. Out: text. */
 import type { RewardDistribution, RewardReport } from "../../judge/index.ts";
 import { figure, table } from "../format.ts";
 

@@ -1,4 +1,5 @@
-/** The loss ledger of a run as a flow: from the windows that collected, over admission, to what the rollouts are used for. */
+/** Converts the loss ledger of a run to a flow: from the collecting windows, through admission, to the use of the
+ *  rollouts. */
 import type { Flow, FlowLink, FlowNode } from "../charts/index.ts";
 import type { RunFacts } from "./run-facts.ts";
 
@@ -15,7 +16,7 @@ export function lossFlow({ windows, ledger }: Pick<RunFacts, "windows" | "ledger
     return { id, column, name, kind };
   };
   const collected = windows.reduce((sum, each) => sum + each.collected, 0);
-  // Where only some windows were considered, who collected them is not told.
+  // If only some windows were considered, the flow does not show the collecting windows.
   const sources = collected === considered ? windows.filter((each) => each.collected > 0) : [];
   const first = sources.length > 0 ? 1 : 0;
   const links: FlowLink[] = [

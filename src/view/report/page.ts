@@ -1,4 +1,5 @@
-/** An HTML page that stands alone: style inside, no script, and a policy that lets a browser load and run nothing. */
+/** Builds a standalone HTML page: style inside, no script, and a policy that forbids a browser to load or run
+ *  anything. */
 import { createHash } from "node:crypto";
 import {
   CHART_STYLE,
@@ -49,7 +50,7 @@ export function figureOf(chart: MarkupElement, caption: string): MarkupElement {
   );
 }
 
-/** Long tables, closed on a screen and open on paper. */
+/** Long table, folded on a screen and open on paper. */
 export function folded(title: string, child: Markup): MarkupElement {
   return element("details", {}, element("summary", {}, title), child);
 }
@@ -60,7 +61,7 @@ export interface ReportColumn<Row> {
   cell(row: Row): Markup;
 }
 
-/** The numbers of a chart, for people who read or copy them. */
+/** Table with the numbers of a chart, for people who read or copy them. */
 export function tableOf<Row>(
   caption: string,
   rows: readonly Row[],

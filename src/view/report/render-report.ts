@@ -1,4 +1,5 @@
-/** The report of a run: one HTML page, from facts alone. In: the facts of a run. Out: HTML. Pure. */
+/** Renders the report of a run: one HTML page, from facts alone.
+ *  In: the facts of a run. Out: HTML. Pure. */
 import { plural, short, thousands } from "../../base/index.ts";
 import {
   element,

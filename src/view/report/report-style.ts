@@ -1,4 +1,4 @@
-/** The report's style sheet, besides that of the charts. */
+/** Defines the report's style sheet; the charts have their own. */
 export const REPORT_STYLE = `* { box-sizing: border-box; }
 html { background: var(--ground); }
 body { margin: 0 auto; max-width: 828px; padding: 3rem 1.5rem 4rem; background: var(--ground); color: var(--ink); font: 15px/1.55 system-ui, "Segoe UI", "DejaVu Sans", sans-serif; }

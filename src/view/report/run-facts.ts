@@ -1,4 +1,5 @@
-/** The facts of a run as the report shows them. A summary of the demo has them all; other worlds may lack exact values. */
+/** Defines the facts of a run for the report. A summary of the demo has all of them; other worlds may lack exact
+ *  values. */
 import type {
   CostQualityPoint,
   DemoLearner,
@@ -28,9 +29,9 @@ export interface RunFacts extends Pick<DemoSummary, "run" | "seed" | "rollouts" 
   readonly servedValue?: number | undefined;
   readonly gapClosed?: number | undefined;
   readonly ledger: LedgerFacts;
-  /** Of all costs here (default: USD). */
+  /** Unit of all costs here (default: USD). */
   readonly costUnit?: string | undefined;
-  /** Exact (the default) where the world is known; else estimates from the log. */
+  /** `exact` (the default) in a known world, else estimates from the log. */
   readonly costQualityBasis?: "exact" | "estimated" | undefined;
   readonly costQuality: readonly (Omit<CostQualityPoint, "reward"> & {
     readonly reward?: number | undefined;

@@ -1,4 +1,5 @@
-/** How artifacts look on a terminal. In: records. Out: text. */
+/** Renders artifacts for a terminal.
+ *  In: records. Out: text. */
 
 import type { Digest } from "../../base/index.ts";
 import type { IndexedRecord } from "../../book/open/index.ts";
@@ -27,18 +28,18 @@ export function renderArtifacts(rows: readonly ListedRollout[]): string {
   ]);
 }
 
-/** Feedback that came later, where there is no reward. */
+/** Reward, or late feedback if there is no reward. */
 function rewardCell({ score, feedback }: ListedRollout): string {
   if (score !== null) return figure(score);
   return feedback.map(({ name, value }) => `${name} ${figure(value)}`).join(", ") || "-";
 }
 
-/** Imported without a time: 0. */
+/** A start of 0 means that the rollout was imported without a time. */
 function endedCell({ startedAtMs, endedAtMs }: ListedRollout): string {
   return startedAtMs === 0 ? "-" : timeText(endedAtMs);
 }
 
-/** A run that was given up is no result beside the one that followed it. */
+/** An abandoned run is not a result; the run that followed it is. */
 function endingCell({ ending, triedAgain }: ListedRollout): string {
   return triedAgain ? `${ending}, tried again` : ending;
 }
@@ -48,8 +49,7 @@ function brief(text: string): string {
   return line.length > 40 ? `${line.slice(0, 39)}…` : line;
 }
 
-/** One row of `artifact ls --revisions`, as JSON. */
-/** `released`: the records of the newest release of each family. */
+/** One row of `artifact ls --revisions`, as JSON. `released` holds the records of the newest release of each family. */
 export function revisionRow(
   { digest, family, id, fields }: IndexedRecord,
   released: ReadonlySet<Digest>,
@@ -72,7 +72,8 @@ export function renderRevisions(revisions: readonly IndexedRecord[], released: R
   ]);
 }
 
-/** By the names that routers, agents and logs get where they are recorded; any other revision was trained or imported. */
+/** Kind of a revision, from the id forms of recorded routers, agents and logs; any other revision was trained or
+ *  imported. */
 function kindOf(id: string, fields: IndexedRecord["fields"]): string {
   const digits = String(fields.digest).slice(7, 19);
   if (id === `router-${digits}`) return "router";
@@ -80,7 +81,7 @@ function kindOf(id: string, fields: IndexedRecord["fields"]): string {
   return id === "logged" ? "log" : "policy";
 }
 
-/** What the records of a rollout say beside its conversation: digests, streams, who ran it, who signed. */
+/** Renders the facts of a rollout's records beside its conversation: digests, streams, runs, signers. */
 export function renderRecords({ digest: contentDigest, content, envelopes, about }: RolloutDetails): string {
   const { seed, streams } = content;
   const lines = [
@@ -100,7 +101,7 @@ export function renderRecords({ digest: contentDigest, content, envelopes, about
   return page(lines);
 }
 
-/** `verify` checks all of them. */
+/** `verify` checks all proofs. */
 function proofText(proof: Proof): string {
   const verified = "`rollbook artifact verify`";
   switch (proof.kind) {
@@ -127,7 +128,7 @@ function streamText(stream: Stream): string {
   return `decisions    ${plural(stream.steps.length, "step")} of ${stream.family}, by ${by}, ${stepRewards(stream)}`;
 }
 
-/** A person knows the policy; a router is named by the digest of its settings. */
+/** Users know the policy; a router is named by the digest of its settings. */
 function decider({ policy, revision }: Extract<Stream, { level: "step" }>["steps"][number]): string {
   return policy === undefined ? revision.id : `${policy.id} (in ${revision.id})`;
 }
@@ -167,7 +168,7 @@ function saying({ kind, digest, fields }: IndexedRecord): string {
   }
 }
 
-/** A judgement begins with its outcome; other messages do not. */
+/** The message of a judgement begins with its outcome; other messages do not. */
 function receiptText({ outcome, message }: Readonly<Record<string, unknown>>): string {
   return String(message).startsWith(String(outcome)) ? String(message) : `${outcome}: ${message}`;
 }

@@ -1,8 +1,9 @@
-/** How a blob looks on a terminal. In: its kind and bytes. Out: text, or undefined for bytes that are none. */
+/** Renders a blob for a terminal.
+ *  In: its kind and bytes. Out: text, or undefined if the bytes are neither a column nor text. */
 import { columnFrom, columnTag, type DType, ITEM_BYTES } from "../../base/index.ts";
 import { prettyJson, textLines, thousands } from "../format.ts";
 
-/** Numbers of a column that a terminal shows. */
+/** Maximum count of numbers of a column that a terminal shows. */
 const MOST_NUMBERS = 1000;
 
 export function renderBlob(kind: string, bytes: Uint8Array): string | undefined {

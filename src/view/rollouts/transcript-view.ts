@@ -1,5 +1,5 @@
-/** How a rollout looks to a person: the conversation, what it cost and how it ended. In: a transcript. Out: text, free of
- *  anything that steers a terminal but colours of our own. */
+/** Renders a rollout for a person: the conversation, its cost and its ending.
+ *  In: a transcript. Out: text without terminal control characters, except our own colours. */
 import type {
   Transcript,
   TranscriptCall,
@@ -22,7 +22,7 @@ import {
 } from "../format.ts";
 import { endingText } from "./artifact-view.ts";
 
-/** Longer text is cut on a terminal; `rollbook cat` prints it whole. */
+/** Longer text is cut on a terminal; `rollbook cat` prints all of it. */
 const MOST_CHARACTERS = 20_000;
 
 export function renderTranscript(
@@ -85,13 +85,13 @@ function headLines(transcript: Transcript, ink: Paint): string[] {
   ];
 }
 
-/** Imported without a time: 0. */
+/** A start of 0 means that the rollout was imported without a time. */
 function spanText({ startedAtMs, endedAtMs }: Transcript): string {
   if (startedAtMs === 0) return "-";
   return `${timeText(startedAtMs)} UTC, took ${durationText(endedAtMs - startedAtMs)}`;
 }
 
-/** Feedback stands for a reward where batches are told its name. */
+/** Feedback replaces a reward in batches that name it. */
 function rewardText({ reward, feedback }: Transcript): string {
   if (reward !== null) return `reward ${figure(reward)}`;
   if (feedback.length === 0) return "unlabelled";
@@ -127,13 +127,13 @@ function callLines(
   ];
 }
 
-/** Tools are resent with every turn: said where they change. */
+/** Tools are sent again with every turn, so they are printed only if they change. */
 function toolsLine({ tools, toolNames }: TranscriptCall, before: TranscriptCall | undefined): string[] {
   if (tools === before?.tools) return [];
   return [`tools offered: ${toolNames.length === 0 ? "none" : printable(toolNames.join(", "))}`];
 }
 
-/** Said where the conversation does not simply go on. */
+/** Printed only if the call does not continue the previous one. */
 function continuation({ index, continues }: TranscriptCall): string[] {
   if (index === 0) return [];
   if (continues === null) return ["a new conversation"];
@@ -201,7 +201,7 @@ function cutLines(
   ];
 }
 
-/** What a program printed before it failed: the first line of the message stands above. */
+/** Output of a program before it failed; the first line of the message is printed above. */
 function outputLines({ ending }: Transcript, ink: Paint): string[] {
   const [, ...lines] = ending.kind === "failed" ? textLines(ending.message) : [];
   return lines.length === 0 ? [] : [ink.bold("output"), ...lines.map((line) => `  ${line}`)];

@@ -1,5 +1,5 @@
-/** What a finished loop shows, in plain facts: the terminal summary and the HTML report are rendered from this alone.
- *  Every number comes from sealed records of the book, but the times, which are measured. */
+/** Defines the facts of a finished loop: the terminal summary and the HTML report are rendered from them alone. Every
+ *  number comes from sealed records of the book, except the measured times. */
 import type { LineageEdge, LineageNode } from "../charts/index.ts";
 
 export interface IntervalFacts {
@@ -10,11 +10,11 @@ export interface IntervalFacts {
 }
 
 export interface DemoWindow {
-  /** From 1. */
+  /** Window number, from 1. */
   readonly index: number;
   /** Rollouts of this window. */
   readonly collected: number;
-  /** The name of the policy that collected. */
+  /** Name of the policy that collected. */
   readonly collectedBy: string;
   /** Exact expected reward of the policy that collected, with its exploration. */
   readonly collectedValue: number;
@@ -23,11 +23,11 @@ export interface DemoWindow {
   /** Observed mean cost of a rollout, in US dollars. */
   readonly costUsd: number;
   readonly outcome: "released" | "kept";
-  /** The policy that serves after the window. */
+  /** Policy that serves after the window. */
   readonly serves: string;
   /** Exact expected reward of that policy, with the exploration of serving. */
   readonly servedValue: number;
-  /** What the gate refused in this window, and why: one entry for each refused learner. */
+  /** Refusals of the gate in this window: one entry for each refused learner. */
   readonly refusals: readonly DemoRefusal[];
   readonly learners: readonly DemoLearner[];
 }
@@ -38,24 +38,24 @@ export interface DemoRefusal {
 }
 
 export interface DemoLearner {
-  /** E.g. `linucb`. */
+  /** Name of the learner, e.g. `linucb`. */
   readonly name: string;
   readonly revision: string;
-  /** Off-policy estimate of the reward, from held-out rows; absent where the log cannot say. */
+  /** Off-policy estimate of the reward, from held-out rows; absent if the log cannot support one. */
   readonly estimate?: number | undefined;
   readonly interval?: IntervalFacts | undefined;
   /** Exact expected reward, with the exploration of serving. */
   readonly exactValue: number;
   readonly passed: boolean;
-  /** Whether this is the policy that the window released. */
+  /** True if the window released this policy. */
   readonly released: boolean;
 }
 
-/** One cause of loss; the counts of all rows add up to `considered`. */
+/** Admitted and excluded rollouts; their counts add up to `considered`. */
 export interface LedgerFacts {
-  /** Rollouts that the loop looked at. */
+  /** Rollouts that the loop considered. */
   readonly considered: number;
-  /** Rollouts that were admitted, by what they are used for. */
+  /** Admitted rollouts, by use. */
   readonly admitted: readonly {
     readonly use: "train" | "calibration" | "judge";
     readonly rollouts: number;
@@ -63,7 +63,7 @@ export interface LedgerFacts {
   readonly excluded: readonly { readonly reason: string; readonly rollouts: number }[];
 }
 
-/** A policy by what it costs and what it earns; exact expectations. */
+/** Policy with its exact expected cost, quality and reward. */
 export interface CostQualityPoint {
   readonly name: string;
   readonly kind: "model" | "behaviour" | "served" | "candidate" | "optimum";
@@ -76,7 +76,7 @@ export interface CostQualityPoint {
 }
 
 export interface StageTime {
-  /** 0 for what happens once: generating tasks, replay store, pack. */
+  /** 0 for steps outside the windows: generating tasks, replay store, pack. */
   readonly window: number;
   readonly stage: string;
   readonly ms: number;
@@ -97,23 +97,23 @@ export interface DemoSummary {
   readonly servedValue: number;
   /** (servedValue − behaviourValue) / (optimum − behaviourValue). */
   readonly gapClosed: number;
-  /** Of the last window. */
+  /** Learners of the last window. */
   readonly learners: readonly DemoLearner[];
   readonly ledger: LedgerFacts;
   readonly lineage: { readonly nodes: readonly LineageNode[]; readonly edges: readonly LineageEdge[] };
   readonly costQuality: readonly CostQualityPoint[];
   readonly stages: readonly StageTime[];
-  /** Rules of the gate as they were applied. */
+  /** Rules of the gate as applied. */
   readonly gate: {
     readonly alpha: number;
     readonly epsilonQuality: number;
-    /** Null: the gate asks of quality alone. */
+    /** Null if the gate judges quality alone. */
     readonly epsilonCost: number | null;
   };
-  /** Mean reward of each model where it was chosen, from the reward analysis. */
+  /** Mean reward of each model over its choices, from the reward analysis. */
   readonly rewardAnalysis: readonly { readonly model: string; readonly value: number }[];
   readonly replay: { readonly path: string; readonly chains: number; readonly valid: boolean };
   readonly pack: { readonly path: string; readonly digest: string; readonly verified: boolean };
-  /** Commits to the whole run. */
+  /** Digest that commits to the whole run. */
   readonly digest: string;
 }

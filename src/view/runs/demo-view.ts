@@ -1,4 +1,4 @@
-/** The demo as a terminal shows it: one line for each stage, and one screen at the end. Rendered from the summary alone. */
+/** Renders the demo for a terminal: one line for each stage, and one screen at the end, from the summary alone. */
 
 import { type Paint, page, plural, short, table } from "../format.ts";
 import type { DemoRefusal, DemoSummary, DemoWindow, StageTime } from "./demo-summary.ts";
@@ -44,7 +44,7 @@ export function renderDemo(
   ].join("");
 }
 
-/** One line for a stage that has ended. */
+/** Line for a stage that has ended. */
 export function renderStage({ window, stage, ms }: StageTime, windows: number, facts = ""): string {
   const where = window === 0 ? "" : `window ${window} of ${windows}: `;
   return `${seconds(ms).padStart(7)}  ${where}${stage}${facts === "" ? "" : `, ${facts}`}`;
@@ -53,7 +53,8 @@ export function renderStage({ window, stage, ms }: StageTime, windows: number, f
 const ROWS = 8;
 const COLUMN = 14;
 
-/** Observed means with their intervals, the exact value of what serves after each window, and the optimum above. */
+/** Plot of observed means with their intervals, the exact value of the serving policy after each window, and the
+ *  optimum. */
 export function rewardPlot({ windows, optimum }: Pick<DemoSummary, "windows" | "optimum">): string {
   const all = windows.flatMap(({ reward: { interval }, servedValue }) => [
     interval.low,
@@ -89,8 +90,8 @@ function gateOf({ outcome, learners }: DemoWindow): string {
   return `${outcome}, ${passed} of ${learners.length} pass`;
 }
 
-/** One line for all policies that a window refused for the same cause, with the figures of the first; the report has all
- *  figures. A line is whole in a file or a pipe; a terminal shows what fits its width. */
+/** One line for all policies that a window refused for the same cause, with the figures of the first. The report has
+ *  all figures. A file or a pipe gets the whole line; on a terminal it is cut to the width. */
 function refusalLines({ windows }: DemoSummary, columns = Number.POSITIVE_INFINITY): string[] {
   const lines = windows.flatMap(({ index, refusals }) =>
     byCause(refusals).map(([first, ...others]) => {
@@ -101,7 +102,7 @@ function refusalLines({ windows }: DemoSummary, columns = Number.POSITIVE_INFINI
   return lines.map((line) => (line.length > columns ? `${line.slice(0, columns - 1)}…` : line));
 }
 
-/** Reasons that differ in their figures alone are one cause. */
+/** Groups refusals by cause. Reasons that differ only in their figures are one cause. */
 function byCause(refusals: readonly DemoRefusal[]): DemoRefusal[][] {
   const causes = new Map<string, DemoRefusal[]>();
   for (const refusal of refusals) {
@@ -119,7 +120,7 @@ function ledgerLine({ ledger: { considered, admitted, excluded } }: DemoSummary)
   return `${plural(considered, "rollout")}: ${parts.join(", ")}`;
 }
 
-/** Times of equal stages added up, in the order they first took place; a stage that took no time is left out. */
+/** Sums the times of equal stages, in the order of their first occurrence; a stage without time is left out. */
 function timeLine(stages: readonly StageTime[]): string {
   const sums = new Map<string, number>();
   for (const { stage, ms } of stages) sums.set(stage, (sums.get(stage) ?? 0) + ms);

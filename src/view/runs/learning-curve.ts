@@ -1,5 +1,5 @@
-/** A learning curve as a plot for a terminal. In: points. Out: lines, the training loss as dots and the held-out loss as
- *  circles, on one scale. Pure. */
+/** Renders a learning curve as a plot for a terminal.
+ *  In: points. Out: lines, the training loss as dots and the held-out loss as circles, on one scale. Pure. */
 import type { CurvePoint } from "../../learn/index.ts";
 import { figure } from "../format.ts";
 

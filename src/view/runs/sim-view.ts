@@ -1,4 +1,5 @@
-/** How simulated runs look on a terminal. In: results and exact values. Out: text. */
+/** Renders simulated runs for a terminal.
+ *  In: results and exact values. Out: text. */
 import {
   type ExactValues,
   type FamilySummary,
@@ -24,7 +25,7 @@ export function renderSimulated(ran: {
   return renderRun(ran.progress, ran.families) + renderValues(ran.values);
 }
 
-/** Exact values of every model by family; a router is told none of it. */
+/** Renders exact values of every model by family. A router never sees them. */
 function renderFamilies(families: readonly FamilyValues[]): string {
   if (families.length === 0) return "";
   return table(families, [
@@ -94,7 +95,7 @@ function renderRun(progress: Progress, families: readonly FamilySummary[]): stri
   ])}${parts.join(", ")}\n`;
 }
 
-/** What `sim generate` wrote: tasks by family and difficulty, and why draws were replaced. */
+/** Renders the output of `sim generate`: tasks by family and difficulty, and the reasons for replaced draws. */
 export function renderTasks(out: string, meta: TasksMeta): string {
   const rows = Object.keys(meta.counts);
   const count = (family: string, difficulty: number) => meta.counts[family]?.[difficulty] ?? 0;

@@ -1,10 +1,11 @@
-/** What the viewer's page is given, over HTTP or inside its own file. The page imports these types; it never sees a book. */
+/** Defines the data of the viewer's page, sent over HTTP or stored inside its own file. The page imports these types;
+ *  it never reads a book. */
 import type { BatchDetails } from "../../book/batches/index.ts";
 import type { RolloutRow, Transcript, TranscriptCall, TranscriptTurn } from "../../book/rollouts/index.ts";
 import type { GateVerdict } from "../../contract/index.ts";
 import type { ChatPart } from "../../convert/chat/index.ts";
 
-/** A part of a turn; `more` is how many characters were left out. */
+/** Part of a turn; `more` is the number of omitted characters. */
 export type PagePart = ChatPart & { readonly more?: number };
 
 interface PageTurn extends Omit<TranscriptTurn, "parts"> {
@@ -17,7 +18,7 @@ export interface PageCall extends Omit<TranscriptCall, "turns"> {
 
 export interface PageTranscript extends Omit<Transcript, "calls"> {
   readonly calls: readonly PageCall[];
-  /** What the list calls the task; null: it has no name. */
+  /** Title of the task in the list; null if it has none. */
   readonly taskTitle: string | null;
 }
 
@@ -34,21 +35,21 @@ export interface PageVerdict {
 
 export interface BookFacts {
   readonly name: string;
-  /** Values to choose from in the filters. */
+  /** Values offered in the filters. */
   readonly experiments: readonly string[];
   readonly models: readonly string[];
   readonly endings: readonly string[];
 }
 
-/** Everything, for a page that stands alone. */
+/** All data of a standalone page. */
 export interface PageData {
   readonly book: BookFacts;
   readonly rollouts: readonly RolloutRow[];
-  /** By the digest of the content. */
+  /** Keyed by the digest of the content. */
   readonly transcripts: Readonly<Record<string, PageTranscript>>;
   readonly batches: readonly PageBatch[];
   readonly verdicts: readonly PageVerdict[];
 }
 
-/** A record as JSON: bigints are text. */
+/** Record as JSON: bigints are text. */
 type Wire = Readonly<Record<string, unknown>>;

@@ -1,5 +1,6 @@
-/** Reads a book for the viewer. In: an open book. Out: rows, transcripts, batches and verdicts as the page takes them.
- *  Long texts are cut here, so that no message however long reaches a browser whole. Writes nothing. */
+/** Reads a book for the viewer.
+ *  In: an open book. Out: rows, transcripts, batches and verdicts in the form of the page. Cuts long texts, so that a
+ *  browser never receives a message of unlimited length. Writes nothing. */
 import { basename, dirname, resolve } from "node:path";
 import type { Digest } from "../../base/index.ts";
 import { showBatch } from "../../book/batches/index.ts";
@@ -16,11 +17,11 @@ import {
 import { readRecord } from "../../store/index.ts";
 import type { BookFacts, PageBatch, PageData, PagePart, PageTranscript, PageVerdict } from "./page-data.ts";
 
-/** Characters of one part, and of one transcript: past the second, parts keep only their beginning. */
+/** Maximum characters of one part, and of one transcript. Beyond the second limit, parts keep only their beginning. */
 const PART_CHARACTERS = 65_536;
 const TRANSCRIPT_CHARACTERS = 4_000_000;
 const BRIEF_CHARACTERS = 200;
-/** The same where many transcripts share one file. */
+/** Maximum characters of one part if many transcripts share one file. */
 const FILE_PART_CHARACTERS = 16_384;
 
 export async function readPageTranscript(
@@ -65,7 +66,7 @@ async function readBatch(book: OpenBook, digest: Digest): Promise<PageBatch> {
   };
 }
 
-/** The latest first. */
+/** Verdicts of the book, latest first. */
 export async function readVerdicts(book: OpenBook): Promise<PageVerdict[]> {
   const found = (await book.index()).ofKind(GateVerdict.kind);
   const verdicts = await Promise.all(
@@ -77,7 +78,7 @@ export async function readVerdicts(book: OpenBook): Promise<PageVerdict[]> {
   return verdicts.sort((a, b) => b.verdict.atMs - a.verdict.atMs);
 }
 
-/** Everything that one file is to hold. */
+/** Reads all data of a standalone file. */
 export async function readPageData(book: OpenBook, query: RolloutQuery): Promise<PageData> {
   const rollouts = await listRollouts(book, query);
   const transcripts: Record<string, PageTranscript> = {};

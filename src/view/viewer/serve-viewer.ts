@@ -1,6 +1,6 @@
-/** Serves the viewer on loopback: one page, and what it asks for. In: an open book, a token. Out: a listening server.
- *  Reads only. Every answer but the bare page needs the token; a foreign Host is refused, so that no other site can reach
- *  the server through a name of its own. */
+/** Serves the viewer on loopback: one page, and the data it requests.
+ *  In: an open book, a token. Out: a listening server. Reads only. Every answer but the bare page needs the token. A
+ *  foreign Host is refused, so that no other site can reach the server through its own name. */
 import { timingSafeEqual } from "node:crypto";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -20,7 +20,7 @@ import { readPage } from "./page.ts";
 import { bookFacts, readBatches, readPageTranscript, readVerdicts } from "./read-page-data.ts";
 
 interface Viewer {
-  /** With the token, which the page takes out of the address. */
+  /** URL with the token, which the page removes from the address. */
   readonly url: string;
   close(): Promise<void>;
 }
@@ -99,15 +99,15 @@ function isToken(header: string | undefined, token: string): boolean {
   return given.length === wanted.length && timingSafeEqual(given, wanted);
 }
 
-/** Keeps the rows of the list in memory: scrolling through 100 000 of them reads no catalog. */
+/** Keeps the rows of the list in memory, so that scrolling through 100 000 rows does not read the catalog. */
 class BookSource {
   readonly #book: OpenBook;
   readonly #contents: RolloutQuery["contents"];
   #rows: readonly RolloutRow[] = [];
-  /** Of the last filters that were asked for: windows of one list come one after the other. */
+  /** Rows of the last requested filters: the windows of one list are requested one after the other. */
   #selected: { key: string; rows: readonly RolloutRow[]; summary: RolloutSummary } | undefined;
 
-  /** `contents`: the only rollouts that are listed (default: all). */
+  /** `contents`: lists only these rollouts (default: all). */
   constructor(book: OpenBook, contents: RolloutQuery["contents"]) {
     this.#book = book;
     this.#contents = contents;

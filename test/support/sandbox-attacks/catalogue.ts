@@ -1,5 +1,5 @@
-/** Every attack on a sandbox: the probe's and many more. The contract suite runs all of them on every engine, the campaign
- *  thousands, mixed. In: the host's bait. Out: attacks. Runs nothing itself. */
+/** Every attack on a sandbox: the probe's attacks and many more. The contract suite runs all of them on every engine.
+ *  The campaign runs thousands, mixed. In: the host's bait. Out: attacks. Runs nothing itself. */
 import type { Attack } from "../../../src/collect/sandbox/probe/attack.ts";
 import { against, probeAttacks } from "../../../src/collect/sandbox/probe/probe-attacks.ts";
 import type { Witness } from "../../../src/collect/sandbox/probe/witness.ts";

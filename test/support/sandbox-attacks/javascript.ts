@@ -33,7 +33,7 @@ export function javascriptAttacks(witness: Witness): Attack[] {
       {
         name: "flood the output",
         threat: "output",
-        // With a pause now and then: Node would otherwise hold the flood in memory instead of writing it.
+        // The flood has pauses. Without them Node would hold the flood in memory instead of writing it.
         source: FLOOD,
         limits: { outputBytes: 5_000, timeoutMs: 20_000 },
       },
@@ -77,7 +77,7 @@ export function javascriptAttacks(witness: Witness): Attack[] {
           ...{ threat: "memory", source: nameMany(length) },
           limits: { memoryBytes: 64 * MIB, scratchBytes: 8 * MIB, timeoutMs: 4_000 },
         },
-        // The kernel counts names as memory and may end the program for it; QuickJS counts them as scratch space.
+        // The kernel counts names as memory and may end the program for that; QuickJS counts them as scratch space.
         (result) =>
           result.outOfMemory || result.timedOut
             ? undefined
@@ -140,8 +140,8 @@ try { console.log(await import(${bait})); } catch { refused++; }
 console.log(refused + " refused");`;
 }
 
-/** In QuickJS the only functions from outside are console, process and fs: their constructors must be the
- *  guest's own, which know no host. In Node the sandbox is the boundary and the script just ends. */
+/** In QuickJS the only functions from outside are console, process and fs. Their constructors must be the guest's own,
+ *  which have no access to the host. In Node the sandbox is the boundary, and the script just ends. */
 const CONSTRUCTORS = `
 for (const outside of [console.log, process.exit, globalThis.constructor, (async () => {})]) {
   const make = outside.constructor.constructor ?? outside.constructor;

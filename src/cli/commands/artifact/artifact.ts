@@ -1,4 +1,4 @@
-/** `rollbook artifact`: records in, records out. */
+/** Implements `rollbook artifact`: imports and exports records. */
 import type { Command } from "commander";
 import { addGroup } from "../../command.ts";
 import type { Io } from "../../io.ts";

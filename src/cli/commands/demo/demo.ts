@@ -1,4 +1,5 @@
-/** `rollbook demo`: the whole loop on simulated tasks, from an empty folder to a verified pack; and the tour. */
+/** Implements `rollbook demo`: the whole loop on simulated tasks, from an empty folder to a verified pack; and the
+ *  tour. */
 import { existsSync, readFileSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
 import type { Command } from "commander";
@@ -91,7 +92,7 @@ async function demo(io: Io, flags: DemoFlags): Promise<void> {
   requireShown(summary);
 }
 
-/** Said before the work, not after it. */
+/** Refuses an existing file before the work, not after it. */
 function requireFreeFile(path: string): void {
   if (existsSync(path))
     throw new RollbookError("exists", { path }, `${path} already exists. Name another file with --report.`);
@@ -120,7 +121,7 @@ function play(io: Io, folder: string): Promise<DemoSummary> {
   );
 }
 
-/** What every demo shows, and what a demo of full size shows. */
+/** Throws unless the demo shows its expected results. A demo of full size must also close half of the gap. */
 function requireShown({ pack, replay, gapClosed, rollouts }: DemoSummary): void {
   const full = rollouts >= FULL_SIZE.windows * FULL_SIZE.rollouts;
   const missing = [

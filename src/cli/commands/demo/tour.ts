@@ -1,4 +1,4 @@
-/** `rollbook demo --tour`: scenes that explain the records, on a small book of their own. */
+/** Implements `rollbook demo --tour`: scenes that explain the records, on a small book of their own. */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -12,7 +12,7 @@ interface TourFlags {
   book?: string;
   seed: bigint;
   json?: true;
-  /** All of them unless stated. */
+  /** Scenes to run (default: all). */
   scenes?: TourScenes;
 }
 

@@ -1,4 +1,4 @@
-/** `rollbook catalog`: the index over a book, which always follows from the bytes. */
+/** Implements `rollbook catalog`: the index of a book, which can always be rebuilt from the bytes. */
 import type { Command } from "commander";
 import { rebuildCatalog } from "../../../book/open/index.ts";
 import { jsonLine, plural } from "../../../view/format.ts";

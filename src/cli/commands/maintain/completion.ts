@@ -1,4 +1,4 @@
-/** `rollbook completion`: what a shell needs to complete commands and options. */
+/** Implements `rollbook completion`: prints a shell script that completes commands and options. */
 import { Argument, type Command } from "commander";
 import { RollbookError } from "../../../base/index.ts";
 import { jsonLine } from "../../../view/format.ts";
@@ -24,7 +24,7 @@ completion bash)\` to ~/.bashrc; for zsh \`source <(rollbook completion zsh)\` t
     });
 }
 
-/** By the words of a command: what may follow. */
+/** Words that may follow, by the words of a command. */
 type CompletionWords = ReadonlyMap<string, readonly string[]>;
 
 function wordsOf(command: Command, before: readonly string[] = []): CompletionWords {
@@ -47,7 +47,7 @@ function scriptFor(shell: Shell, words: CompletionWords): string {
   }
 }
 
-/** Words before the cursor that begin with a letter name the command; after it files are completed, too. */
+/** Words before the cursor that begin with a letter name the command. After the command, files are completed too. */
 function bashScript(words: CompletionWords): string {
   const cases = [...words].map(([path, own]) => `    ${JSON.stringify(path)}) found="${own.join(" ")}" ;;`);
   return `_rollbook() {

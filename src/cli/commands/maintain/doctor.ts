@@ -1,4 +1,4 @@
-/** `rollbook doctor`: is everything there that the other commands need? Changes nothing. */
+/** Implements `rollbook doctor`: checks the requirements of the other commands. Changes nothing. */
 import type { Command } from "commander";
 import { RollbookError } from "../../../base/index.ts";
 import { checkSetup } from "../../../book/maintain/index.ts";

@@ -1,4 +1,4 @@
-/** `rollbook head`: a signed head of the book, to be kept elsewhere. */
+/** Implements `rollbook head`: writes a signed head of the book, to be kept elsewhere. */
 import type { Command } from "commander";
 import { writeHead } from "../../../book/maintain/index.ts";
 import { requireFree, writeNewFile } from "../../../convert/index.ts";

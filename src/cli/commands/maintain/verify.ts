@@ -1,4 +1,4 @@
-/** `rollbook verify`, `rollbook artifact verify` and `rollbook batch verify`: recomputes everything that is claimed. */
+/** Implements `rollbook verify`, `rollbook artifact verify` and `rollbook batch verify`: recomputes every claim. */
 import { existsSync, readFileSync } from "node:fs";
 import type { Command } from "commander";
 import { type Digest, isDigest, RollbookError } from "../../../base/index.ts";
@@ -24,9 +24,9 @@ interface VerifyFlags extends BookFlags {
 }
 
 interface JudgeOptions extends VerifyFlags {
-  /** A head that the book had to contain. */
+  /** Head that the book must contain. */
   readonly expect?: Digest;
-  /** Prints the reports with a problem alone. */
+  /** Prints only the reports with a problem. */
   readonly brief?: boolean;
 }
 
@@ -98,7 +98,7 @@ export function addBatchVerify(batch: Command, io: Io): void {
     });
 }
 
-/** A digest, or a file that names one. */
+/** Reads a digest, or a file that names one. */
 function parseHead(given: string, name: string | undefined): Digest {
   if (name !== undefined)
     throw new RollbookError("bad-option", { name }, "--expect is of the whole book. Leave the name out.");
@@ -124,7 +124,7 @@ function options(io: Io): VerifyRequest {
   };
 }
 
-/** Prints the reports and fails if one of them is bad. */
+/** Prints the reports, and throws if one of them is bad. */
 function judge(io: Io, flags: JudgeOptions, all: readonly Verified[]): void {
   const names = trustedKeys(keyringOf(io), (error) =>
     io.err(`your own key cannot be used, so its signatures count only if it is listed: ${error.message}\n`),
@@ -182,7 +182,7 @@ function requireTrusted(all: readonly Verified[]): void {
   if (Object.keys(kinds).length > 0) throw notTrusted(kinds);
 }
 
-/** By kind: records without a signature of a trusted key, and those of them without any. */
+/** By kind: number of records without a signature of a trusted key, and of those without any signature. */
 type UntrustedKinds = Record<string, { untrusted: number; unsigned: number }>;
 
 /** A batch whose rollouts were erased is not broken, but it can no longer be compared. */
@@ -207,7 +207,7 @@ function totalLine(all: readonly Verified[]): string {
   return `total: ${plural(all.length, "verification")}, ${problems === 0 ? "all self-consistent" : plural(problems, "problem")}, ${signed} signed, ${trusted} by a trusted key`;
 }
 
-/** Without any signature there is no signer to trust. */
+/** Without any signature there is no signer to trust, so the message differs. */
 function notTrusted(kinds: UntrustedKinds): RollbookError {
   const sum = (of: "untrusted" | "unsigned") =>
     Object.values(kinds).reduce((total, each) => total + each[of], 0);

@@ -1,4 +1,4 @@
-/** `rollbook cat`: prints any blob of the book. */
+/** Implements `rollbook cat`: prints any blob of the book. */
 import type { Command } from "commander";
 import { RollbookError } from "../../../base/index.ts";
 import { readBlob } from "../../../book/open/index.ts";

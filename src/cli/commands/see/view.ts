@@ -1,4 +1,4 @@
-/** `rollbook view`: shows a book in a browser, or writes it as one HTML file. */
+/** Implements `rollbook view`: shows a book in a browser, or writes it as one HTML file. */
 import { randomBytes } from "node:crypto";
 import { writeFileSync } from "node:fs";
 import type { Command } from "commander";
@@ -13,7 +13,7 @@ import { portNumber } from "../../options/numbers.ts";
 import { addRolloutFilters, rolloutQuery } from "../../options/rollout-filters.ts";
 import { type BookFlags, bookRoot, withBook } from "../../with-book.ts";
 
-/** Rollouts of one file, unless --limit says more. */
+/** Default maximum number of rollouts in one file; --limit changes it. */
 const FILE_ROLLOUTS = 1000;
 
 type ViewFlags = BookFlags & Parameters<typeof rolloutQuery>[0] & { port: number; out?: string };
@@ -45,7 +45,7 @@ latest ${FILE_ROLLOUTS}. Rollouts that are named are the only ones shown, in a b
   );
 }
 
-/** Undefined: all of the book. */
+/** Undefined means the whole book. */
 async function contentsOf(book: OpenBook, named: readonly string[]): Promise<Digest[] | undefined> {
   const index = await book.index();
   return named.length === 0 ? undefined : named.map((name) => resolveArtifact(index, name).content.digest);
@@ -78,7 +78,7 @@ async function writePage(io: Io, flags: ViewFlags & Named & { out: string }): Pr
     if (query.experiment !== undefined) requireExperiment(await book.index(), query.experiment);
     return readPageData(book, { ...query, limit, contents: await contentsOf(book, flags.named) });
   });
-  // A page about nothing is refused only where a filter is the reason: an empty book has an empty page.
+  // An empty page is refused only if a filter is the reason: an empty book has an empty page.
   if (data.rollouts.length === 0 && Object.values(query).some((each) => each !== undefined))
     throw new RollbookError(
       "no-rollouts",

@@ -1,4 +1,5 @@
-/** `rollbook sim collect`: logs routing decisions with their probabilities in a world whose optimum is known. */
+/** Implements `rollbook sim collect`: logs routing decisions with their probabilities in a world whose optimum is
+ *  known. */
 import { type Command, Option } from "commander";
 import { wrongUsage } from "../../../book/decisions/index.ts";
 import { collectDecisions, meanReward, standardErrors } from "../../../book/sim/index.ts";
@@ -76,7 +77,7 @@ async function collect(io: Io, flags: CollectFlags): Promise<void> {
   requireComplete(progress);
 }
 
-/** Which behaviours an option means something to: given to others, it would be ignored. */
+/** Behaviours that each option affects; for others it would be ignored. */
 const MEANT_FOR = {
   table: ["epsilon-greedy", "table"],
   epsilon: ["epsilon-greedy", "softmax"],

@@ -1,4 +1,4 @@
-/** `rollbook sim replay`: serves recorded answers of real models as an upstream for a gateway. */
+/** Implements `rollbook sim replay`: serves recorded answers of real models as an upstream for a gateway. */
 import type { Command } from "commander";
 import { serveRecorded } from "../../../book/sim/index.ts";
 import { jsonLine, plural } from "../../../view/format.ts";

@@ -1,4 +1,4 @@
-/** `rollbook sim`: tasks with hidden tests, agents that act in sandboxes, models whose optimum is known. */
+/** Implements `rollbook sim`: tasks with hidden tests, agents that act in sandboxes, models whose optimum is known. */
 import type { Command } from "commander";
 import { addGroup } from "../../command.ts";
 import type { Io } from "../../io.ts";

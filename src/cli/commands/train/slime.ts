@@ -1,4 +1,4 @@
-/** `rollbook slime`: trains a model with slime on rollouts of your agent. */
+/** Implements `rollbook slime`: trains a model with slime on rollouts of your agent. */
 import type { Command } from "commander";
 import { SlimeRunner } from "../../../loop/slime/index.ts";
 import { jsonLine, plural } from "../../../view/format.ts";

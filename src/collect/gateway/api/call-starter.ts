@@ -1,5 +1,6 @@
-/** Starts model calls. In: a request whose body is whole, and who asks. Out: a call under way, or a refusal that is thrown
- *  before anything is sent or recorded. A routed call first waits for the vectors of its prompt, where the router reads them. */
+/** Starts model calls. In: a request with its complete body, and its caller. Out: a call in progress, or a thrown
+ *  refusal. A refusal happens before anything is sent or recorded. If the router reads prompt vectors, a routed call
+ *  first waits for them. */
 import type { Json } from "../../../base/index.ts";
 import { type PromptVectors, promptOfMessages } from "../../../policy/index.ts";
 import { type CallContext, ModelCall, reservationUsd } from "../call/index.ts";
@@ -10,7 +11,7 @@ import { type ApiPath, upstreamPath } from "./api-path.ts";
 import type { Caller } from "./identity.ts";
 import { refuseSecrets } from "./redact-requests.ts";
 
-/** As long as a record takes it. */
+/** Limit of a name in a record. */
 const MAX_NAME = 512;
 
 interface AskedCall {
@@ -22,7 +23,7 @@ interface AskedCall {
   readonly response: ReplySink;
 }
 
-/** Undefined once the call is under way; a promise where it waits, rejected where it does not begin. */
+/** Undefined once the call is in progress. A promise if the call must wait; it rejects if the call does not start. */
 export type StartCall = (asked: AskedCall) => Promise<void> | undefined;
 
 export function callStarter(
@@ -38,14 +39,14 @@ export function callStarter(
   const { routes, rollouts, journal } = context;
   return ({ dialect, path, caller, body, rawHeaders, response }) => {
     const request = readRequest(dialect, path, body);
-    // A name that was not heard before is the client's own words, and is recorded.
+    // An unknown model name is the client's own text and will be recorded, so it must hold no secret.
     if (!routes.isFamiliar(request.model)) refuseSecrets({ model: request.model }, redact);
-    // The endpoint sees what is recorded, and what policies are trained on: no secrets.
+    // The embedding endpoint gets the redacted prompt: the text that is recorded and used for training.
     const prompt =
       embed === undefined || !routes.isAlias(request.model)
         ? undefined
         : promptOfMessages(redactValue(request.messages as Json[], redact) as Json[]);
-    // A reply that could not be recorded would be paid for and not delivered.
+    // A reply that cannot be recorded would be paid for and not delivered.
     if (journal.hasFailed) throw cannotRecord();
     const mayCostUsd = () =>
       reservationUsd(request, { bodyBytes: body.length, price: routes.dearest(request.model) });

@@ -1,5 +1,5 @@
-/** What the gateway answers itself, beside model calls: rollouts, feedback, models, metrics; and counting, which it passes
- *  on. In: a request and who asks. Out: the response, or a refusal that is thrown. */
+/** Requests that the gateway answers itself: rollouts, feedback, models, metrics. Token counting is passed to an
+ *  upstream. In: a request and its caller. Out: the response, or a thrown refusal. */
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { resolve } from "node:path";
 import type { Book } from "../../../store/index.ts";
@@ -18,11 +18,11 @@ interface ControlApiOptions extends RouteDeps {
   readonly upstreams: ReadonlyMap<string, Upstream>;
   readonly returned: Returned;
   readonly maxErrorBytes: number;
-  /** Where rollouts are sealed. */
+  /** The book in which rollouts are sealed. */
   readonly book: Pick<Book, "id" | "root">;
-  /** The key of a rollout. */
+  /** The API key of a rollout. */
   readonly keyFor: (rollout: string) => string;
-  /** As Prometheus reads them. */
+  /** Metrics in the Prometheus text format. */
   readonly metrics: () => string;
 }
 
@@ -109,8 +109,9 @@ export class ControlApi {
     return rollouts.close(rollout, redactClosing(check(closeRequest, value), redact));
   }
 
-  /** An outcome for a rollout or one of its calls, at any time. Before the rollout is sealed it waits in its journal;
-   *  afterwards it is a record of its own. No outcome is ever made up: a rollout without one stays unlabelled. */
+  /** Adds an outcome to a rollout or to one of its calls, at any time. Before sealing, the outcome waits in the
+   *  rollout's journal; after sealing it is a separate record. The gateway never invents an outcome: a rollout
+   *  without one stays unlabelled. */
   #addFeedback(value: unknown): Promise<{ added: boolean }> {
     const { redact, rollouts } = this.#deps;
     const { call, rollout, ...given } = redactFeedback(check(feedbackRequest, value), redact);
@@ -119,7 +120,7 @@ export class ControlApi {
     return rollouts.addFeedback(named.rollout, { ...given, call: named.call });
   }
 
-  /** An agent may ask it, as it may call models. */
+  /** Agents may request a route, as they may call models. */
   async #route(
     response: ServerResponse,
     { caller: { rollout }, body }: { caller: Caller; body: Buffer },
@@ -129,7 +130,7 @@ export class ControlApi {
     sendJson(response, 200, decided, { "x-rollbook-rollout": encodeURIComponent(decided.id) });
   }
 
-  /** Counting is not a call: nothing is sampled, nothing is recorded. */
+  /** Token counting is not a call: it samples nothing and is not recorded. */
   #countTokens(
     request: IncomingMessage,
     response: ServerResponse,
@@ -155,7 +156,7 @@ function requireOwner({ isOwner }: Caller): void {
     );
 }
 
-/** In the words of OpenAI and of Anthropic at once. */
+/** Has the fields of OpenAI and of Anthropic at once. */
 function modelEntry(id: string) {
   return { id, object: "model", created: 0, owned_by: "rollbook", type: "model", display_name: id };
 }
@@ -175,7 +176,7 @@ export function sendJson(
   response.end(body);
 }
 
-/** Clients add the path of a call to their base URL, which ends in /v1. */
+/** Clients append the path of a call to their base URL, which ends in /v1. */
 function nothingAt(path: string): HttpRefusal {
   const hint = path.startsWith("/v1/") ? "" : " The base URL of a client ends in /v1.";
   return new HttpRefusal(404, "not-found", `there is nothing at ${path}.${hint}`);

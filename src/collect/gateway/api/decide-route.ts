@@ -1,6 +1,6 @@
-/** POST /v1/route: the router's choice without a call. In: the request as a client would send it, or a prompt. Out: the
- *  model, with its probability, once the decision is durable. It is a rollout of its own, so feedback can name it. What the
- *  router sees is what is recorded: secrets are replaced before it is asked. */
+/** POST /v1/route: the router's choice without a call. In: the request as a client would send it, or a prompt. Out:
+ *  the model with its probability, once the decision is durable. The decision is a separate rollout, so feedback can
+ *  name it. The router sees the recorded text: secrets are replaced before the router is called. */
 import type { Id, Json } from "../../../base/index.ts";
 import type { Step } from "../../../contract/index.ts";
 import { type DecisionContext, type PromptVectors, promptOfMessages, stepOf } from "../../../policy/index.ts";
@@ -12,7 +12,7 @@ import { HttpRefusal } from "../wire/index.ts";
 import { check, routeContext } from "./requests.ts";
 
 interface RouteReply {
-  /** Of the decision: feedback names it as its rollout. */
+  /** Id of the decision. Feedback names it as its rollout. */
   readonly id: Id;
   readonly model: string;
   readonly probability: number | null;
@@ -27,13 +27,13 @@ interface RouteReply {
   >[];
 }
 
-/** What a decision is made with. */
+/** Dependencies of a decision. */
 export interface RouteDeps {
   readonly rollouts: Rollouts;
   readonly routes: Routes;
   readonly isResting: (upstream: string) => boolean;
   readonly redact: RedactOptions;
-  /** The vectors of a prompt, for the router. */
+  /** Returns the vectors of a prompt, for the router. */
   readonly embed?: ((prompt: string) => Promise<PromptVectors | undefined>) | undefined;
 }
 
@@ -64,7 +64,7 @@ export async function decideRoute(
 
 const NONE: ReadonlySet<string> = new Set();
 
-/** A chat request with `messages`, or with one `prompt`; `context` holds more facts for the router. */
+/** Reads a chat request with `messages`, or one `prompt`. `context` holds additional facts for the router. */
 function read(body: Json): { request: RequestFacts; fields: DecisionContext["fields"] | undefined } {
   const { prompt, context, ...rest } = isObject(body) ? body : {};
   if ((prompt === undefined) === (rest.messages === undefined))

@@ -1,5 +1,6 @@
-/** Model calls of a program that holds the gateway: the way of a request over HTTP from where its body has been read. In: a
- *  rollout's key and a body. Out: the whole reply, once it is recorded. No connection is opened, and nothing is parsed twice. */
+/** Model calls of a program that holds the gateway. They follow the path of an HTTP request after its body is read.
+ *  In: a rollout's key and a body. Out: the whole reply, once it is recorded. Opens no connection and parses nothing
+ *  twice. */
 import type { CallDesk, DeskCall } from "../../rollout-desk.ts";
 import { dialectAt } from "../dialects/index.ts";
 import { bodyRefusal, DirectReply, HttpRefusal } from "../wire/index.ts";
@@ -13,13 +14,13 @@ interface DirectCallsOptions {
   readonly startCall: StartCall;
   readonly refuse: Refuse;
   readonly requestBytes: number;
-  /** Counts the reply until it closes, and makes room for the bytes of its request; false if there is none. */
+  /** Counts the reply until it closes, and reserves memory for its request. False if the memory limit is reached. */
   readonly begin: (reply: DirectReply, bytes: number) => boolean;
-  /** A stop waits for it. */
+  /** Makes a stop wait for the work. */
   readonly hold: (work: Promise<unknown>) => void;
 }
 
-/** What other clients say of their bodies. */
+/** The headers that HTTP clients send with their bodies. */
 const HEADERS = ["content-type", "application/json"];
 
 export class DirectCalls {
@@ -50,7 +51,7 @@ export class DirectCalls {
     });
   }
 
-  /** Refuses further calls, and resolves when none is in progress. */
+  /** Refuses further calls. Resolves when no call is in progress. */
   async stop(): Promise<void> {
     this.#isStopping = true;
     if (this.#inProgress.size === 0) return;

@@ -1,4 +1,4 @@
-/** What a gateway is opened with, and what it gives to the program that opened it. Types only. */
+/** Options of a gateway, and its interface to the program that opened it. Types only. */
 import type { Clock, Rng } from "../../../base/index.ts";
 import type { Signer } from "../../../contract/index.ts";
 import type { PromptVectors } from "../../../policy/index.ts";
@@ -14,35 +14,35 @@ import type { Choose, LoadRouter, LocalUpstream } from "../upstream/index.ts";
 
 export interface GatewayOptions {
   readonly config: GatewayConfig;
-  /** Opened to write; stays the caller's to close. */
+  /** The book, open for writing. The caller closes the book. */
   readonly book: Book;
   readonly clock: Clock;
   readonly rng: Rng;
-  /** Ids of rollouts that were not given one. Must be unique over the life of the book. */
+  /** Makes ids for rollouts that were opened without an id. Ids must be unique over the life of the book. */
   readonly newId: () => string;
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly signer?: Signer | undefined;
-  /** The router for aliases; without one, the first of the list that works. */
+  /** The router for aliases. Without a router, an alias uses the first working model of its list. */
   readonly choose?: Choose | undefined;
-  /** Reads the routers that rollouts name when they are opened; without it such an opening is refused. */
+  /** Loads the routers that rollouts name when they are opened. Without it the gateway refuses such an opening. */
   readonly loadRouter?: LoadRouter | undefined;
-  /** The vectors of a prompt, asked for before that router chooses; undefined: the router gets none. The call waits for it.
-   *  A stop aborts the signal. */
+  /** Returns the vectors of a prompt for that router; undefined gives the router none. The call waits for the
+   *  vectors. A stop of the gateway aborts the signal. */
   readonly embed?: ((prompt: string, signal: AbortSignal) => Promise<PromptVectors | undefined>) | undefined;
-  /** More lines of `GET /metrics`, as of that router. */
+  /** Additional lines of `GET /metrics`, for example of that router. */
   readonly moreMetrics?: (() => string) | undefined;
-  /** Judges every artifact when its rollout is closed; what it says stands in a receipt. */
+  /** Judges every artifact when its rollout is closed. The result is stored in a receipt. */
   readonly admit?: Admit | undefined;
-  /** Upstreams of this process, for base URLs of the form `local:<name>`. */
+  /** Upstreams in this process, for base URLs of the form `local:<name>`. */
   readonly local?: Readonly<Record<string, LocalUpstream>> | undefined;
-  /** Sees every message, tool list, parameter object and final state before it is recorded, and the words and names
-   *  that come with rollouts and feedback; a name that it changes is refused. */
+  /** Receives every message, tool list, parameter object and final state before it is recorded. Also receives the
+   *  texts and names in rollouts and feedback; the gateway refuses a name that the hook changes. */
   readonly redact?: Redact | undefined;
-  /** For programs that open one gateway after another on a book: the thread that seals stays there in between. */
+  /** Keeps the sealing thread between gateways, for programs that open several gateways on a book in turn. */
   readonly keptThread?: KeptThread | undefined;
   readonly log?: ((line: string) => void) | undefined;
-  /** Hears of every call when it ends, of failovers, of rollouts that are closed, and of calls that the gateway
-   *  refuses. Must be quick: calls wait for it. */
+  /** Called at the end of every call, at a failover, at the close of a rollout, and for every refused call. Must be
+   *  fast: calls wait for it. */
   readonly onEvent?: TellEvent | undefined;
 }
 
@@ -50,16 +50,16 @@ export interface Gateway {
   readonly url: string;
   readonly host: string;
   readonly port: number;
-  /** Open rollouts found from an earlier run. */
+  /** Open rollouts recovered from an earlier run. */
   readonly recovered: readonly string[];
-  /** Rollouts of an earlier run of which the journal has lost something. */
+  /** Rollouts of an earlier run whose journal has lost entries. */
   readonly damaged: readonly DamagedRollout[];
-  /** Opens, looks at and closes rollouts like the paths below /v1/rollouts, and calls models, for programs that hold the
-   *  gateway. */
+  /** Opens, inspects and closes rollouts like the paths below /v1/rollouts, and calls models. For programs that hold
+   *  the gateway. */
   readonly desk: CallDesk;
-  /** Seals rollouts that have been silent for too long; also done by a timer. */
+  /** Seals rollouts that are idle for too long. A timer also calls this function. */
   sealIdle(): Promise<number>;
-  /** Stops listening, lets calls in progress end, seals what is closed, and nothing that is still open. Ends within
-   *  `graceMs`: calls that go on after `callsMs` are cut, and what is not sealed then is sealed by the next start. */
+  /** Stops listening, waits for calls in progress, and seals closed rollouts. Open rollouts stay open. Ends within
+   *  `graceMs`: after `callsMs` it cuts the remaining calls. The next start seals the rollouts that are left. */
   close(graceMs?: number, callsMs?: number): Promise<void>;
 }

@@ -1,5 +1,5 @@
-/** The parts of a gateway, each wired to those it needs. In: the options, the secrets, and what recovery found. Out: parts at
- *  rest; server.ts starts and stops them. */
+/** Makes the parts of a gateway and connects them. In: the options, the secrets, the result of recovery. Out: parts
+ *  that are not running; server.ts starts and stops them. */
 import { type Clock, given } from "../../../base/index.ts";
 import type { PromptVectors } from "../../../policy/index.ts";
 import { HostCheck } from "../../host-check.ts";
@@ -23,15 +23,15 @@ import { Gatekeeper } from "./identity.ts";
 import { Peers } from "./peers.ts";
 import { type Refuse, refuser } from "./refusals.ts";
 
-/** What opening a gateway finds out before its parts are made. */
+/** Results of opening a gateway, before its parts are made. */
 export interface GatewayFindings {
   readonly tokens: readonly string[];
-  /** Of the upstreams, by their names. */
+  /** API keys of the upstreams, by upstream name. */
   readonly keys: ReadonlyMap<string, string>;
   readonly secrets: readonly string[];
   readonly closed: ClosedIndex;
   readonly recovered: Recovered;
-  /** Of the journal. */
+  /** Directory of the journal. */
   readonly directory: string;
 }
 
@@ -46,11 +46,11 @@ export interface GatewayParts {
   readonly refuse: Refuse;
 }
 
-/** What the server knows and its parts ask for. */
+/** Facts of the server that its parts need. */
 interface ServerFacts {
-  /** Requests in progress. */
+  /** Number of requests in progress. */
   readonly active: () => number;
-  /** Aborted once no client waits for an embedding any more. */
+  /** Aborted when no client waits for an embedding any more. */
   readonly embedding: AbortSignal;
 }
 
@@ -75,7 +75,7 @@ export function makeParts(
     readMs: config.limits.sealMs,
     keptThread: options.keptThread,
   });
-  // What a launch of this process put is at hand, before the sealing thread has started.
+  // Reads the records that a launch in this process has put, even before the sealing thread has started.
   const named = new NamedRecords(async (digests) => {
     const own = await Promise.all(digests.map((digest) => book.getOwn(digest)));
     return own.every((blob) => blob !== undefined) ? own : sealing.look(digests);
@@ -143,7 +143,7 @@ function tellClosed(tell: TellEvent, clock: Clock): NonNullable<RolloutsOptions[
   };
 }
 
-/** Keys that stand in the configuration itself. */
+/** Keys written in the configuration file itself. */
 function headerSecrets({ upstreams }: GatewayConfig): string[] {
   const all = Object.values(upstreams).flatMap(({ headers }) => Object.entries(headers));
   return all

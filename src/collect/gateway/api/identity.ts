@@ -1,6 +1,6 @@
-/** Who asks, and for which rollout. In: headers and the parsed path. Out: the caller, or a refusal.
- *  A rollout is named in the URL (`/r/<id>/v1/…`), in the header `x-rollbook-rollout`, or by its own key in the
- *  api-key slot. A key that is not ours is never kept, logged or passed on. */
+/** Identifies the caller and its rollout. In: headers and the parsed path. Out: the caller, or a refusal. A request
+ *  names its rollout in the URL (`/r/<id>/v1/…`), in the header `x-rollbook-rollout`, or by the rollout's key as its
+ *  API key. A foreign key is never stored, logged or passed on. */
 import { createHmac, hash, timingSafeEqual } from "node:crypto";
 import type { IncomingHttpHeaders } from "node:http";
 import { idFault } from "../../../base/index.ts";
@@ -9,32 +9,32 @@ import type { ApiPath } from "./api-path.ts";
 
 const ROLLOUT_HEADER = "x-rollbook-rollout";
 const KEY_PREFIX = "rb-";
-/** Between a rollout and the gateway that owns it. No id and no name of a gateway holds it. */
+/** Separates a rollout from its owning gateway in a key. Ids and gateway names never contain it. */
 const OWNED_BY = "@";
 const MAC_HEX = 32;
-/** Keys that were found good. A key is long and random: who could find it in a table would know it already. */
+/** Maximum number of cached valid keys. A key is long and random: a caller that finds it here already knows it. */
 const REMEMBERED_KEYS = 10_000;
 
 export interface Caller {
-  /** May open, close and give feedback to any rollout. */
+  /** True if the caller may open and close any rollout, and give feedback to it. */
   readonly isOwner: boolean;
   readonly rollout: string | undefined;
   /** The gateway that the rollout's key names. */
   readonly owner: string | undefined;
 }
 
-/** What a rollout's key says. */
+/** Content of a rollout's key. */
 type KeyText = Pick<Caller, "rollout" | "owner">;
 
 export class Gatekeeper {
   readonly #tokens: readonly string[];
   readonly #secret: string | undefined;
   readonly #isOpen: (rollout: string) => boolean;
-  /** What each known key gives: everything, or one rollout. */
+  /** Permission of each known key: everything, or one rollout. */
   readonly #known = new Map<string, Caller>();
   readonly #name: string | undefined;
 
-  /** `name`: of this gateway, where keys say who owns a rollout. Keys that name no owner stay good. */
+  /** `name` of this gateway, if keys name the owner of a rollout. Keys without an owner stay valid. */
   constructor(tokens: readonly string[], isOpen: (rollout: string) => boolean, name?: string) {
     this.#tokens = tokens.map(fingerprint);
     this.#secret = tokens[0];
@@ -42,7 +42,7 @@ export class Gatekeeper {
     this.#name = name;
   }
 
-  /** The key an agent uses for this rollout: identity and permission in one. */
+  /** The key that an agent uses for this rollout. The key is identity and permission in one. */
   keyFor(rollout: string): string {
     const text = this.#name === undefined ? rollout : `${rollout}${OWNED_BY}${this.#name}`;
     return this.#secret === undefined ? KEY_PREFIX + text : `${KEY_PREFIX}${text}.${this.#mac(text)}`;
@@ -59,7 +59,7 @@ export class Gatekeeper {
         `${what}. Send a token or a rollout's own key as Bearer or x-api-key.`,
       );
     }
-    // Without tokens anyone on this machine may ask, but not any web page that a browser here has open.
+    // Without tokens every program on this machine may call, but no web page in a local browser.
     if (
       this.#secret === undefined &&
       (headers.origin !== undefined || headers["sec-fetch-site"] !== undefined)
@@ -74,7 +74,7 @@ export class Gatekeeper {
     const known = key === undefined ? undefined : this.#known.get(key);
     if (known !== undefined) return known;
     const facts = { isOwner: this.#isOwner(key), ...(key === undefined ? NO_ROLLOUT : this.#rolloutOf(key)) };
-    // Without a secret a key is good or not by what is open just now.
+    // Without a secret, the validity of a key depends on the rollouts open now, so it is not cached.
     const isProven = this.#secret !== undefined && (facts.isOwner || facts.rollout !== undefined);
     if (isProven && key !== undefined) {
       if (this.#known.size >= REMEMBERED_KEYS) this.#known.clear();
@@ -113,7 +113,7 @@ export class Gatekeeper {
 
 const NO_ROLLOUT: KeyText = { rollout: undefined, owner: undefined };
 
-/** `<rollout>` or `<rollout>@<gateway>`. */
+/** Parses `<rollout>` or `<rollout>@<gateway>`. */
 function textOf(text: string): KeyText {
   const mark = text.lastIndexOf(OWNED_BY);
   if (mark < 0) return { rollout: text, owner: undefined };
@@ -134,7 +134,7 @@ function headerOf(headers: IncomingHttpHeaders): string | undefined {
   return typeof value === "string" ? value : undefined;
 }
 
-/** All that name a rollout must name the same one. */
+/** Key, header and path must name the same rollout. */
 function oneOf(a: string | undefined, b: string | undefined, c: string | undefined): string | undefined {
   const id = a ?? b ?? c;
   if (id === undefined) return undefined;

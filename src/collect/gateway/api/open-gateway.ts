@@ -1,5 +1,5 @@
-/** Opens a gateway on a book: takes its lock, recovers what an earlier process left, and starts the server. In:
- *  configuration, a book, a router. Out: a listening gateway; nothing stays open where the start fails. */
+/** Opens a gateway on a book: takes its lock, recovers the state of an earlier process, and starts the server. In:
+ *  configuration, a book, a router. Out: a listening gateway. A failed start leaves nothing open. */
 import { join } from "node:path";
 import { RollbookError, reasonOf } from "../../../base/index.ts";
 import { type Catalog, type Lock, openCatalog, tryLock } from "../../../store/index.ts";
@@ -24,7 +24,7 @@ export async function openGateway(options: GatewayOptions): Promise<Gateway> {
   let server: GatewayServer | undefined;
   try {
     const directory = join(book.root, "journal", encodeURIComponent(config.worker));
-    // Reads what was written since the catalog was last brought up to date, here or by another process.
+    // Reads the records added since the last catalog update, by this process or another.
     const opened = openCatalog(book.root);
     catalog = opened;
     await opened.sync();
@@ -51,7 +51,7 @@ export async function openGateway(options: GatewayOptions): Promise<Gateway> {
   }
 }
 
-/** Two gateways of one name would take up each other's rollouts. */
+/** Two gateways with one name would recover each other's rollouts. */
 function takeLock(root: string, gatewayName: string): Lock {
   const lock = tryLock(join(root, "locks", `gateway-${encodeURIComponent(gatewayName)}.gateway`));
   if (lock !== undefined) return lock;

@@ -1,6 +1,6 @@
-/** Gateways that share a book: each rollout has one owner, which counts its turns and its budget. In: a request. Out: who
- *  must answer it, and the owner's answer, passed on as it comes. A forwarded request is marked and never forwarded again.
- *  Keys and tokens go to the configured addresses and nowhere else. Records nothing: the owner does. */
+/** Forwards requests between gateways that share a book. Each rollout has one owner, which counts its turns and its
+ *  budget. In: a request. Out: the owner's answer, passed on as it arrives. A forwarded request is marked and never
+ *  forwarded again. Keys and tokens go only to the configured addresses. Records nothing: the owner records. */
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { Pool } from "undici";
 import { type Clock, reasonOf } from "../../../base/index.ts";
@@ -12,17 +12,17 @@ import { type ApiPath, decodePart } from "./api-path.ts";
 import type { Caller } from "./identity.ts";
 import { splitCall } from "./requests.ts";
 
-/** Set by the gateway that forwards; holds its name. */
+/** Set by the forwarding gateway; holds its name. */
 const FORWARDED_HEADER = "x-rollbook-forwarded-by";
 const CONNECT_MS = 3_000;
-/** Who owns a rollout is a look into memory. */
+/** A peer looks the owner of a rollout up in memory, so a short timeout is enough. */
 const ASK_MS = 5_000;
-/** A peer that did not answer is not asked again for so long: openings would wait for it. */
+/** Pause before a peer that did not answer is asked again. Without it, openings would wait for the peer. */
 const REST_MS = 2_000;
-/** The owner waits for its upstreams by its own settings; this bound only frees what a lost host left behind. */
+/** The owner waits for its upstreams by its own settings. This timeout only frees connections to a lost host. */
 const SILENT_MS = 30 * 60_000;
 
-/** They belong to one connection. */
+/** Headers that belong to one connection. */
 const OF_CONNECTION: ReadonlySet<string> = new Set([
   ...["host", "connection", "keep-alive", "proxy-connection", "te", "trailer", "upgrade"],
   ...["transfer-encoding", "expect", "content-length"],
@@ -31,7 +31,7 @@ const OF_CONNECTION: ReadonlySet<string> = new Set([
 interface Peer {
   readonly name: string;
   readonly origin: string;
-  /** Before the paths, where the URL has one. */
+  /** Path of the peer's URL, before the API paths. */
   readonly prefix: string;
   readonly pool: Pool;
   restsUntilMs: number;
@@ -39,16 +39,16 @@ interface Peer {
 
 interface PeersOptions {
   readonly config: Pick<GatewayConfig, "peers" | "worker" | "limits">;
-  /** All gateways of a book have it; undefined on loopback without tokens. */
+  /** The token that all gateways of a book share. Undefined on loopback without tokens. */
   readonly token: string | undefined;
-  /** Whether this gateway can say something of the rollout: it is open here, or the book holds it. */
+  /** True if this gateway can answer for the rollout: it is open here, or the book holds it. */
   readonly knows: (rollout: string) => boolean;
   readonly clock: Clock;
   readonly metrics: Metrics;
   readonly log: (line: string) => void;
 }
 
-/** A request, and what it says of whose it is. */
+/** A request, with the facts that identify its rollout. */
 interface Asking {
   readonly request: IncomingMessage;
   readonly response: ServerResponse;
@@ -64,7 +64,7 @@ export class Peers {
   constructor(options: PeersOptions) {
     this.#options = options;
     const { peers, worker: gatewayName } = options.config;
-    // All gateways may have the same file: a gateway is not its own peer.
+    // All gateways may share one configuration file, and a gateway is not its own peer.
     const others = Object.entries(peers).filter(([name]) => name !== gatewayName);
     this.#peers = new Map(others.map(([name, url]) => [name, openPeer(name, url)]));
   }
@@ -73,7 +73,7 @@ export class Peers {
     return this.#peers.size === 0;
   }
 
-  /** The gateway that must answer, by name; undefined: this one. */
+  /** Name of the gateway that must answer. Undefined for this gateway. */
   #ownerOf(asking: Asking): string | undefined | Promise<string | undefined> {
     const { caller, path, request, body } = asking;
     if (this.isAlone && caller.owner === undefined) return undefined;
@@ -90,8 +90,8 @@ export class Peers {
     return this.#find(rollout, isOpening(path));
   }
 
-  /** Answers here, or passes the request on to the gateway that owns its rollout. A promise where the answer takes time;
-   *  a refusal is thrown, or rejects it. */
+  /** Answers here, or forwards the request to the gateway that owns its rollout. Returns a promise if the answer
+   *  takes time. A refusal is thrown, or rejects the promise. */
   byOwner(asking: Asking, answer: () => Promise<void> | undefined): Promise<void> | undefined {
     const owner = this.#ownerOf(asking);
     if (owner === undefined) return answer();
@@ -102,7 +102,7 @@ export class Peers {
 
   /** Resolves when the answer has been passed on. */
   async #forward(owner: string, { request, response, body }: Asking): Promise<void> {
-    // The client left while the owner was looked for: a request sent now would not be aborted.
+    // The client left during the search for the owner: a request sent now would not be aborted.
     if (response.destroyed) return;
     const { pool, prefix } = this.#peers.get(owner)!;
     const { metrics, config } = this.#options;
@@ -134,7 +134,8 @@ export class Peers {
     await Promise.all([...this.#peers.values()].map(({ pool }) => pool.destroy()));
   }
 
-  /** Asks all peers. One that is away may own it: only a new rollout does not wait for it. */
+  /** Asks all peers. A peer that is away may own the rollout, so only the opening of a new rollout continues without
+   *  its answer. */
   async #find(rollout: string, isNew: boolean): Promise<string | undefined> {
     const found = await Promise.all(
       [...this.#peers.values()].map(async (peer) => ({ peer, says: await this.#ask(peer, rollout) })),
@@ -181,7 +182,8 @@ function openPeer(name: string, url: string): Peer {
   return { name, origin, prefix: pathname.replace(/(\/v1)?\/*$/, ""), pool, restsUntilMs: 0 };
 }
 
-/** Model calls and decisions happen in a rollout; everything else any gateway answers to any key. */
+/** True for model calls and decisions, which belong to a rollout. Any gateway answers all other requests, with any
+ *  key. */
 function isOfRollout({ path }: ApiPath): boolean {
   return dialectAt(path) !== undefined || path === "/v1/route";
 }
@@ -190,7 +192,7 @@ function isOpening({ path }: ApiPath): boolean {
   return path === "/v1/rollouts";
 }
 
-/** The rollout that a request is about, where it names one. */
+/** The rollout that a request names, if any. */
 function concernedBy({ caller, path, body }: Pick<Asking, "caller" | "path" | "body">): string | undefined {
   if (isOfRollout(path)) return caller.rollout;
   const [, named] = /^\/v1\/rollouts\/([^/]+)(?:\/close)?$/.exec(path.path) ?? [];
@@ -204,7 +206,7 @@ function concernedBy({ caller, path, body }: Pick<Asking, "caller" | "path" | "b
   return typeof call === "string" ? splitCall(call).rollout : undefined;
 }
 
-/** Names and values in turn. */
+/** Takes and returns names and values alternately. */
 function passedOn(raw: readonly string[]): string[] {
   const headers: string[] = [];
   for (let i = 0; i < raw.length; i += 2)

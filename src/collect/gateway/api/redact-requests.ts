@@ -1,6 +1,6 @@
-/** What clients say beside calls, such that it may be recorded. In: a request that has been checked. Out: the same, its
- *  free text redacted; a refusal where a name holds what must not be recorded, because a name that was changed in
- *  silence would name something else. Pure, apart from the hook it is given. */
+/** Redacts the control requests of clients before they are recorded. In: a checked request. Out: the same request
+ *  with its free text redacted. A name with a secret is refused, because a silently changed name would name
+ *  something else. Pure, apart from the given hook. */
 import type { z } from "zod";
 import { REDACTED, type RedactOptions, redactValue } from "../redact/index.ts";
 import { HttpRefusal } from "../wire/index.ts";
@@ -41,7 +41,7 @@ export function redactFeedback(
   return { ...feedback, source: redactedText(source, MAX_SOURCE, options) };
 }
 
-/** Throws if one of these names would not be recorded as it is. The refusal says which, and not what it holds. */
+/** Throws if redaction would change one of these names. The refusal names the field, not its value. */
 export function refuseSecrets(
   names: Readonly<Record<string, string | undefined>>,
   options: RedactOptions,
@@ -55,11 +55,11 @@ export function refuseSecrets(
       );
 }
 
-/** As long as the records take. */
+/** Length limits of the records. */
 const MAX_MESSAGE = 4096;
 const MAX_SOURCE = 512;
 
-/** What replaces a secret may be longer than it was. */
+/** A replacement may be longer than its secret, so the text is cut to its limit. */
 function redactedText(text: string, maxLength: number, options: RedactOptions): string {
   const redacted = redactValue(text, options);
   return typeof redacted === "string" ? redacted.slice(0, maxLength).toWellFormed() : REDACTED;

@@ -1,5 +1,5 @@
-/** Answers of the gateway that are refusals. In: what was thrown while a request was served. Out: an answer in the words of
- *  the client's dialect, a count, and for a refused call a word to those who watch. */
+/** Answers requests with refusals. In: the error thrown while a request was served. Out: an answer in the client's
+ *  dialect, a count, and an event for a refused call. */
 import { type Clock, given, isRollbookError, reasonOf } from "../../../base/index.ts";
 import type { TellEvent } from "../call/index.ts";
 import { dialectAt, openAiError } from "../dialects/index.ts";
@@ -19,7 +19,7 @@ interface RefuserOptions {
   readonly tell: TellEvent | undefined;
 }
 
-/** `rollout`: whose request it is, where that is known. */
+/** `rollout` of the request, if known. */
 export type Refuse = (response: ReplySink, error: unknown, path: ApiPath, rollout?: string) => void;
 
 export function refuser(options: RefuserOptions): Refuse {
@@ -34,14 +34,14 @@ export function refuser(options: RefuserOptions): Refuse {
       return;
     }
     const body = (dialect?.errorBody ?? openAiError)(refusal);
-    // What is left of the request is not read; the connection cannot be used again.
+    // The rest of the request stays unread, so the connection cannot be reused.
     const isUnread = refusal.code === "too-large" || refusal.code === "too-much-in-flight";
     const headers = isUnread ? { connection: "close", ...refusal.headers } : refusal.headers;
     sendJson(response, refusal.status, body, headers);
   };
 }
 
-/** A refused call is in no record: the listener and the owner of its rollout hear of it. */
+/** A refused call has no record. The event listener and the owner of its rollout receive it instead. */
 function tellRefusal(
   { status, code, message: said }: HttpRefusal,
   { path, rollout }: { path: string; rollout: string | undefined },
@@ -57,7 +57,7 @@ function refusalFor(error: unknown): HttpRefusal {
   if (isRollbookError(error, "bad-id"))
     return new HttpRefusal(400, error.code, error.message, { cause: error });
   if (isDiskFailure(error)) return cannotRecord(error);
-  // The router's constraints leave nothing to choose.
+  // The router's constraints leave no candidate.
   if (isRollbookError(error, "no-candidate"))
     return new HttpRefusal(422, error.code, error.message, { cause: error });
   const said = "the gateway failed; its log says how.";

@@ -1,4 +1,5 @@
-/** What clients may say about rollouts, strictly: a typo is refused, not ignored. */
+/** Schemas of client requests about rollouts. In: parsed JSON. Out: a checked request, or a refusal. Strict: a typo
+ *  is refused, not ignored. */
 import * as z from "zod";
 import { asSentence, type Json } from "../../../base/index.ts";
 import {
@@ -56,14 +57,14 @@ export const closeRequest = z.strictObject({
         }),
       )
       .max(1024)
-      // Rewards are kept as floats: what does not fit one could not be sealed.
+      // Rewards are stored as floats. A sum beyond the float range could not be sealed.
       .refine((scores) => isReward(totalOf(scores)), "add up to more than a float holds"),
   ),
-  /** The state in which it ended: any JSON. */
+  /** The state in which the rollout ended: any JSON. */
   finalState: z.optional(json as z.ZodType<Json>),
 });
 
-/** What POST /v1/route takes beside a chat request. */
+/** Fields of POST /v1/route besides those of a chat request. */
 export const routeContext = z.strictObject({
   prompt: z.optional(z.string()),
   context: z.optional(z.record(text(128), z.union([text(1024), finite, z.boolean()]))),
@@ -75,7 +76,7 @@ export const feedbackRequest = z
     call: z.optional(text(512)),
     rollout: z.optional(id),
     name: id,
-    /** True is 1 and false 0, as in imports. */
+    /** True is 1 and false is 0, as in imports. */
     value: z.preprocess(
       (value) => (typeof value === "boolean" ? Number(value) : value),
       finite.refine(isReward, "is more than a float holds"),
@@ -95,7 +96,7 @@ export function check<S extends z.ZodType>(schema: S, value: unknown): z.output<
   throw new HttpRefusal(400, "bad-request", `the request: ${asSentence(problem)}`);
 }
 
-/** The rollout and the number of a call, from its name. */
+/** Splits the name of a call into its rollout and its number. */
 export function splitCall(name: string): { rollout: string; call: number } {
   const [, rollout, number] = /^(.+)\.(\d{1,9})$/.exec(name) ?? [];
   if (rollout === undefined)

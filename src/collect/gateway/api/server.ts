@@ -1,6 +1,6 @@
-/** The gateway as an HTTP server: who may ask what, and which part answers. In: the options, and what recovery found. Out: a
- *  listening server that records, and its orderly stop. Model calls begin in call-starter.ts; everything else it answers
- *  is in control-api.ts. */
+/** The gateway as an HTTP server: checks the caller and passes each request to the part that answers it. In: the
+ *  options, the result of recovery. Out: a listening server that records, and its orderly stop. Model calls start in
+ *  call-starter.ts; control-api.ts answers everything else. */
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { reasonOf } from "../../../base/index.ts";
@@ -18,14 +18,14 @@ import type { Gateway, GatewayOptions } from "./gateway-options.ts";
 import { type GatewayFindings, type GatewayParts, makeParts } from "./gateway-parts.ts";
 
 const IDLE_CHECK_MS = 5_000;
-/** Of the time for a stop, that of calls in progress. */
+/** Share of the stop time for calls in progress. */
 const CALLS_SHARE = 0.6;
-/** … and what writing the rest takes. */
+/** Milliseconds of the stop time for the last writes. */
 const END_MS = 500;
-/** Longer than the pools of common clients, so that they close first. */
+/** Longer than the keep-alive of common client pools, so that clients close first. */
 const KEEP_ALIVE_MS = 75_000;
 
-/** A response, and the bytes that its request holds until it is sent. */
+/** A response, and the bytes reserved for its request until the response is sent. */
 type GatewayResponse<Response extends ReplySink = ServerResponse> = Response & { heldBytes?: number };
 
 export class GatewayServer {
@@ -37,7 +37,7 @@ export class GatewayServer {
   #recovered: string[] = [];
   #idleTimer: NodeJS.Timeout | undefined;
   #active = 0;
-  /** What the gateway answers itself, and has not answered yet. */
+  /** Answers of the gateway itself that are still in progress. */
   readonly #posts = new Set<Promise<unknown>>();
   readonly #direct: DirectCalls;
   #stopping = false;
@@ -88,11 +88,11 @@ export class GatewayServer {
     await listenOn(this.#server, config.listen);
     const everyMs = Math.min(IDLE_CHECK_MS, Math.ceil(config.rollouts.idleMs / 4));
     this.#idleTimer = setInterval(() => {
-      rollouts.sealIdle().catch(ignore); // logged with the rollout's name
+      rollouts.sealIdle().catch(ignore); // already logged with the rollout's name
     }, everyMs).unref();
   }
 
-  /** Of rollouts that an earlier run left open. A router that cannot be read now is read again when a call needs it. */
+  /** Loads the routers of rollouts that an earlier run left open. After a failure the next call retries. */
   async #readyRouters(): Promise<void> {
     const { routes, rollouts, log } = this.#parts.calls;
     for (const router of rollouts.namedRouters)
@@ -130,7 +130,7 @@ export class GatewayServer {
     };
   }
 
-  /** After a start that failed. */
+  /** Releases the parts after a failed start. */
   async abandon(): Promise<void> {
     await this.#parts.calls.rollouts.settle();
     await this.#parts.sealing.close();
@@ -150,7 +150,7 @@ export class GatewayServer {
     }, callsMs);
     await silent;
     clearTimeout(cut);
-    // Connections that were cut tell their calls in the next turn; a call that still has not heard ends with its upstream.
+    // Cut connections notify their calls in the next turn. Any other call ends when its upstream is closed.
     for (const _ of [1, 2]) await new Promise(setImmediate);
     this.#embedding.abort();
     await this.#closeUpstreams();
@@ -171,7 +171,7 @@ export class GatewayServer {
   #serve(request: IncomingMessage, response: GatewayResponse): void {
     this.#active++;
     response.on("close", this.#onClose);
-    // A socket that breaks is the client's business; its call hears of it by "close".
+    // A broken socket is not an error of the gateway. Its call gets the "close" event.
     response.on("error", ignore);
     if (this.#stopping) response.setHeader("connection", "close");
     const path = parsePath(request.url ?? "/");
@@ -237,7 +237,7 @@ export class GatewayServer {
     sendJson(response, ok ? 200 : 503, ok ? { ok } : { ok, records, seals });
   }
 
-  /** A stop waits for it, also if its client has left. */
+  /** Makes a stop wait for the work, even if the client has left. */
   #hold(post: Promise<unknown>): void {
     this.#posts.add(post);
     void post.finally(() => this.#posts.delete(post));

@@ -1,4 +1,4 @@
-/** What a call is made with: the request as it came in, and what all calls of a gateway share. Types only. */
+/** Inputs of a call: the incoming request, and the parts that all calls of a gateway share. Types only. */
 import type { Clock } from "../../../base/index.ts";
 import type { GatewayConfig } from "../config.ts";
 import type { Dialect } from "../dialects/index.ts";
@@ -12,35 +12,35 @@ import type { TellEvent } from "./call-events.ts";
 import type { TurnEnd } from "./end-of-tick.ts";
 import type { Returned } from "./outgoing.ts";
 
-/** What every call of a gateway shares. */
+/** Parts that all calls of a gateway share. */
 export interface CallContext {
   readonly config: GatewayConfig;
   readonly clock: Clock;
-  /** A steady clock in milliseconds, for durations. */
+  /** A monotonic clock in milliseconds, for durations. */
   readonly steadyMs: () => number;
   readonly journal: Journal;
-  /** Undefined if nothing is to be redacted. */
+  /** Undefined if redaction is off. */
   readonly redact: RedactCall | undefined;
   readonly returned: Returned;
-  /** Bytes of replies that are passing or not recorded yet. */
+  /** Bytes of replies that are passing through or not recorded yet. */
   readonly replies: { heldBytes: number };
   readonly rollouts: Rollouts;
   readonly routes: Routes;
   readonly upstreams: ReadonlyMap<string, Upstream>;
-  /** Whether an upstream is left alone for a while, because it keeps failing. */
+  /** True while the breaker of the upstream is open because the upstream keeps failing. */
   readonly isResting: (upstream: string) => boolean;
   readonly metrics: Metrics;
-  /** When replies go out that wait for nothing. */
+  /** Releases replies that need not wait for the disk, at the end of the turn. */
   readonly turnEnd: TurnEnd;
-  /** For failures that no caller gets. */
+  /** Receives failures that no caller gets. */
   readonly log: (line: string) => void;
-  /** Undefined without a watcher. */
+  /** Undefined without an event listener. */
   readonly tell: TellEvent | undefined;
 }
 
 export interface IncomingCall {
   readonly dialect: Dialect;
-  /** What the client sent; it can be read as a request of the dialect. */
+  /** Body as the client sent it, already checked as a request of the dialect. */
   readonly body: Buffer;
   readonly rawHeaders: readonly string[];
   /** Path and query below /v1. */

@@ -1,6 +1,6 @@
-/** What happens at a gateway, for those who watch it: calls as they end, failovers as they happen, rollouts as they are
- *  closed, calls that the gateway itself refuses. Nothing depends on a listener, and a secret never passes here: no event
- *  carries a prompt, a body, or a header other than `traceparent`, and the reason of a refusal is redacted. */
+/** Events of a gateway for listeners: ended calls, failovers, closed rollouts, refused calls. The gateway does not
+ *  depend on a listener. Events carry no secret: no prompt, no body, no header other than `traceparent`. The message
+ *  of a refusal is redacted. */
 import type { RevisionKey } from "../../../contract/index.ts";
 import type { DecisionReason } from "../../../policy/index.ts";
 import type { DialectName, FinishKind } from "../dialects/index.ts";
@@ -13,14 +13,14 @@ export type GatewayEvent =
       readonly atMs: number;
       readonly rollout: string;
       readonly call: number;
-      /** The call names no rollout: its rollout has this call only. */
+      /** True if the call named no rollout. Its rollout then has only this call. */
       readonly single?: true;
       readonly dialect: DialectName;
-      /** As the client asked for it, or the alias; `candidate` is what a router chose. */
+      /** Model or alias that the client requested. `candidate` is the router's choice. */
       readonly model: string;
       readonly candidate?: string;
       readonly upstream: string;
-      /** The name under which the upstream was asked, and the revision behind it. */
+      /** Model name sent to the upstream, and the revision behind that name. */
       readonly served: string;
       readonly revision?: RevisionKey;
       readonly status: number;
@@ -32,9 +32,9 @@ export type GatewayEvent =
       readonly costUsd?: number;
       readonly finish?: FinishKind;
       readonly route?: RouteFacts;
-      /** Of the request, where it is well-formed (W3C Trace Context, version 00). */
+      /** Header of the request, if well-formed (W3C Trace Context, version 00). */
       readonly traceparent?: string;
-      /** Why the upstream did not answer. */
+      /** Reason why the upstream did not answer. */
       readonly fault?: string;
     }
   | {
@@ -46,7 +46,7 @@ export type GatewayEvent =
       readonly to: string;
       readonly fault: string;
     }
-  /** A rollout that a client opened is closed, and sealed if it had a call. */
+  /** A client's rollout was closed, and sealed if it had a call. */
   | {
       readonly kind: "rollout";
       readonly atMs: number;
@@ -54,22 +54,22 @@ export type GatewayEvent =
       readonly task: string;
       readonly openedAtMs: number;
       readonly ending: CloseReport["ending"]["kind"];
-      /** Of an ending that is a failure. */
+      /** Owner of the failure, if the ending is a failure. */
       readonly owner?: string;
       readonly calls: number;
       readonly promptTokens: number;
       readonly completionTokens: number;
-      /** Of its calls whose cost is known; absent where none is. */
+      /** Sum over the calls with known cost. Absent if no cost is known. */
       readonly costUsd?: number;
       readonly content?: string;
       readonly envelope?: string;
     }
   | {
-      /** Not sent to any upstream and not recorded. */
+      /** The refused call was not sent to any upstream and not recorded. */
       readonly kind: "refusal";
       readonly atMs: number;
       readonly path: string;
-      /** Absent if the call named none, or if its key was refused. */
+      /** Absent if the call named no rollout, or if its key was refused. */
       readonly rollout?: string;
       readonly status: number;
       readonly code: string;
@@ -79,7 +79,7 @@ export type GatewayEvent =
 export type CallEvent = Extract<GatewayEvent, { kind: "call" }>;
 export type RolloutClosedEvent = Extract<GatewayEvent, { kind: "rollout" }>;
 
-/** The decision that led to the candidate that answered. */
+/** The decision that chose the answering candidate. */
 interface RouteFacts {
   readonly family: string;
   readonly revision: RevisionKey;
@@ -88,7 +88,7 @@ interface RouteFacts {
   readonly probability: number;
   readonly confidence?: number;
   readonly candidates: number;
-  /** Candidates that failed before. */
+  /** Candidates that failed before the answering candidate. */
   readonly failed?: readonly string[];
 }
 
@@ -96,7 +96,7 @@ export type TellEvent = (event: GatewayEvent) => void;
 
 const TRACEPARENT = /^00-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}$/;
 
-/** `raw` has names and values in turn. */
+/** `raw` has names and values alternately. */
 export function traceparentOf(raw: readonly string[]): string | undefined {
   for (let i = 0; i < raw.length; i += 2)
     if (raw[i]!.toLowerCase() === "traceparent")

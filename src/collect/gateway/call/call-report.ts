@@ -1,4 +1,4 @@
-/** A call that has ended, as those who watch a gateway hear of it. Pure. */
+/** Builds the event of an ended call. In: an ended call. Out: an event for listeners. Pure. */
 import { given } from "../../../base/index.ts";
 import { type FinishKind, finishKind, type TokenUsage } from "../dialects/index.ts";
 import type { CallOutcome } from "../journal/index.ts";
@@ -8,14 +8,14 @@ import type { IncomingCall } from "./call-context.ts";
 import { type CallEvent, traceparentOf } from "./call-events.ts";
 import type { CallTarget } from "./call-target.ts";
 
-/** A longer reply in one piece is not parsed for a listener: calls would wait for it. */
+/** A longer reply in one piece is not parsed for a listener, because calls would wait for the parser. */
 const MAX_TOLD_BYTES = 1024 * 1024;
 
 interface EndedCall {
   readonly incoming: IncomingCall;
   readonly aimed: CallTarget;
   readonly place: Pick<CallEvent, "atMs" | "rollout" | "call">;
-  /** Undefined where no reply was read to its end. */
+  /** Undefined if no reply was read to its end. */
   readonly reader: ReplyReader | undefined;
   readonly status: number;
   readonly outcome: CallOutcome;

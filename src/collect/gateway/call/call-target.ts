@@ -1,6 +1,6 @@
-/** Where a call goes: to the model that its client names, or to the candidate that a router chooses, and to the next one
- *  after a failure. In: what the request says. Out: the target, the body as the target gets it, and the decisions that
- *  are recorded. Sends nothing. */
+/** Chooses the target of a call: the model that the client names, or the candidate of a router, and the next
+ *  candidate after a failure. In: the facts of the request. Out: the target, the body for the target, and the
+ *  decisions to record. Sends nothing. */
 import { given } from "../../../base/index.ts";
 import type { PromptVectors } from "../../../policy/index.ts";
 import type { RequestFacts } from "../dialects/index.ts";
@@ -18,19 +18,19 @@ export class CallTarget {
   readonly #call: number;
   readonly #vectors: PromptVectors | undefined;
   #failed: Set<string> | undefined;
-  /** One for each candidate that was asked. */
+  /** One decision for each candidate that was called. */
   readonly decided: RoutedDecision[] = [];
-  /** What the router chose; empty where the client named a model. */
+  /** Candidate of the router. Empty if the client named a model. */
   candidate = "";
   target!: Target;
-  /** As the client says it. */
+  /** Model name as the client sent it. */
   asked = "";
-  /** Names from the configuration only: a client must not be able to make series. */
+  /** Only names of the configuration: clients must not be able to create metric series. */
   label = "";
-  /** Undefined if the body passes as it is. */
+  /** Undefined if the body passes unchanged. */
   sent: Buffer | undefined;
 
-  /** `vectors` are those of the prompt, where the router reads them. */
+  /** `vectors` of the prompt, if the router reads them. */
   constructor(
     incoming: IncomingCall,
     { call, vectors }: { call: number; vectors: PromptVectors | undefined },
@@ -72,13 +72,13 @@ export class CallTarget {
     return true;
   }
 
-  /** The candidate has failed: another one takes over, if one is left. */
+  /** Replaces the failed candidate by another. False if no candidate is left. */
   chooseNext(): boolean {
     this.#failed = new Set(this.#failed).add(this.candidate);
     return this.choose(readAgain(this.#in));
   }
 
-  /** How the last decision was made, for those who watch. */
+  /** Facts of the last decision, for listeners. */
   route(): CallEvent["route"] {
     const last = this.decided.at(-1);
     if (last === undefined) return undefined;
@@ -92,7 +92,7 @@ export class CallTarget {
   }
 }
 
-/** Long prompts are not kept in memory a second time for what few calls need. */
+/** Parses the body again: few calls need its facts, and a long prompt would take the memory twice. */
 export function readAgain({ dialect, body }: IncomingCall): RequestFacts {
   return dialect.readRequest(parseBody(body))!;
 }

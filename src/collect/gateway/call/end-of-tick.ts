@@ -1,5 +1,5 @@
-/** Does things at the end of a turn of the event loop, all that have come up in it together: what sends many replies in a
- *  row is faster than what sends each between two other things. In: what is to be done. Out: it is done, in order. */
+/** Runs tasks together at the end of a turn of the event loop. Sending many replies in a row is faster than sending
+ *  each between other work. In: tasks. Out: the tasks have run, in order. */
 import { forAll } from "../../../base/index.ts";
 
 export class TurnEnd {

@@ -1,5 +1,5 @@
-/** What of a call goes into the journal. In: request and reply as they passed, and what is to be redacted.
- *  Out: the bytes themselves; or, where those must not be kept, what may be, and their digests. Writes nothing. */
+/** Selects the parts of a call for the journal. In: the request and reply as they passed, and the redaction. Out:
+ *  the bytes; or, if these must not be stored, the redacted facts and the digests of the bytes. Writes nothing. */
 import type { Digest } from "../../../base/index.ts";
 import type { RequestFacts } from "../dialects/index.ts";
 import type { CalledParts } from "../journal/index.ts";
@@ -7,17 +7,17 @@ import type { RedactCall } from "../redact/index.ts";
 import { digestBody, type ReadReply, type ReplyReader } from "../wire/index.ts";
 
 interface KeptParts extends CalledParts {
-  /** Found out on the way: the reply is not whole. */
+  /** True if the redaction found that the reply is incomplete. */
   readonly cut?: boolean;
 }
 
 interface PassedCall {
-  /** What the body says. */
+  /** Facts of the body. */
   readonly request: () => RequestFacts;
   readonly body: Buffer;
-  /** Undefined where no reply began. */
+  /** Undefined if no reply began. */
   readonly reader: ReplyReader | undefined;
-  /** The reply passed the limit: its digest is all that stays. */
+  /** The reply exceeded the size limit: the journal stores only its digest. */
   readonly tooLarge: boolean;
 }
 
@@ -46,7 +46,7 @@ export function partsToKeep(call: PassedCall, redact: RedactCall | undefined): K
   };
 }
 
-/** Undefined if there is nothing to hide. */
+/** Undefined if there is nothing to redact. */
 function redactedParts(call: PassedCall, redact: RedactCall): KeptParts | undefined {
   const { request, body, reader, tooLarge } = call;
   let finished: ReadReply | undefined;
@@ -58,7 +58,7 @@ function redactedParts(call: PassedCall, redact: RedactCall): KeptParts | undefi
     request,
     body,
     reply: () => read().reply,
-    // What is not kept need not be looked at.
+    // Bytes that are not stored need no search.
     replyBytes: tooLarge ? [] : (reader?.chunks ?? []),
     joinedTexts: () => (tooLarge ? [] : (reader?.joinedTexts() ?? [])),
   });

@@ -1,7 +1,7 @@
 /** One model call, from the request to the delivery mark: choose → send → pass on → journal → release the last byte.
- *  In: a parsed request and the client's response. Out: a call in the journal, whatever happened on the way.
- *  The last bytes of a reply are not released before it is durable (unless recording is async). What the call means
- *  for its rollout is found out later, from the journal. */
+ *  In: a parsed request and the client's response. Out: a call in the journal, in every case. The last bytes of a
+ *  reply are released only after the call is durable (unless recording is async). Does not interpret the call for
+ *  its rollout: sealing does so later, from the journal. */
 import { type RollbookError, reasonOf } from "../../../base/index.ts";
 import { CLIENT_LEFT } from "../../../contract/index.ts";
 import type { PromptVectors } from "../../../policy/index.ts";
@@ -17,7 +17,7 @@ import { jsonBytes, partsToKeep } from "./journaled-bytes.ts";
 import { passedHeaders, passedPath } from "./outgoing.ts";
 import { costUsd, estimateUsd } from "./prices.ts";
 
-/** Async recording waits for the disk, too, once this much is behind it. */
+/** Limit of unwritten journal bytes. Above it, async recording also waits for the disk. */
 const MAX_BEHIND_BYTES = 64 * 1024 * 1024;
 
 export class ModelCall implements Receiver, Waiter {
@@ -32,7 +32,7 @@ export class ModelCall implements Receiver, Waiter {
   #status = 0;
   #firstByteMs: number | undefined;
   #tooLarge = false;
-  /** Of a reply that goes out once it is whole. */
+  /** Headers of a reply that is held until it is complete. */
   #heldHeaders: string[] | undefined;
   #fault: string | undefined;
   #over = false;
@@ -48,7 +48,7 @@ export class ModelCall implements Receiver, Waiter {
     this.#index = context.rollouts.begin(incoming.rollout);
   }
 
-  /** `request` is what the body says, `vectors` those of its prompt, where the router reads them. Throws a refusal if
+  /** `request` is the parsed body; `vectors` are those of its prompt, if the router reads them. Throws a refusal if
    *  the model is unknown; then nothing has been sent. */
   start(request: RequestFacts, vectors?: PromptVectors): void {
     const { response } = this.#in;
@@ -63,7 +63,7 @@ export class ModelCall implements Receiver, Waiter {
     this.#send();
   }
 
-  /** Instead of `start`, where the client has left. */
+  /** Replaces `start` if the client has left. */
   leave(): void {
     this.#deps.rollouts.takeBack(this.#in.rollout);
   }
@@ -107,7 +107,7 @@ export class ModelCall implements Receiver, Waiter {
     const { complete } = this.#peek();
     const outcome =
       this.#status >= 400 ? (isProviderFault(this.#status) ? "provider-failed" : "refused") : "answered";
-    // A stream without its last event has been cut by somebody before us, however politely.
+    // A stream without its last event was cut before it reached the gateway, even if the connection ended normally.
     this.#finish(outcome === "answered" && !complete ? "cut" : outcome, {});
   }
 
@@ -143,7 +143,7 @@ export class ModelCall implements Receiver, Waiter {
     try {
       if (!this.#aimed.chooseNext()) return false;
     } catch (error) {
-      // The client gets what the upstream said: a router that refuses what remains has nothing better.
+      // The router refuses the remaining candidates, so the client gets the upstream's answer.
       this.#deps.log(`call ${this.#in.rollout.id}.${this.#index} has no other candidate: ${reasonOf(error)}`);
       return false;
     }
@@ -153,7 +153,7 @@ export class ModelCall implements Receiver, Waiter {
     return true;
   }
 
-  /** The connection has taken the reply, or will not take any more of it. */
+  /** The connection has taken the whole reply, or will take no more of it. */
   #closed(): void {
     const { response, rollout } = this.#in;
     const delivery = response.writableFinished ? "sent" : "aborted";
@@ -167,7 +167,7 @@ export class ModelCall implements Receiver, Waiter {
     this.#finish("disconnected", {});
   }
 
-  /** An answer of our own: the upstream gave none. */
+  /** Answers for an upstream that gave no answer. */
   #answer(refusal: HttpRefusal): void {
     const { response, dialect } = this.#in;
     this.#status = refusal.status;
@@ -215,7 +215,7 @@ export class ModelCall implements Receiver, Waiter {
     this.#deps.rollouts.end(this.#in.rollout, this.#index);
   }
 
-  /** What cannot be recorded is not delivered: the client sees a broken reply, not one that never happened. */
+  /** A reply that cannot be recorded is not delivered. The client sees a broken reply instead of an unrecorded one. */
   lost(error: unknown): void {
     this.#deps.metrics.count("rollbook_gateway_record_failures_total");
     this.#deps.log(`call ${this.#in.rollout.id}.${this.#index} could not be recorded: ${reasonOf(error)}`);
@@ -223,7 +223,7 @@ export class ModelCall implements Receiver, Waiter {
     this.#end();
   }
 
-  /** Hands the call to the journal and to the counters. */
+  /** Adds the call to the journal and to the metrics. */
   #journal(outcome: CallOutcome): void {
     const { rollout, dialect } = this.#in;
     const durationMs = this.#elapsedMs();
@@ -241,7 +241,7 @@ export class ModelCall implements Receiver, Waiter {
     const { target, sent, decided } = this.#aimed;
     const { price, capture } = target;
     const cost = usage === undefined || price === undefined ? undefined : costUsd(usage, price);
-    // What follows from the kept body and the target is hashed when the rollout is sealed.
+    // A digest that follows from the kept body and the target is computed when the rollout is sealed.
     const isRenamed = sent !== undefined && capture === undefined && parts.requestForm === "body";
     const place = this.#deps.journal.called(
       {
@@ -271,7 +271,7 @@ export class ModelCall implements Receiver, Waiter {
   #estimateUsd(): number | undefined {
     const { price } = this.#aimed.target;
     const reader = this.#reader;
-    // Who leaves has had the upstream work all the same.
+    // The upstream has done work even if the client left.
     const hasLeft = this.#status === CLIENT_LEFT;
     if (price === undefined || (!hasLeft && (reader === undefined || this.#status >= 400))) return undefined;
     const said =
@@ -338,11 +338,11 @@ export class ModelCall implements Receiver, Waiter {
     return { atMs: this.#deps.clock.nowMs(), rollout: this.#in.rollout.id, call: this.#index };
   }
 
-  /** Adds which call of which rollout this is, and what was chosen for it. */
+  /** Adds the ids of the rollout and the call, and the chosen candidate. */
   #named(headers: string[]): string[] {
     const { headerId } = this.#in.rollout;
     headers.push("x-rollbook-rollout", headerId, "x-rollbook-call", `${headerId}.${this.#index}`);
-    // An agent that wants to stay with what a router chose names it in its next call.
+    // An agent can name this candidate in its next call to stay with it.
     const { candidate } = this.#aimed;
     if (candidate !== "") headers.push("x-rollbook-model", candidate);
     return headers;

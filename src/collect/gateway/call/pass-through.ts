@@ -1,4 +1,4 @@
-/** A request that is handed to an upstream and back without being recorded. */
+/** Passes a request to an upstream and its reply back. In: a request. Out: the reply. Records nothing. */
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Target, Upstream } from "../upstream/index.ts";
 import { renameModel } from "../wire/index.ts";
@@ -13,11 +13,11 @@ export function passThrough(options: {
   request: IncomingMessage;
   response: ServerResponse;
   returned: Returned;
-  /** Of an error. */
+  /** Size limit of an error body. */
   maxBytes: number;
 }): void {
   const { upstream, model, target, body, path, request, response, returned, maxBytes } = options;
-  /** An error waits until it is whole. */
+  /** An error is held until it is complete. */
   let held: { readonly status: number; readonly headers: string[]; readonly chunks: Buffer[] } | undefined;
   let bytes = 0;
   const sent = model === target.model ? body : renameModel(body, model, target.modelJson);

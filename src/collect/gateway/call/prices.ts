@@ -1,14 +1,14 @@
-/** What calls cost: by what they used where the upstream says it, by their sizes where it does not, and what they may cost
- *  before they begin. In: usage or bytes, and a price. Out: dollars. Only the first is recorded; pure. */
+/** Costs of calls: from the usage that the upstream reports, estimated from sizes without usage, and reserved before
+ *  a call. In: usage or bytes, and a price. Out: US dollars. Only costs from usage are recorded. Pure. */
 import type { ModelConfig } from "../config.ts";
 import type { RequestFacts, TokenUsage } from "../dialects/index.ts";
 import { BYTES_PER_TOKEN } from "../upstream/index.ts";
 
 type Price = NonNullable<ModelConfig["price"]>;
 
-/** Taken for the length of a reply where the request sets no limit. */
+/** Assumed length of a reply if the request sets no limit. */
 const DEFAULT_REPLY_TOKENS = 1024;
-/** Prices are for so many tokens. */
+/** Prices are per this many tokens. */
 const PER_TOKENS = 1e6;
 
 export function costUsd(usage: TokenUsage, price: Price): number {
@@ -17,12 +17,12 @@ export function costUsd(usage: TokenUsage, price: Price): number {
   return (prompt + usage.completionTokens * price.completion) / PER_TOKENS;
 }
 
-/** An answer without usage is not free: streams of OpenAI's have it only where the client asks. */
+/** Cost of an answer without usage. OpenAI streams report usage only if the client asks. */
 export function estimateUsd(bytes: { readonly asked: number; readonly said: number }, price: Price): number {
   return (tokens(bytes.asked) * price.prompt + tokens(bytes.said) * price.completion) / PER_TOKENS;
 }
 
-/** What a call that begins may cost: its body as tokens, and as long a reply as it asks for, in each of its choices. */
+/** Maximum cost of a starting call: its body as tokens, plus the requested reply length for each of its choices. */
 export function reservationUsd(
   { parameters, maxTokens = DEFAULT_REPLY_TOKENS }: RequestFacts,
   { bodyBytes, price }: { bodyBytes: number; price: Price | undefined },

@@ -1,5 +1,5 @@
-/** What the calls of an earlier run have taken from the budgets of rollouts that go on. In: open rollouts, the journal, the
- *  prices. Out: their estimates again, which are recorded nowhere. Writes nothing. */
+/** Restores the estimated costs that an earlier run charged to the budgets of open rollouts. Estimates are not
+ *  recorded. In: open rollouts, the journal, the prices. Out: the estimates. Writes nothing. */
 import type { GatewayConfig } from "../config.ts";
 import { dialectNamed } from "../dialects/index.ts";
 import { type CalledEntry, type JournalReader, replyOf } from "../journal/index.ts";
@@ -7,7 +7,7 @@ import type { OpenRollout } from "../rollouts/index.ts";
 import type { Routes } from "../upstream/index.ts";
 import { estimateUsd } from "./prices.ts";
 
-/** Estimates again what the calls of an earlier run cost that say nothing of it. */
+/** Estimates again the cost of earlier calls that have no recorded cost. */
 export function estimateAgain(
   rollouts: readonly OpenRollout[],
   { journal, routes, limits }: { journal: JournalReader; routes: Routes; limits: GatewayConfig["limits"] },
@@ -24,12 +24,13 @@ export function estimateAgain(
   }
 }
 
-/** Answered by an error. Who left before the answer was whole has had the upstream work all the same. */
+/** True for a call that an error answered. A client that left early still made the upstream work. */
 function isFree({ status, outcome }: CalledEntry): boolean {
   return status >= 400 && outcome !== "disconnected";
 }
 
-/** Of what was said, without the form in which it came. A reply beyond the limit is not kept: it had that length. */
+/** Bytes of the messages, without their encoding. A reply beyond the limit was not stored, so it counts with the
+ *  limit. */
 function replyBytes(entry: CalledEntry, { responseBytes }: GatewayConfig["limits"]): number {
   if (entry.replyForm === "none") return entry.replyDigest === undefined ? 0 : responseBytes;
   const { reply } = replyOf(entry, dialectNamed(entry.dialect));

@@ -84,7 +84,7 @@ export const anthropicMessages: Dialect = {
   },
 };
 
-/** Tokens read from or written to the cache are tokens of the prompt. */
+/** Tokens read from or written to the cache count as prompt tokens. */
 function anthropicUsage(body: JsonObject): TokenUsage | undefined {
   const usage = objectAt(body, "usage");
   const cached = countAt(usage, "cache_read_input_tokens");
@@ -96,7 +96,7 @@ function anthropicUsage(body: JsonObject): TokenUsage | undefined {
   return usageOf(prompt, countAt(usage, "output_tokens"), cached);
 }
 
-/** As Object.assign, which would take `__proto__` for the prototype. */
+/** Like Object.assign, which would treat `__proto__` as the prototype. */
 function mergeOwn(target: JsonObject, source: JsonObject | undefined): void {
   for (const key in source) define(target, key, source[key]);
 }

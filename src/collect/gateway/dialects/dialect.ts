@@ -1,18 +1,18 @@
-/** What the gateway must know of a wire format. One file per format holds all of it: paths, fields, words. Functions are pure
- *  and take parsed JSON. */
+/** The interface of a wire format. One file per format holds its paths, fields and vocabulary. In: parsed JSON. Out:
+ *  facts of requests and replies. All functions are pure. */
 import type { Call } from "../../../contract/index.ts";
 import { countAt, type JsonObject } from "./json.ts";
 
 export type DialectName = Exclude<Call["dialect"], "other">;
 
-/** The vendors whose formats these are. An upstream speaks the formats of one of them, or of all. */
+/** Vendors of the wire formats. An upstream speaks the formats of one vendor, or of all. */
 export const VENDORS = ["openai", "anthropic"] as const;
 export type Vendor = (typeof VENDORS)[number];
 
 /** The end of a reply, in one vocabulary for all formats. */
 export type FinishKind = "stop" | "length" | "tools" | "other";
 
-/** The inference servers that give exact token ids on request. */
+/** Inference servers that return exact token ids on request. */
 type TokenServer = "vllm" | "sglang";
 
 export interface RequestFacts {
@@ -21,9 +21,9 @@ export interface RequestFacts {
   /** The conversation as sent, system prompt first. */
   readonly messages: readonly unknown[];
   readonly tools?: unknown;
-  /** The most tokens that a reply may have, where the request limits them. */
+  /** Maximum number of reply tokens, if the request sets one. */
   readonly maxTokens: number | undefined;
-  /** Everything else in the body. */
+  /** All other fields of the body. */
   readonly parameters: JsonObject;
 }
 
@@ -33,62 +33,62 @@ export interface TokenUsage {
   readonly cachedTokens?: number;
 }
 
-/** Exact tokens, where the upstream gives them: one prompt, one sample per choice. */
+/** Exact tokens, if the upstream returns them: one prompt, one sample per choice. */
 export interface ReplyTokens {
   readonly prompt: readonly number[];
   readonly samples: readonly { readonly ids: readonly number[]; readonly logprobs: readonly number[] }[];
 }
 
 export interface ReplyFacts {
-  /** What the model said, in the form in which a client sends it back. */
+  /** The model's messages, in the form in which a client sends them back. */
   readonly messages: readonly unknown[];
   readonly finishReason?: string;
   readonly usage?: TokenUsage;
   readonly tokens?: ReplyTokens;
 }
 
-/** Puts streamed events together. */
+/** Assembles a reply from streamed events. */
 export interface Accumulator {
-  /** `data` is the parsed event, or undefined if it is no JSON. True: this event is the last one. */
+  /** `data` is the parsed event, or undefined if it is not JSON. Returns true for the last event. */
   push(type: string, data: unknown, text: string): boolean;
-  /** What has come so far; `complete` says whether the stream ended as its format demands. */
+  /** The reply so far. `complete` is true if the stream ended as its format demands. */
   finish(): { readonly reply: ReplyFacts; readonly complete: boolean };
 }
 
 export interface Dialect {
   readonly name: DialectName;
-  /** Where clients send such requests. */
+  /** Path to which clients send such requests. */
   readonly path: `/v1/${string}`;
   readonly vendor: Vendor;
-  /** How OpenTelemetry calls a call of this format (`gen_ai.operation.name`). */
+  /** OpenTelemetry name of a call in this format (`gen_ai.operation.name`). */
   readonly operation: "chat" | "text_completion";
-  /** The parameters that shape a draw; the others are not recorded as sampling. */
+  /** Parameters that shape sampling. Other parameters are not recorded as sampling. */
   readonly samplingFields: readonly string[];
-  /** The words with which replies say why they end. A word that is not here counts as `other`. */
+  /** Finish reasons in the words of this format. An unlisted word counts as `other`. */
   readonly finishWords: Readonly<Record<FinishKind, readonly string[]>>;
-  /** What several messages in one reply are: choices, of which the client takes one, or the parts of one answer. */
+  /** Meaning of several messages in one reply: alternative choices, or the parts of one answer. */
   readonly replyMessages: "choices" | "parts";
   /** Undefined if the body is not a request of this format. */
   readRequest(body: JsonObject): RequestFacts | undefined;
   readReply(body: JsonObject): ReplyFacts;
-  /** What a reply says it used. */
+  /** The usage that a reply reports. */
   readUsage(body: JsonObject): TokenUsage | undefined;
   accumulate(): Accumulator;
-  /** Whether a message of a reply asks for a tool: the conversation is not over. */
+  /** True if a reply message asks for a tool, so the conversation continues. */
   wantsTools(message: unknown): boolean;
-  /** What a request must ask for, so that such a server gives token ids; nothing where it cannot. */
+  /** Request fields that make the server return token ids. Empty if the server cannot. */
   tokenFields(server: TokenServer, stream: boolean): JsonObject;
-  /** How this format says that something went wrong. */
+  /** An error in this format. */
   errorBody(error: { status: number; code: string; message: string }): JsonObject;
 }
 
-/** Sampling parameters that inference servers take in every format. */
+/** Sampling parameters that inference servers accept in every format. */
 export const COMMON_SAMPLING: readonly string[] = [
   ...["temperature", "top_p", "top_k", "min_p", "seed", "n", "stop", "logit_bias"],
   ...["presence_penalty", "frequency_penalty", "repetition_penalty"],
 ];
 
-/** What shaped the draw, as sent. */
+/** The sampling parameters as sent. */
 export function samplingOf(parameters: JsonObject, { samplingFields }: Dialect): JsonObject {
   const out: JsonObject = {};
   for (const key of samplingFields)
@@ -96,7 +96,7 @@ export function samplingOf(parameters: JsonObject, { samplingFields }: Dialect):
   return out;
 }
 
-/** The first of these fields that holds a count. */
+/** Value of the first of these fields that holds a count. */
 export function limitAt(body: JsonObject, fields: readonly string[]): number | undefined {
   for (const field of fields) {
     const limit = countAt(body, field);
@@ -117,13 +117,13 @@ export function usageOf(
   cachedTokens: number | undefined,
 ): TokenUsage | undefined {
   if (promptTokens === undefined && completionTokens === undefined) return undefined;
-  // A record counts up to 2^53; a sum of hostile counts may pass it.
+  // Records count up to 2^53. A sum of hostile counts may exceed that.
   if (!Number.isSafeInteger((promptTokens ?? 0) + (completionTokens ?? 0))) return undefined;
   const usage = { promptTokens: promptTokens ?? 0, completionTokens: completionTokens ?? 0 };
   return cachedTokens === undefined ? usage : { ...usage, cachedTokens };
 }
 
-/** As a part of the facts. */
+/** The usage as a partial ReplyFacts. */
 export function used(usage: TokenUsage | undefined): { usage?: TokenUsage } {
   return usage === undefined ? {} : { usage };
 }

@@ -1,4 +1,4 @@
-/** The wire formats by name, and by the path on which they are spoken. */
+/** The wire formats by name and by path. */
 import { anthropicMessages } from "./anthropic-messages.ts";
 import type { Dialect, DialectName } from "./dialect.ts";
 import { openAiChat } from "./openai-chat.ts";

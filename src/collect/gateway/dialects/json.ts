@@ -1,4 +1,5 @@
-/** Careful looks into JSON from outside: the value if it is of the wanted type, else undefined. */
+/** Safe reads of untrusted JSON. In: a value and a key. Out: the field if it has the wanted type, otherwise
+ *  undefined. */
 import { isObject } from "../../../base/index.ts";
 
 export { isObject };
@@ -25,7 +26,7 @@ export function countAt(value: unknown, key: string): number | undefined {
   return Number.isSafeInteger(found) && (found as number) >= 0 ? (found as number) : undefined;
 }
 
-/** An array of token ids (u32), or undefined if anything else stands in it. */
+/** An array of token ids (u32). Undefined if any element is not a token id. */
 export function tokenIdsAt(value: unknown, key: string): number[] | undefined {
   const found = listAt(value, key);
   return found?.every((each) => typeof each === "number" && each >>> 0 === each)
@@ -33,25 +34,25 @@ export function tokenIdsAt(value: unknown, key: string): number[] | undefined {
     : undefined;
 }
 
-/** The object without some of its keys. */
+/** A copy of the object without the given keys. */
 export function without(value: JsonObject, keys: ReadonlySet<string>): JsonObject {
   const out: JsonObject = {};
   for (const key in value) if (!keys.has(key)) define(out, key, value[key]);
   return out;
 }
 
-/** An own property even where the key is `__proto__`. */
+/** Sets an own property, also for the key `__proto__`. */
 export function define(target: JsonObject, key: string, value: unknown): void {
   if (key === "__proto__")
     Object.defineProperty(target, key, { value, enumerable: true, configurable: true, writable: true });
   else target[key] = value;
 }
 
-/** Text that nests deeper is not parsed: a million brackets would fill the memory, and recursion end the process. Deeper
- *  than any format goes. */
+/** Deeper text is not parsed: a million brackets would fill the memory, and recursion would end the process. No
+ *  format nests this deep. */
 export const MAX_NESTING = 512;
 
-/** Whether brackets nest deeper than `levels`, found without parsing. */
+/** True if brackets nest deeper than `levels`. Does not parse the text. */
 export function nestsDeeper(text: string, levels = MAX_NESTING): boolean {
   // Every level takes two characters.
   if (text.length <= 2 * levels) return false;
@@ -70,7 +71,7 @@ export function nestsDeeper(text: string, levels = MAX_NESTING): boolean {
 
 const [QUOTE, BACKSLASH, OPEN_BRACKET, CLOSE_BRACKET, OPEN_BRACE, CLOSE_BRACE] = [34, 92, 91, 93, 123, 125];
 
-/** The closing quote, or -1 if there is none. */
+/** Index of the closing quote, or -1 if there is none. */
 function endOfString(text: string, start: number): number {
   for (let end = text.indexOf('"', start + 1); end >= 0; end = text.indexOf('"', end + 1)) {
     let slashes = 0;
@@ -80,7 +81,7 @@ function endOfString(text: string, start: number): number {
   return -1;
 }
 
-/** Undefined where the text is no JSON, or nests too deep. */
+/** Undefined if the text is not JSON, or nests too deep. */
 export function tryParse(text: string): unknown {
   if (nestsDeeper(text)) return undefined;
   try {

@@ -1,8 +1,8 @@
-/** Puts streamed deltas of OpenAI replies together: text grows, lists of indexed parts merge by index, lists of
- *  numbers and records are appended, everything else is replaced by the latest. */
+/** Merges streamed deltas of OpenAI replies. In: deltas. Out: the merged object. Text is appended, lists of indexed
+ *  parts merge by index, lists of numbers and records are appended. The latest value replaces any other value. */
 import { define, isObject, type JsonObject } from "./json.ts";
 
-/** Said once per part; a repetition is the same word again, not more of it. */
+/** Fields that are sent whole. A repetition replaces the text instead of extending it. */
 const WORDS: ReadonlySet<string> = new Set([
   "role",
   "id",
@@ -56,7 +56,7 @@ function addItem(list: unknown[], item: unknown): void {
   if (typeof index === "number") ITEMS.get(list)?.set(index, fresh);
 }
 
-/** Items of long lists by index: a stream may have thousands of them, and names one in every event. */
+/** Items of long lists by index: a stream may have thousands of items and names one in every event. */
 const ITEMS = new WeakMap<unknown[], Map<number, JsonObject>>();
 const LONG = 16;
 

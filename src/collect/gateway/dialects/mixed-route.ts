@@ -1,9 +1,9 @@
-/** Whether all models of a route understand the same requests. A request is passed on as it came, so a route whose models speak
- *  different dialects would fail at the first call that its router sends the other way.
- *  In: a checked configuration. Out: the first route that mixes, in words. Pure. */
+/** Checks that all models of a route understand the same requests. The gateway passes a request on unchanged. A
+ *  route with models of different dialects would fail at the first call to a model of the other dialect. In: a
+ *  checked configuration. Out: a description of the first mixed route. Pure. */
 import { VENDORS, type Vendor } from "./dialect.ts";
 
-/** What the configuration says of upstreams, models and routes. */
+/** The upstreams, models and routes of the configuration. */
 interface RouteNames {
   readonly upstreams: Readonly<Record<string, SpokenAt>>;
   readonly models: Readonly<Record<string, { readonly upstream: string }>>;
@@ -17,9 +17,9 @@ interface SpokenAt {
   readonly headers: Readonly<Record<string, string>>;
 }
 
-/** How messages call a vendor, and by what an upstream shows that it speaks its formats where `dialect` does not say it. */
+/** The vendor's name in messages, and the signs of its formats at an upstream without `dialect`. */
 const VENDOR_FACTS: Readonly<Record<Vendor, { owner: string; isShownBy: (at: SpokenAt) => boolean }>> = {
-  // The formats that most servers speak: what shows nothing else.
+  // The default: most servers speak these formats, so an upstream without other signs counts as OpenAI.
   openai: { owner: "OpenAI's", isShownBy: () => false },
   anthropic: {
     owner: "Anthropic's",
@@ -46,7 +46,7 @@ export function mixedRoute({ routes, models, upstreams }: RouteNames): string | 
   return undefined;
 }
 
-/** Stated, or told by the address and the headers. */
+/** The stated dialect, or the one that the address and the headers indicate. */
 function spokenBy(at: SpokenAt): Vendor | "both" {
   return at.dialect ?? VENDORS.find((vendor) => VENDOR_FACTS[vendor].isShownBy(at)) ?? "openai";
 }

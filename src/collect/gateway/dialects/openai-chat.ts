@@ -1,4 +1,5 @@
-/** OpenAI chat completions: POST /v1/chat/completions. Also spoken by vLLM, SGLang, llama.cpp, Ollama and most others. */
+/** OpenAI chat completions: POST /v1/chat/completions. Also spoken by vLLM, SGLang, llama.cpp, Ollama and most other
+ *  servers. */
 import {
   type Accumulator,
   COMMON_SAMPLING,
@@ -15,9 +16,9 @@ import { mergeDelta } from "./merge-delta.ts";
 import { readTokens } from "./tokens.ts";
 
 const NOT_PARAMETERS = new Set(["model", "messages", "tools"]);
-/** The newer name first: it counts where a client sends both. */
+/** The newer name comes first: it counts if a client sends both. */
 const TOKEN_LIMITS = ["max_completion_tokens", "max_tokens"];
-/** By what versions of SGLang before `return_token_ids` give prompt ids, and ids with logprobs. */
+/** Fields for SGLang versions before `return_token_ids`. They return prompt ids, and ids with logprobs. */
 const OLDER_SGLANG = { return_prompt_token_ids: true, return_meta_info: true };
 
 export const openAiChat: Dialect = {
@@ -26,7 +27,7 @@ export const openAiChat: Dialect = {
   vendor: "openai",
   operation: "chat",
   samplingFields: [...COMMON_SAMPLING, ...TOKEN_LIMITS],
-  // Many servers speak this format; some end with words of their own.
+  // Many servers speak this format; some have their own finish reasons.
   finishWords: {
     stop: ["stop", "eos_token", "stop_sequence", "end_turn"],
     length: ["length", "max_tokens", "model_length"],
@@ -69,7 +70,7 @@ export const openAiChat: Dialect = {
       case "vllm":
         return { return_token_ids: true, logprobs: true };
       case "sglang":
-        // It refuses to stream a chat with ids: such a stream is recorded without them.
+        // SGLang refuses to stream a chat with token ids, so such a stream is recorded without ids.
         return stream ? {} : { return_token_ids: true, ...OLDER_SGLANG, logprobs: true };
       default:
         return server satisfies never;
@@ -88,10 +89,10 @@ export function chatUsage(body: JsonObject): TokenUsage | undefined {
   );
 }
 
-/** As many as a record takes; one more shows that there were too many. */
+/** Limit of choices in a record. One more choice is kept, to show that there were too many. */
 const MOST_CHOICES = 1024;
 
-/** Puts together the chunks of OpenAI's two older formats: choices by index; `[DONE]` ends the stream. */
+/** Assembles the chunks of OpenAI's two older formats: choices by index; `[DONE]` ends the stream. */
 export class ChoiceStream implements Accumulator {
   readonly #dialect: Dialect;
   readonly #choices = new Map<number, JsonObject>();
@@ -110,10 +111,10 @@ export class ChoiceStream implements Accumulator {
     if (!isObject(data)) return false;
     for (const [i, choice] of (listAt(data, "choices") ?? []).entries())
       if (isObject(choice)) this.#addChoice(countAt(choice, "index") ?? i, choice);
-    // The prompt comes once, with the first chunk; usage with the last.
+    // The prompt ids come once, with the first chunk; usage comes with the last chunk.
     if (Array.isArray(data.prompt_token_ids)) this.#outside.prompt_token_ids = data.prompt_token_ids;
     if (isObject(data.usage)) this.#outside.usage = data.usage;
-    // SGLang has it beside the choices of a chat.
+    // SGLang puts `meta_info` beside the choices of a chat.
     if (this.#dialect === openAiChat && isObject(data.meta_info)) this.#outside.meta_info = data.meta_info;
     return false;
   }
@@ -127,7 +128,7 @@ export class ChoiceStream implements Accumulator {
     return { reply: this.#dialect.readReply({ ...this.#outside, choices }), complete: this.#done };
   }
 
-  /** A chat has its message in deltas, a completion its text in the choice itself. */
+  /** A chat has its message in deltas; a completion has its text in the choice itself. */
   #addChoice(index: number, choice: JsonObject): void {
     const { delta, ...rest } = choice;
     const known = this.#choices.get(index) ?? { message: {} };

@@ -45,7 +45,7 @@ export const openAiCompletions: Dialect = {
   readUsage: chatUsage,
   accumulate: () => new ChoiceStream(openAiCompletions),
   wantsTools: () => false,
-  // Both servers take the same: `logprobs` is a number of tokens here.
+  // Both servers accept the same fields. `logprobs` is a number of tokens here.
   tokenFields: () => ({ return_token_ids: true, logprobs: 1 }),
   errorBody: openAiError,
 };

@@ -22,7 +22,7 @@ export const openAiResponses: Dialect = {
   vendor: "openai",
   operation: "chat",
   samplingFields: [...COMMON_SAMPLING, ...TOKEN_LIMITS],
-  // A reply that asks for a tool is completed: the items tell.
+  // A reply that asks for a tool also has the status `completed`; its items show the tool call.
   finishWords: {
     stop: ["completed"],
     length: ["max_output_tokens", "max_tokens"],
@@ -74,7 +74,7 @@ function responsesUsage(body: JsonObject): TokenUsage | undefined {
   );
 }
 
-/** The last event carries the whole response; if it never comes, the finished items are what there is. */
+/** The last event carries the whole response. If it never arrives, the finished items are the reply. */
 class ResponseStream implements Accumulator {
   readonly #items = new Map<number, unknown>();
   #whole: JsonObject | undefined;

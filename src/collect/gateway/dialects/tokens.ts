@@ -1,8 +1,9 @@
 /** Exact token ids and logprobs in the forms that inference servers add to OpenAI replies.
  *  vLLM (`return_token_ids`): `prompt_token_ids` of a chat reply, or of a choice of a completion, and
- *  `choices[].token_ids`; logprobs in the OpenAI form. SGLang: in the choice, `prompt_token_ids` and `token_ids` (chat calls
- *  them `response_token_ids`), or `meta_info.output_token_logprobs` as [logprob, id, text]. Absent stays absent: nothing
- *  is guessed. */
+ *  `choices[].token_ids`; logprobs in the OpenAI form.
+ *  SGLang: in the choice, `prompt_token_ids` and `token_ids` (chat: `response_token_ids`), or
+ *  `meta_info.output_token_logprobs` as [logprob, id, text].
+ *  Absent values stay absent: the module guesses nothing. */
 import { LOGPROB_TOLERANCE } from "../../../contract/index.ts";
 import type { ReplyTokens } from "./dialect.ts";
 import { isObject, type JsonObject, listAt, objectAt, tokenIdsAt } from "./json.ts";
@@ -15,7 +16,7 @@ export function readTokens(body: JsonObject, choices: readonly unknown[]): { tok
   return whole.length === samples.length ? { tokens: { prompt, samples: whole } } : {};
 }
 
-/** Choices of several prompts have no prompt in common. */
+/** The prompt of all choices. Undefined if the choices come from several prompts. */
 function sharedPrompt(choices: readonly unknown[]): number[] | undefined {
   const [first, ...others] = choices.map(promptIds);
   const isSame = (other: number[] | undefined) =>
@@ -43,7 +44,7 @@ function sampleOf(choice: unknown, body: JsonObject | undefined) {
   return { ids, logprobs };
 }
 
-/** Chat: `content[].logprob`; completions: `token_logprobs[]`. */
+/** Logprobs of a chat are in `content[].logprob`, those of completions in `token_logprobs[]`. */
 function logprobsOf(logprobs: JsonObject | undefined): number[] | undefined {
   const content = listAt(logprobs, "content");
   const values = content?.map((each) => (isObject(each) ? each.logprob : undefined));
@@ -59,7 +60,7 @@ function pairs(entries: unknown[] | undefined): { ids: number[]; logprobs: numbe
     : undefined;
 }
 
-/** What a token stream takes: a number that a float holds, and no probability above 1. */
+/** True if a token stream accepts the value: a finite float, and no probability above 1. */
 function isLogprob(value: unknown): boolean {
   return (
     typeof value === "number" &&
@@ -68,7 +69,7 @@ function isLogprob(value: unknown): boolean {
   );
 }
 
-/** The ids of [logprob, id, text]; the first token of a prompt has no logprob, and it is not needed. */
+/** The ids of entries [logprob, id, text]. The first prompt token has no logprob, and none is needed. */
 function idsOf(entries: unknown[] | undefined): number[] | undefined {
   const ids = entries?.map((entry) => (Array.isArray(entry) ? (entry[1] as unknown) : undefined));
   return ids?.every((id) => typeof id === "number" && id >>> 0 === id) ? (ids as number[]) : undefined;

@@ -1,19 +1,19 @@
-/** A decision in the journal. What repeats from call to call (the router, its candidates) is a text that is made once; the
- *  rest is numbers at fixed places. The step that a rollout seals is made of it later, off the serving thread. Pure but for
- *  remembered texts. */
+/** Format of a decision in the journal. In: a routed decision. Out: its numbers and texts; and the step again. Text
+ *  that repeats from call to call (the router, its candidates) is encoded once; the rest is numbers at fixed places.
+ *  Sealing makes the step later, outside the serving thread. Pure except for cached texts. */
 import type { Id } from "../../../base/index.ts";
 import type { RevisionKey, Step } from "../../../contract/index.ts";
 import { type Decision, type DecisionCandidate, type DecisionToLog, stepOf } from "../../../policy/index.ts";
 import type { RoutedDecision } from "../upstream/index.ts";
 
-/** What a router shows of itself in every decision. */
+/** Facts of a router that repeat in its decisions. */
 interface RouterFrame {
   readonly revision: RevisionKey;
   readonly policy: RevisionKey | undefined;
   readonly shadow: RevisionKey | undefined;
-  /** Under which the step is sealed; in version 2 the entry says it. */
+  /** Family under which the step is sealed. In version 2 the entry holds the family instead. */
   readonly family: Id | undefined;
-  /** All of it, with the candidates, as JSON in UTF-8. */
+  /** The frame with its candidates, as JSON in UTF-8. */
   readonly bytes: Uint8Array;
 }
 
@@ -23,7 +23,7 @@ type ShownByRouter = Omit<RouterFrame, "bytes"> & {
 type DecidedFields = DecisionToLog["context"]["fields"];
 type ShadowChoice = Pick<NonNullable<Decision["shadow"]>, "chosen" | "probabilities">;
 
-/** What the router made of one request. */
+/** The router's result for one request. */
 interface MadeByRouter {
   readonly decision: Decision;
   readonly shadow: ShadowChoice | null;
@@ -32,7 +32,7 @@ interface MadeByRouter {
   readonly call: number | null;
 }
 
-/** A decision as version 2 of an entry has it in its JSON text. */
+/** A decision in the JSON text of an entry of version 2. */
 export type DecidedJson = [
   shown: ShownByRouter,
   made: [
@@ -48,47 +48,47 @@ export type DecidedJson = [
   ],
 ];
 
-/** A decision as it is read. */
+/** A decoded decision. */
 interface DecidedStep {
   readonly step: Step;
   readonly family: Id | undefined;
 }
 
-/** The texts of a decision, which follow the numbers of all decisions. */
+/** Texts of a decision. They follow the numbers of all decisions of the entry. */
 interface DecidedTexts {
   readonly frame: Uint8Array;
-  /** DecidedFields that have no place among the numbers, as JSON. */
+  /** DecidedFields without a fixed place among the numbers, as JSON. */
   readonly more: Uint8Array;
 }
 
-// By their numbers in the entry: new names go to the end.
+// An entry stores the index in this list, so new names go to the end.
 const REASONS: readonly Decision["reason"][] = [
   ...(["policy", "below-floor", "no-policy", "only-candidate", "constraints-relaxed"] as const),
 ];
-/** Fields of a request that are numbers and have a place of their own. */
+/** Numeric request fields with a fixed place. */
 const PLACED = ["messages", "tools", "requestTokens", "maxTokens"] as const;
-/** Of a decision without a call. */
+/** Call number of a decision without a call. */
 const NO_CALL = 0xffffffff;
-/** Where the numbers of a decision stand. Counts have 4 bytes, codes 2, amounts 8. */
+/** Byte offsets of a decision's numbers. Counts have 4 bytes, codes 2, amounts 8. */
 const AT = {
   ...{ frameBytes: 0, moreBytes: 4, probabilities: 8, shadowProbabilities: 12 },
   ...{ chosen: 16, shadowChosen: 20, turn: 24, call: 28, reason: 32, stream: 34 },
   ...{ confidence: 36, draws: 44, drawFloor: 52 },
   ...{ messages: 60, tools: 68, requestTokens: 76, maxTokens: 84 },
 } as const;
-/** Before the probabilities of the router, which those of its shadow follow. */
+/** Bytes before the router's probabilities. The shadow's probabilities follow them. */
 const FIXED_BYTES = 92;
 
-/** The last frame of every list of candidates that cannot change: a gateway shows a router one list while nothing fails. */
+/** The last frame of every frozen candidate list. A gateway passes a router the same list while nothing fails. */
 const FRAMES = new WeakMap<readonly DecisionCandidate[], RouterFrame>();
 
-/** How many bytes its numbers take. */
+/** Number of bytes of the decision's numbers. */
 export function decidedBytes({ decision }: RoutedDecision): number {
   const { probabilities, shadow } = decision;
   return FIXED_BYTES + 8 * (probabilities.length + (shadow?.probabilities.length ?? 0));
 }
 
-/** Writes its numbers at that place. */
+/** Writes the decision's numbers at `start`. Returns its texts. */
 export function writeDecided(into: DataView, start: number, decided: RoutedDecision): DecidedTexts {
   const texts = { frame: frameOf(decided), more: moreFields(decided.context.fields) };
   writeNumbers(into, start, decided, texts);
@@ -112,7 +112,7 @@ function frameOf({ decision, candidates, revision, family }: RoutedDecision): Ui
   return frame.bytes;
 }
 
-/** What is unknown is not a number. */
+/** Writes NaN for unknown amounts. */
 function writeNumbers(
   into: DataView,
   start: number,
@@ -147,7 +147,7 @@ function writeList(into: DataView, start: number, values: readonly number[]): nu
   return start + 8 * values.length;
 }
 
-/** `text` gives the next so many bytes of the entry's texts. */
+/** `text` returns the next given number of bytes of the entry's texts. */
 export function readDecided(
   from: Buffer,
   start: number,
@@ -183,7 +183,7 @@ export function readDecided(
   return { end, decided };
 }
 
-/** Of version 2 of an entry. */
+/** Reads a decision of an entry of version 2. */
 export function readDecidedJson([shown, made]: DecidedJson): DecidedStep {
   const [chosen, probabilities, reason, confidence, turn, call, fields, monteCarlo, shadow] = made;
   const decision: Decision = { chosen, probabilities, reason, confidence };
@@ -203,7 +203,8 @@ function stepOfRouter(
 
 const NOTHING = new Uint8Array(0);
 
-/** What a gateway shows of a request has its place; mostly there is nothing else. */
+/** Fields without a fixed place, as JSON. The request fields of a gateway have fixed places, so there are rarely
+ *  others. */
 function moreFields(fields: DecidedFields): Uint8Array {
   let more: Record<string, unknown> | undefined;
   for (const name in fields) {
@@ -237,7 +238,7 @@ function numberOf(value: DecidedFields[string] | undefined): number {
   return typeof value === "number" ? value : Number.NaN;
 }
 
-/** As JSON keeps it: what is not a number is null, and a record says so. */
+/** The number as JSON stores it: a non-finite number becomes null, as in the record. */
 function jsonNumber(value: number): number {
   return Number.isFinite(value) ? value : (null as unknown as number);
 }

@@ -32,7 +32,7 @@ const candidate = (id: string): fc.Arbitrary<DecisionCandidate> =>
     reasons: fc.constantFrom([], ["failed"]),
     features: fc.constantFrom<Record<string, number>>({}, { callPrice: 0.1, lätency: 3 }),
   });
-/** The same lists come again, frozen as a gateway's are, and not. */
+/** The same lists repeat, some frozen like those of a gateway and some not. */
 const lists = fc
   .sample(fc.tuple(candidate("cheap"), candidate('ü\n"')), { numRuns: 6, seed: 1 })
   .map((list, i) => (i % 2 === 0 ? Object.freeze(list) : list));
@@ -104,7 +104,7 @@ describe("a call in the journal", () => {
         const payload = Buffer.concat(encodeCall(call, texts, kept).map((part) => Buffer.from(part)));
         const { request, reply, media, ...forms } = kept;
         const steps = JSON.parse(JSON.stringify(decisions.map(stepOf))) as unknown;
-        // A family is of the steps.
+        // Only steps have a family.
         const stepFamily = decided.length === 0 ? undefined : FAMILY;
         const known = { ...rest, stepFamily, steps, ...forms, rollout: "r-1", target: { model: "ü" } };
         expect(isCall(payload)).toBe(true);

@@ -1,6 +1,6 @@
-/** A call as an entry of the journal: numbers at fixed places, then texts, then the bytes that crossed the wire. In: what
- *  is known of the call. Out: the parts of its entry; and the call again. This runs for every call, so that nothing is
- *  put into words that can stay a number; what is rare stands in a JSON text. Pure. */
+/** Format of a call in the journal: numbers at fixed places, then texts, then the bytes that crossed the wire. In:
+ *  facts of the call. Out: the parts of its entry; and the call again. This runs for every call, so frequent facts
+ *  are numbers, and only rare facts are JSON text. Pure. */
 import { type Digest, type Id, RollbookError } from "../../../base/index.ts";
 import type { Delivery, Step } from "../../../contract/index.ts";
 import type { DialectName, TokenUsage } from "../dialects/index.ts";
@@ -8,15 +8,15 @@ import type { RoutedDecision, TargetFacts } from "../upstream/index.ts";
 import { type DecidedJson, decidedBytes, readDecided, readDecidedJson, writeDecided } from "./decided.ts";
 import type { CallOutcome } from "./journal-event.ts";
 
-/** What a part of a call is in: the bytes that passed, or, where something was redacted, what may be recorded. */
+/** Form of a stored part: the bytes that passed, or the redacted facts. */
 type RequestForm = "body" | "facts";
 type ReplyForm = "json" | "sse" | "facts" | "none";
 
-/** A call in the journal, apart from its bytes. */
+/** A call in the journal, without its bytes. */
 export interface CalledFacts {
   readonly rollout: Id;
   readonly index: number;
-  /** How many calls of its rollout the journal had before it. */
+  /** Number of calls of the rollout in the journal before this call. */
   readonly earlier: number;
   readonly dialect: DialectName;
   readonly target: TargetFacts;
@@ -29,29 +29,29 @@ export interface CalledFacts {
   readonly durationMs: number;
   readonly usage?: TokenUsage | undefined;
   readonly costUsd?: number | undefined;
-  /** What became of earlier replies of this rollout. */
+  /** Deliveries of earlier replies of this rollout. */
   readonly deliveries: readonly { readonly call: number; readonly delivery: Delivery }[];
   readonly requestForm: RequestForm;
   readonly replyForm: ReplyForm;
-  /** Of the bytes that passed, where the journal does not hold them. */
+  /** Digests of the bytes that passed, if the journal does not hold these bytes. */
   readonly bodyDigest?: Digest | undefined;
   readonly replyDigest?: Digest | undefined;
-  /** Of what went out, where that is not what came in. */
+  /** Digest of the sent body, if it differs from the received body. */
   readonly sentDigest?: Digest | undefined;
-  /** What went out is the kept body with the target's model in it, and nothing else changed: so its digest follows. */
+  /** True if the sent body is the kept body with only the model replaced. Its digest is then computed later. */
   readonly isRenamed?: boolean | undefined;
 }
 
-/** What of a call is kept: its bytes, what they are, and the digests of what is not kept. */
+/** Stored parts of a call: bytes, their forms, and digests of bytes that are not stored. */
 export interface CalledParts
   extends Pick<CalledFacts, "requestForm" | "replyForm" | "bodyDigest" | "replyDigest"> {
   readonly request: Uint8Array;
   readonly reply: readonly Uint8Array[];
-  /** What a redacted request or reply carried beside text. */
+  /** Media that a redacted request or reply carried besides text. */
   readonly media: readonly Uint8Array[];
 }
 
-/** A call as it is added: the rest is said by its parts, and by texts that are there already. */
+/** A call to add. Its parts and the cached texts supply the other facts. */
 export interface NewCall
   extends Omit<CalledFacts, "rollout" | "target" | "steps" | "stepFamily" | keyof CalledParts> {
   readonly decided: readonly RoutedDecision[];
@@ -63,18 +63,19 @@ export interface CalledEntry extends CalledFacts {
   readonly media: readonly Buffer[];
 }
 
-/** What stands in every entry of a rollout, and of a target, in UTF-8: its id, and its facts as JSON. */
+/** Texts that repeat in the entries of a rollout and of a target, in UTF-8: the rollout's id, the target's facts as
+ *  JSON. */
 export interface CallTexts {
   readonly rollout: Uint8Array;
   readonly target: Uint8Array;
 }
 
-/** The first byte of a call; an event begins with a brace. Decisions of version 1 are whole steps, those of version 2 stand
- *  in the JSON text. */
+/** First byte of a call; an event begins with a brace. Decisions of version 1 are whole steps. Decisions of version
+ *  2 are in the JSON text. */
 const VERSION = 3;
 const BRACE = 0x7b;
 const NEWLINE = 0x0a;
-/** Where the numbers of an entry stand. After the head come the decisions, and the texts and bytes in the order of their
+/** Byte offsets of an entry's numbers. After the head come the decisions, then texts and bytes in the order of their
  *  lengths. Integers have 4 bytes, amounts 8; unknown amounts are NaN. */
 const AT = {
   ...{ version: 0, dialect: 1, outcome: 2, forms: 3, status: 4, index: 8 },
@@ -83,10 +84,10 @@ const AT = {
   ...{ promptTokens: 64, completionTokens: 72, cachedTokens: 80, earlier: 88, decisions: 92 },
 } as const;
 const HEAD_BYTES = 96;
-/** Versions 1 and 2 end before the number of decisions. */
+/** The head of versions 1 and 2 has no number of decisions. */
 const FORMER_HEAD_BYTES = AT.decisions;
 
-// The numbers of names in an entry. A number keeps its meaning for ever: a new name takes the next one.
+// Codes of names in an entry. A code never changes its meaning: a new name takes the next code.
 export const DIALECT_CODES: Readonly<Record<DialectName, number>> = {
   "openai-chat": 0,
   "openai-responses": 1,
@@ -106,10 +107,11 @@ const dialectOf = decoderOf("dialect", DIALECT_CODES);
 const outcomeOf = decoderOf("outcome", OUTCOME_CODES);
 const requestFormOf = decoderOf("request form", REQUEST_FORM_CODES);
 const replyFormOf = decoderOf("reply form", REPLY_FORM_CODES);
-/** Beside the forms. */
+/** Flag in the byte of the forms. */
 const RENAMED = 0x80;
 
-/** What is rare, or has no fixed length. Earlier versions have the decisions, their family and `isRenamed` here, too. */
+/** Rare facts, and facts without a fixed length. Earlier versions also have the decisions, their family and
+ *  `isRenamed` here. */
 interface Extra
   extends Pick<
     CalledFacts,
@@ -119,12 +121,13 @@ interface Extra
   readonly mediaBytes: readonly number[];
 }
 
-/** An event is one line of canonical JSON; an earlier version wrote calls as a line of JSON and what follows it. */
+/** True for a call. An event is one line of canonical JSON. An earlier version wrote a call as a line of JSON and
+ *  then its bytes. */
 export function isCall(payload: Buffer): boolean {
   return payload[0] !== BRACE || payload.includes(NEWLINE);
 }
 
-/** The numbers come first. Their bytes are those of the next call, too: they are copied at once. */
+/** The numbers come first. The log copies them at once, because the next call reuses their buffer. */
 export function encodeCall(
   facts: NewCall,
   { rollout, target }: CallTexts,
@@ -172,8 +175,8 @@ export function encodeCall(
   return all;
 }
 
-/** Numbers are written where a view is already: one for each entry would cost more than its numbers, and writes of a
- *  Buffer check each number first. */
+/** Reused views by length. A new view per entry would cost more than writing its numbers, and Buffer writes check
+ *  every number first. */
 const NUMBERS = new Map<number, { readonly view: DataView; readonly bytes: Uint8Array }>();
 const MOST_LENGTHS = 64;
 
@@ -188,7 +191,7 @@ function numbersOf(length: number): { readonly view: DataView; readonly bytes: U
   return known;
 }
 
-/** Everything but the bytes that crossed the wire. */
+/** Decodes everything except the bytes that crossed the wire. */
 export function decodeFacts(payload: Buffer): CalledFacts {
   return decode(payload).facts;
 }
@@ -247,7 +250,7 @@ function decode(payload: Buffer): { facts: CalledFacts; extra: Partial<Extra>; e
   return { facts, extra, end };
 }
 
-/** Names by their numbers; a number without a name is of another version. */
+/** Decodes codes to names. A code without a name belongs to another version. */
 function decoderOf<Name extends string>(what: string, codes: Readonly<Record<Name, number>>) {
   const names: Name[] = [];
   for (const name in codes) names[codes[name]] = name;
@@ -276,7 +279,7 @@ function usageAt(payload: Buffer): TokenUsage | undefined {
   return cachedTokens === undefined ? usage : { ...usage, cachedTokens };
 }
 
-/** Nothing at all where there is nothing to say. */
+/** The JSON text of rare facts. Empty if there are none. */
 function extraText(
   { deliveries, sentDigest }: NewCall,
   { bodyDigest, replyDigest, media }: CalledParts,

@@ -3,6 +3,6 @@ import type { RolloutEvent } from "../../../contract/index.ts";
 
 export type EventOf<K extends RolloutEvent["event"]["kind"]> = Extract<RolloutEvent["event"], { kind: K }>;
 export type OpenedEvent = EventOf<"opened">;
-/** Feedback; the journal's word for it is older. */
+/** Feedback. The journal keeps its older word, `graded`. */
 export type FeedbackEvent = EventOf<"graded">;
 export type CallOutcome = EventOf<"called">["outcome"];

@@ -1,5 +1,5 @@
-/** Reads the journal of a gateway back, by place and to read only: for the sealing, which works beside the thread that
- *  writes. In: the directory of a journal, places that are on disk. Out: events and calls. Looks for nothing. */
+/** Reads the journal of a gateway by place, read-only. Sealing uses it beside the writing thread. In: the directory
+ *  of a journal, places that are on disk. Out: events and calls. Does not search. */
 import type { RolloutEvent } from "../../../contract/index.ts";
 import { LogReader } from "../../../store/index.ts";
 import type { LogPlace } from "./journal.ts";
@@ -15,7 +15,7 @@ export class JournalReader {
   /** An event, and the bytes of its record. */
   event(place: LogPlace): { record: RolloutEvent; bytes: Buffer } {
     const bytes = this.#log.read(place);
-    // The gateway wrote it in this run, or has checked it at its start; and that it is what was written, the log checks.
+    // The gateway wrote the record in this run or checked it at its start, and the log verifies its bytes.
     const record = JSON.parse(bytes.toString()) as RolloutEvent;
     const { event } = record;
     if (event.kind === "opened") event.seed = BigInt(event.seed);

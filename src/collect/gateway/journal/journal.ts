@@ -1,6 +1,7 @@
-/** The journal of the gateway: what is on disk before a reply is released. In: events of open rollouts, and calls as
- *  the bytes that crossed the wire. Out: the same again after a crash; the sealing reads it by journal-reader.ts. It is not the book:
- *  an entry goes once its rollout is sealed. Reads and writes; understands neither requests nor replies. */
+/** The journal of the gateway: it is durable before a reply is released. In: events of open rollouts, and calls as
+ *  the bytes that crossed the wire. Out: the same entries after a crash; sealing reads them by journal-reader.ts.
+ *  The journal is not the book: an entry is deleted once its rollout is sealed. Reads and writes; does not interpret
+ *  requests or replies. */
 import { canonicalize, type Digest, type Id } from "../../../base/index.ts";
 import { openRecord, RolloutEvent } from "../../../contract/index.ts";
 import { AppendLog, type LogPlace, type Waiter } from "../../../store/index.ts";
@@ -17,13 +18,13 @@ import type { EventOf } from "./journal-event.ts";
 
 export type { LogPlace, Waiter };
 
-/** What an earlier process left, entry by entry. */
+/** Receives the entries of an earlier process, one by one. */
 interface JournalVisitor {
   event(record: RolloutEvent, place: LogPlace): void;
   called(facts: CalledFacts, place: LogPlace): void;
 }
 
-/** How long an entry without a waiting client may wait for others: this saves writes. */
+/** Milliseconds that an entry without a waiting client may wait for other entries. Waiting saves writes. */
 export const SOON_MS = 5;
 
 export class Journal {
@@ -41,7 +42,7 @@ export class Journal {
     return new Journal(log);
   }
 
-  /** Whether a write has failed: then nothing more is recorded, and so nothing delivered. */
+  /** True after a failed write. The gateway then records nothing more, and so delivers nothing. */
   get hasFailed(): boolean {
     return this.#log.hasFailed;
   }
@@ -56,7 +57,7 @@ export class Journal {
     return this.#log.append([eventBytes(rollout, event)]);
   }
 
-  /** Adds an event that is written out already. */
+  /** Adds an event that is already serialized. */
   written(text: string): LogPlace {
     return this.#log.append([Buffer.from(text)]);
   }
@@ -66,12 +67,12 @@ export class Journal {
     return this.#log.append(encodeCall(facts, about, parts));
   }
 
-  /** Resolves when everything added before is durable; the write begins within `withinMs`. */
+  /** Resolves when all entries added before are durable. The write begins within `withinMs`. */
   flush(withinMs?: number): Promise<void> {
     return this.#log.flush(withinMs);
   }
 
-  /** The same for a waiter. */
+  /** Notifies the waiter when all entries added before are durable. The write begins within `withinMs`. */
   whenDurable(waiter: Waiter, withinMs?: number): void {
     this.#log.whenDurable(waiter, withinMs);
   }
@@ -80,12 +81,12 @@ export class Journal {
     for (const place of places) this.#log.release(place);
   }
 
-  /** Lets go of what recovery has not taken up. */
+  /** Removes segments without entries that recovery still needs. */
   tidy(): void {
     this.#log.tidy();
   }
 
-  /** Resolves when everything is durable, and everyone who waits for it has heard. */
+  /** Resolves when all entries are durable and all waiters have been notified. */
   close(): Promise<void> {
     return this.#log.close();
   }
@@ -100,7 +101,7 @@ export function eventText(rollout: Id, event: RolloutEvent["event"]): string {
   return canonicalize({ schema: RolloutEvent.kind, rollout, event: wire });
 }
 
-/** As it stands in the book once the rollout is sealed. */
+/** The event as the book stores it once the rollout is sealed. */
 export function calledEvent(
   facts: CalledFacts,
   { call, parent }: { call: Digest; parent: number | undefined },

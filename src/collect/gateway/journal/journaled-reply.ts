@@ -1,4 +1,5 @@
-/** The reply of a call in the journal, in whichever form it was kept. In: the entry, its dialect. Out: what it says. */
+/** Reads the reply of a call in the journal, in any stored form. In: the entry, its dialect. Out: the facts of the
+ *  reply. */
 import type { Dialect, ReplyFacts } from "../dialects/index.ts";
 import { type ReadReply, readerOf } from "../wire/index.ts";
 import type { CalledEntry } from "./journal-call.ts";

@@ -9,7 +9,7 @@ import { redactCall } from "./redact-call.ts";
 
 const SECRETS = ["sk-abc/def+0123", "plainsecret", "another-secret?=yes"];
 const redact = redactCall(redactOptions(SECRETS, { patterns: [] }))!;
-/** Stands where the secret is to be. */
+/** Placeholder for the secret. */
 const HERE = "@here@";
 
 function kept(dialectName: DialectName, body: string, chunks: readonly Buffer[], form: "json" | "sse") {
@@ -107,7 +107,7 @@ const REPLIES: Readonly<Record<DialectName, object>> = {
   },
 };
 
-/** The value with `HERE` in one of its texts or keys, for each of them but the model's name. */
+/** Variants of the value with `HERE` in one of its texts or keys, for each of them except the model's name. */
 function placed(value: unknown, path: readonly string[] = []): ((text: string) => unknown)[] {
   if (typeof value === "string") return path.at(-1) === "model" ? [] : [(text) => text];
   if (Array.isArray(value))
@@ -126,7 +126,7 @@ function placed(value: unknown, path: readonly string[] = []): ((text: string) =
 
 const hex = (code: number, digits: number) => code.toString(16).padStart(digits, "0");
 
-/** How a secret may be spelled in a text, and that text in JSON. */
+/** Spellings of a secret in a text, and of that text in JSON. */
 const spelling = fc
   .record({
     secret: fc.constantFrom(...SECRETS),
@@ -155,7 +155,7 @@ const spelling = fc
     return { secret, text: texts[kind], subset };
   });
 
-/** JSON of a text, some of its characters as escapes. */
+/** JSON of a text with some of its characters as escapes. */
 function escaped(text: string, subset: readonly boolean[], level = 0): string {
   const slash = "\\".repeat(2 ** level);
   return [...text]
@@ -262,7 +262,8 @@ it("text of backslashes, percent signs or base64 alone is looked through in a mo
   expect(process.cpuUsage(before).user / 1000).toBeLessThan(8000);
 });
 
-/** Where each dialect has a text in pieces; `other` is an event of another part, which comes in between. */
+/** Places of text pieces in the streams of each dialect. `other` is an event of another part, sent between the
+ *  pieces. */
 const STREAMS: readonly {
   dialect: DialectName;
   event: (piece: string) => string;

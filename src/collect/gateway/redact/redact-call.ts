@@ -1,31 +1,31 @@
-/** What of a call may reach the disk. In: a request and its reply, as bytes, and what they say. Out: undefined if there is
- *  nothing to hide; otherwise the facts without it. Runs before anything is journaled; only where something is to be
- *  redacted does it look at all. Pure, apart from the hook it is given. */
+/** Redacts a call before it reaches the disk. In: a request and its reply, as bytes and as facts. Out: undefined if
+ *  there is nothing to redact; otherwise the redacted facts. Runs before anything is journaled, and only if
+ *  redaction is configured. Pure, apart from the given hook. */
 import type { JsonObject, ReplyFacts, RequestFacts } from "../dialects/index.ts";
 import { extractMedia } from "../wire/index.ts";
 import { type RedactOptions, redactText, redactValue } from "./redact.ts";
 import { REDACTED } from "./secrets.ts";
 
 interface CallInClear {
-  /** What the body says. */
+  /** Facts of the body. */
   readonly request: () => RequestFacts;
   readonly body: Buffer;
   readonly reply: () => ReplyFacts;
   readonly replyBytes: readonly Buffer[];
-  /** What the events of a reply spell together; none where it is one text. */
+  /** Texts that the events of a reply form together. Empty if the reply is one text. */
   readonly joinedTexts: () => Iterable<string>;
 }
 
 interface RedactedCall {
   readonly request: RequestFacts;
   readonly reply: ReplyFacts;
-  /** What the messages carried beside text: they name it by digest already. */
+  /** Media of the messages besides text. The messages already name them by digest. */
   readonly media: readonly Uint8Array[];
 }
 
 export type RedactCall = (call: CallInClear) => RedactedCall | undefined;
 
-/** Undefined if nothing is ever redacted. */
+/** Undefined if redaction is off. */
 export function redactCall(options: RedactOptions): RedactCall | undefined {
   const { redact, secrets, patterns } = options;
   if (redact === undefined && secrets === undefined && patterns.length === 0) return undefined;
@@ -33,13 +33,13 @@ export function redactCall(options: RedactOptions): RedactCall | undefined {
     const holdsSecret = findsIn(call, options);
     if (!holdsSecret && redact === undefined && patterns.length === 0) return undefined;
     const cleaned = cleanedCall(call, options);
-    // What the record leaves out of a reply may hold something as well; and a hook sees the facts only.
+    // The bytes of a reply may hold a match that the record omits, and a hook sees only the facts.
     const mayStay = redact === undefined && !holdsSecret && !cleaned.changed && !matchesIn(call, options);
     return mayStay ? undefined : withoutTraces(cleaned, options);
   };
 }
 
-/** Whether a secret stands anywhere in the call, in one piece or in the pieces of a stream. */
+/** True if the call holds a secret, in one piece or split over the events of a stream. */
 function findsIn({ body, replyBytes, joinedTexts }: CallInClear, { secrets }: RedactOptions): boolean {
   if (secrets === undefined) return false;
   const reply = replyBytes.length === 1 ? replyBytes[0]! : Buffer.concat(replyBytes);
@@ -55,7 +55,7 @@ function matchesIn({ body, replyBytes, joinedTexts }: CallInClear, { patterns }:
 }
 
 interface CleanedCall extends RedactedCall {
-  /** Something was found in the facts. */
+  /** True if the redaction changed the facts. */
   readonly changed: boolean;
 }
 
@@ -86,7 +86,7 @@ function cleanedCall(call: CallInClear, options: RedactOptions): CleanedCall {
   const [asked, { finishReason, ...said }] = [call.request(), call.reply()];
   const request: RequestFacts = {
     ...asked,
-    // Only a router and a budget read it, before the call; among the parameters it stands as sent.
+    // Only a router and a budget read `maxTokens`, before the call. The parameters keep it as sent.
     maxTokens: undefined,
     messages: asked.messages.map(clean),
     ...(asked.tools === undefined ? {} : { tools: clean(asked.tools) }),
@@ -97,12 +97,12 @@ function cleanedCall(call: CallInClear, options: RedactOptions): CleanedCall {
     messages: said.messages.map(clean),
     ...(finishReason === undefined ? {} : { finishReason: cleanText(finishReason) }),
   };
-  // The ids of a text spell the text: what is redacted there must not come back here.
+  // Token ids encode the text, so they would reveal the redacted part.
   const { tokens: _, ...withoutTokens } = reply;
   return { request, reply: changed ? withoutTokens : reply, media: found, changed };
 }
 
-/** Whatever was missed value by value, as a secret that stands in two of them, is not written either. */
+/** Replaces parts that still hold a secret, for example one that spans two values. */
 function withoutTraces({ request, reply, media }: CleanedCall, options: RedactOptions): RedactedCall {
   const isClean = (value: unknown) => options.secrets?.finds(JSON.stringify(value)) !== true;
   const nothing = [{ content: REDACTED }];

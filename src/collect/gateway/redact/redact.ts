@@ -1,23 +1,23 @@
-/** What must not be recorded: keys the gateway knows, and whatever the configuration or a hook names.
- *  In: a JSON value about to be recorded. Out: the same value, or a copy with the secrets replaced. Bodies of replies that
- *  succeed pass untouched: this is about the record. */
+/** Redacts values before they are recorded: keys known to the gateway, and matches of the configuration or a hook.
+ *  In: a JSON value about to be recorded. Out: the same value, or a copy with the secrets replaced. Does not change
+ *  the bodies of successful replies: redaction concerns the record. */
 import type { Json } from "../../../base/index.ts";
 import { define, type JsonObject, MAX_NESTING } from "../dialects/index.ts";
 import { MIN_SECRET, REDACTED, SecretFinder } from "./secrets.ts";
 
 export type Redact = (value: Json) => Json;
 
-/** What is looked for, in everything that is written. */
+/** Search criteria for everything that is written. */
 export interface RedactOptions {
   /** A hook of the program that opens the gateway. */
   readonly redact: Redact | undefined;
-  /** Undefined without secrets. */
+  /** Undefined if there are no secrets. */
   readonly secrets: SecretFinder | undefined;
-  /** What they match is not recorded, in texts as they are and as they are decoded. */
+  /** Matches are not recorded. Patterns apply to texts as they are and after decoding. */
   readonly patterns: readonly RegExp[];
 }
 
-/** Secrets that are too short to look for are left out. */
+/** Omits secrets that are too short to search for. */
 export function redactOptions(
   secrets: readonly string[],
   { patterns, redact }: { patterns: readonly RegExp[]; redact?: Redact | undefined },
@@ -36,17 +36,17 @@ export function redactText(text: string, { secrets, patterns }: RedactOptions): 
   return out;
 }
 
-/** A value that is recorded: the same object if there is nothing to hide in it. */
+/** The value to record: the same object if there is nothing to redact. */
 export function redactValue(given: Json, options: RedactOptions): Json {
   const value = options.redact === undefined ? given : options.redact(given);
   if (options.secrets === undefined && options.patterns.length === 0) return value;
   return redactStrings(value, (text) => redactText(text, options)) as Json;
 }
 
-/** Deeper than text that is parsed nests. */
+/** Deeper than any parsed text can nest. */
 const MAX_DEPTH = 2 * MAX_NESTING;
 
-/** Applies `redact` to every string, keys of objects included. Copies only where something changed. */
+/** Applies `redact` to every string, including object keys. Copies only objects that changed. */
 export function redactStrings(value: unknown, redact: (text: string) => string, depth = 0): unknown {
   if (typeof value === "string") return redact(value);
   if (typeof value === "number") return redact(String(value)) === String(value) ? value : REDACTED;

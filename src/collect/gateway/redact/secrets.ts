@@ -1,17 +1,19 @@
-/** Finds secrets however they are spelled. In: the secrets, and text or bytes. Out: whether one is in there, and the text
- *  without it. A secret is found as it is, in base64 and base64url at any of three alignments, with any of its characters
- *  percent-encoded or spelled as a JSON escape, also in JSON inside of JSON, and with zero bytes between its characters, as
- *  UTF-16 has them. Pure. Does not find a secret that is
- *  compressed, encrypted or spelled backwards. */
+/** Finds secrets in many spellings. In: the secrets, and text or bytes. Out: true if a secret is present, and the
+ *  text without it. Finds a secret
+ *  - as it is;
+ *  - in base64 and base64url, at any of three alignments;
+ *  - with any of its characters percent-encoded or as JSON escapes, also in JSON inside of JSON;
+ *  - with zero bytes between its characters, as in UTF-16.
+ *  Pure. Does not find a secret that is compressed, encrypted or spelled backwards. */
 
 export const REDACTED = "[redacted]";
-/** A shorter secret would hit ordinary words. */
+/** A shorter secret would match ordinary words. */
 export const MIN_SECRET = 8;
 
-/** What a secret looks like in text. */
+/** One spelling of a secret in text. */
 interface Needle {
   readonly text: string;
-  /** A part of a longer run of base64 characters, which goes as a whole. */
+  /** True for part of a longer run of base64 characters. The whole run is redacted. */
   readonly isBase64: boolean;
 }
 
@@ -22,19 +24,19 @@ const PERCENT_SIGN = Buffer.from("%");
 const BASE64 = Buffer.from("base64");
 const PRINTABLE = /^[\x20-\x7e]+$/;
 const BASE64_RUN = /[A-Za-z0-9+/_=-]/;
-/** A line of base64 that is broken has at least so many characters of it before the break. */
+/** A wrapped line of base64 has at least this many characters before the break. */
 const WRAPPED = 12;
 
 export class SecretFinder {
   readonly #needles: readonly Needle[];
   readonly #bytes: readonly Buffer[];
   readonly #pattern: RegExp;
-  /** Undefined where a needle does not stand in JSON as it is. */
+  /** Undefined if a secret has characters that JSON or percent-encoding changes. */
   readonly #codes: SpelledCodes | undefined;
   readonly #hasSlash: boolean;
   readonly #leastBytes: number;
 
-  /** At least one secret. */
+  /** `secrets` has at least one element. */
   constructor(secrets: readonly string[]) {
     this.#needles = [...new Set(secrets)].flatMap(needlesOf);
     this.#bytes = this.#needles.map(({ text }) => Buffer.from(text));
@@ -47,7 +49,8 @@ export class SecretFinder {
     this.#hasSlash = this.#needles.some(({ text }) => text.includes("/"));
   }
 
-  /** Says that bytes surely hold no secret, without decoding them; may say no for want of a closer look. */
+  /** True if the bytes certainly hold no secret, found without decoding. False means that only a closer search can
+   *  tell. */
   isPlainlyClear(bytes: Buffer): boolean {
     const codes = this.#codes;
     if (codes === undefined) return false;
@@ -63,8 +66,8 @@ export class SecretFinder {
     return !bytes.includes(BASE64) || !isWrapped(bytes);
   }
 
-  /** A needle stands in a run of characters of needles. Most runs are words and shorter than any: one look at every so many
-   *  bytes meets each that is not. */
+  /** A needle can only be in a run of characters that occur in needles. Every run that is long enough contains a
+   *  byte at the sampled positions, `#leastBytes` apart. Most runs are words and shorter than any needle. */
   #hasNeedle(bytes: Buffer, isInRun: Uint8Array): boolean {
     const least = this.#leastBytes;
     for (let at = least - 1; at < bytes.length; at += least) {
@@ -77,7 +80,7 @@ export class SecretFinder {
         const run = bytes.subarray(start, end);
         for (const needle of this.#bytes) if (run.includes(needle)) return true;
       }
-      // The byte at the end is of no run.
+      // The byte at `end` is in no run, so the next sample counts from there.
       at = end;
     }
     return false;
@@ -87,8 +90,8 @@ export class SecretFinder {
     return this.isPlainlyClear(bytes) || !this.finds(bytes.toString("latin1"), bytes);
   }
 
-  /** Whether the text holds a secret; `bytes` in which a secret may stand that is not ASCII. Decodes the text as often as it
-   *  changes by that: a pattern of all spellings takes many times as long. */
+  /** True if the text holds a secret. `bytes` serve to find a secret that is not ASCII. Decodes the text repeatedly
+   *  until it no longer changes: one pattern of all spellings takes many times as long. */
   finds(text: string, bytes?: Buffer): boolean {
     if (text.length < MIN_SECRET) return false;
     let decoded = text;
@@ -103,7 +106,7 @@ export class SecretFinder {
     return this.#pattern.test(text) || (bytes !== undefined && this.finds(bytes.toString()));
   }
 
-  /** The same text if there is none in it. */
+  /** The redacted text. The same text if it holds no secret. */
   redact(text: string): string {
     if (!this.finds(text)) return text;
     let out = "";
@@ -121,7 +124,7 @@ export class SecretFinder {
       this.#pattern.lastIndex = end;
     }
     out += text.slice(copied);
-    // A spelling that the pattern does not have: then nothing of the text stays.
+    // The pattern lacks this spelling, so the whole text is replaced.
     return this.finds(out) ? REDACTED : out;
   }
 
@@ -133,7 +136,7 @@ export class SecretFinder {
   }
 }
 
-/** Escapes inside of escapes: JSON in JSON in JSON, and percent signs that are encoded themselves. */
+/** Limit of nested escapes: JSON in JSON in JSON, and percent signs that are themselves encoded. */
 const MOST_ROUNDS = 5;
 
 function decodeOnce(text: string): string {
@@ -151,7 +154,7 @@ function needlesOf(secret: string): Needle[] {
   const needles: Needle[] = [{ text: secret, isBase64: false }];
   for (const offset of [0, 1, 2]) {
     const encoded = Buffer.concat([Buffer.alloc(offset), bytes]).toString("base64");
-    // Characters at the ends say something of what stands beside the secret.
+    // The base64 characters at both ends also encode the neighbouring bytes, so they are cut off.
     const [from, to] = [Math.ceil((8 * offset) / 6), Math.floor((8 * (offset + bytes.length)) / 6)];
     const text = encoded.slice(from, to);
     const inUrl = text.replaceAll("+", "-").replaceAll("/", "_");
@@ -161,13 +164,13 @@ function needlesOf(secret: string): Needle[] {
   return needles;
 }
 
-/** Characters of which a secret may be made, by their codes. */
+/** Character codes that a secret may consist of, by spelling. */
 interface SpelledCodes {
-  /** As they are. */
+  /** Codes of plain characters. */
   readonly run: Uint8Array;
-  /** As an escape of JSON: also what percent-encoding and broken lines are written with. */
+  /** Codes in JSON escapes, including the characters of percent-encoding and line breaks. */
   readonly escaped: Uint8Array;
-  /** After a percent sign. */
+  /** Codes after a percent sign. */
   readonly encoded: Uint8Array;
 }
 
@@ -185,7 +188,7 @@ function codesOf(needles: readonly Needle[]): SpelledCodes {
   };
 }
 
-/** Repetitions have bounds: text of backslashes alone must not take quadratic time. */
+/** Bounded repetitions: a text of only backslashes must not take quadratic time. */
 const ESCAPE = "\\\\{1,16}";
 const BREAKS = `(?:\\s|${ESCAPE}(?:[nrt]|u00(?:0[9aAdD]|20))){0,4}`;
 
@@ -207,7 +210,7 @@ function charSpellings(char: string): string {
   return `(?:${literal}|${escapes}|${percents}${quoted})`;
 }
 
-/** The two hexadecimals after a percent sign, in either case, each of which may be an escape again. */
+/** The two hexadecimal digits after a percent sign, in either case. Each digit may itself be escaped. */
 function percentDigits(byte: number): string {
   const digits = [...byte.toString(16).padStart(2, "0")];
   return digits
@@ -220,13 +223,13 @@ function asciiSpellings(char: string): string {
   return `(?:${char}|${ESCAPE}u${hexOf(char.charCodeAt(0), 4)})`;
 }
 
-/** In either case. */
+/** A pattern of the hexadecimal digits in either case. */
 function hexOf(value: number, digits: number): string {
   const text = value.toString(16).padStart(digits, "0");
   return text.replaceAll(/[a-f]/g, (letter) => `[${letter}${letter.toUpperCase()}]`);
 }
 
-/** Whether a mark is followed by two hexadecimals of one of these codes. */
+/** True if two hexadecimal digits of one of these codes follow a mark. */
 function hasCode(
   bytes: Buffer,
   { from: first, mark, codes }: { from: number; mark: Buffer; codes: Uint8Array },
@@ -239,14 +242,14 @@ function hasCode(
   return false;
 }
 
-/** Of no digit, so much below 0 that no sum with another passes it. */
+/** Returns -1000 for a character that is no digit, so that 16a + b stays negative with any other digit. */
 function hexValue(code = 0): number {
   if (code >= 48 && code <= 57) return code - 48;
   const letter = code | 32;
   return letter >= 97 && letter <= 102 ? letter - 87 : -1000;
 }
 
-/** Whether something is broken into lines that may be base64. */
+/** True if the bytes have line breaks after text that may be base64. */
 function isWrapped(bytes: Buffer): boolean {
   for (const mark of ["\\n", "\\r", "\n"])
     for (let at = bytes.indexOf(mark); at >= 0; at = bytes.indexOf(mark, at + 1)) {

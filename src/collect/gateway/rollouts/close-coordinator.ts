@@ -1,6 +1,6 @@
-/** Closes rollouts: waits until they are quiet, has them sealed, and lets the journal forget them. In: open rollouts, and
- *  how they are to end. Out: reports, once what they name is durable; and the states of the rollouts on the way. Does
- *  not decide when a rollout is closed. */
+/** Closes rollouts: waits for their calls to end, has them sealed, and releases their journal entries. In: open
+ *  rollouts, and their endings. Out: reports, once the artifacts are durable; and the states of the rollouts
+ *  meanwhile. Does not decide when a rollout is closed. */
 import { type Clock, type Json, reasonOf } from "../../../base/index.ts";
 import type { Signer } from "../../../contract/index.ts";
 import { type BlobStore, makeSealer } from "../../../store/index.ts";
@@ -14,19 +14,19 @@ import { isSingle } from "./opening.ts";
 import type { RecoveredArtifact } from "./recover.ts";
 import type { ClosedRollout, CloseReport, RolloutStates } from "./rollout-states.ts";
 
-/** What the owner of a rollout says when it closes it. */
+/** Content of a close request from the owner of a rollout. */
 export interface CloseRequest extends Pick<SealTask, "ending" | "scores"> {
   readonly finalState?: Json | undefined;
 }
 
-/** A closing as the journal knows it: the final state is a blob already. */
+/** A closing in the form of the journal: the final state is already a blob. */
 interface ToClose extends Pick<SealTask, "ending" | "scores" | "finalState"> {
-  /** Whether somebody waits for it. */
+  /** True if a client waits for the closing. */
   readonly isUrgent?: boolean;
 }
 
 export interface CloseCoordinatorOptions {
-  /** Takes the signatures that a crash left out. */
+  /** Stores the signatures that are missing after a crash. */
   readonly store: Pick<BlobStore, "put" | "flush">;
   readonly journal: Journal;
   readonly sealing: SealQueue;
@@ -35,9 +35,9 @@ export interface CloseCoordinatorOptions {
   readonly signer: Signer | undefined;
   readonly clock: Clock;
   readonly metrics: Metrics;
-  /** For failures that no caller gets. */
+  /** Receives failures that no caller gets. */
   readonly log: (line: string) => void;
-  /** Hears of every rollout that a client opened, once it is closed. */
+  /** Called after the close of every rollout that a client opened. */
   readonly onClosed?: ((rollout: OpenRollout, report: CloseReport) => void) | undefined;
 }
 
@@ -50,7 +50,7 @@ export class CloseCoordinator {
     this.#deps = options;
   }
 
-  /** A closing that is under way stands: a rollout is sealed, and leaves the journal, once. */
+  /** Starts a closing, or returns the one in progress: a rollout is sealed, and leaves the journal, once. */
   begin(rollout: OpenRollout, closing: ToClose): Promise<CloseReport> {
     const { states, metrics, log } = this.#deps;
     const state = states.get(rollout.id);
@@ -58,7 +58,7 @@ export class CloseCoordinator {
     const report = this.#close(rollout, closing);
     states.closes(rollout, report);
     this.#hold(report);
-    // A rollout that could not be closed is open: a later request may succeed.
+    // A rollout that could not be closed stays open: a later request may succeed.
     report.catch((error) => {
       states.fails(rollout);
       metrics.count("rollbook_gateway_sealing_failures_total");
@@ -67,7 +67,7 @@ export class CloseCoordinator {
     return report;
   }
 
-  /** An artifact of that name is durable. */
+  /** Records that an artifact of that name is durable. */
   sealed(id: string, closed: ClosedRollout): void {
     this.#deps.states.seals(id, closed);
     this.handOverMany();
@@ -78,13 +78,13 @@ export class CloseCoordinator {
     return { id, ending, calls: calls.length, content, envelope, signedBy, receipt };
   }
 
-  /** Resolves when nothing is being sealed any more. */
+  /** Resolves when no sealing is in progress. */
   async settle(): Promise<void> {
     while (this.#underWay.size > 0) await Promise.allSettled(this.#underWay);
   }
 
-  /** Completes artifacts that a crash left without a signature, or without an outcome that came late. Sealing is
-   *  idempotent, so signatures that are there already are no harm. */
+  /** Completes artifacts that a crash left without a signature, or without a late outcome. Sealing is idempotent, so
+   *  existing signatures do no harm. */
   async complete(artifacts: readonly RecoveredArtifact[]): Promise<void> {
     const { store, signer, journal } = this.#deps;
     const [signing, plain] = [makeSealer(store, signer), makeSealer(store)];
@@ -95,7 +95,7 @@ export class CloseCoordinator {
       }),
     );
     await Promise.all(adding);
-    // An outcome that is brought again is looked for in the catalog.
+    // The catalog must find these outcomes when a client sends them again.
     if (artifacts.some(({ feedback }) => feedback.length > 0)) await this.#deps.closed.refresh();
     for (const { places } of artifacts) journal.release(places);
   }
@@ -113,7 +113,7 @@ export class CloseCoordinator {
     return report;
   }
 
-  /** A listener that fails does not open a rollout again that is sealed. */
+  /** A failing listener must not reopen a sealed rollout. */
   #tellClosed(rollout: OpenRollout, report: CloseReport): void {
     try {
       this.#deps.onClosed?.(rollout, report);
@@ -164,12 +164,12 @@ export class CloseCoordinator {
     return this.reportOf(rollout.id, closed);
   }
 
-  /** Lets the catalog take over sealed rollouts, once many of them are held. */
+  /** Hands sealed rollouts over to the catalog, once many of them are in memory. */
   handOverMany(): void {
     if (this.#deps.states.hasManySealed && !this.#isCataloguing) this.#hold(this.#catalogue());
   }
 
-  /** Brings the catalog up to date, which then knows what need not be held here any longer. */
+  /** Updates the catalog, which then replaces the sealed rollouts held in memory. */
   async #catalogue(): Promise<void> {
     const { states, sealing, closed, log } = this.#deps;
     this.#isCataloguing = true;
@@ -183,7 +183,7 @@ export class CloseCoordinator {
     this.#isCataloguing = false;
   }
 
-  /** Outcomes of calls that a crash cut short, or that are in a part of the journal that is gone. */
+  /** Logs outcomes of calls that a crash cut off, or that were in a lost part of the journal. */
   #tellLostFeedback({ id, feedback, calls }: OpenRollout): void {
     for (const { call, name, idempotencyKey } of feedback)
       if (call !== undefined && !calls.has(call))
@@ -192,7 +192,7 @@ export class CloseCoordinator {
         );
   }
 
-  /** A stop waits for it, whatever becomes of it. */
+  /** Makes a stop wait for the work, also if the work fails. */
   #hold(work: Promise<unknown>): void {
     this.#underWay.add(work);
     const done = () => this.#underWay.delete(work);
@@ -200,7 +200,7 @@ export class CloseCoordinator {
   }
 }
 
-/** Runs for every call without a rollout: by hand, and nothing but numbers. */
+/** Runs for every call without a rollout, so it uses plain loops and only numbers. */
 function placesOf(
   { events, calls }: OpenRollout,
   indexes: readonly number[],

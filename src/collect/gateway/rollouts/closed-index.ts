@@ -1,6 +1,6 @@
-/** Finds rollouts that were sealed earlier by their names, in the catalog of the book: for outcomes that come late, for
- *  closing twice, and so that no name is used twice. In: a catalog that was synced at the start, and a way to read
- *  blobs. Out: what the book says of a rollout. What was sealed since the last sync is in rollout-states.ts. */
+/** Finds earlier sealed rollouts by name, in the catalog of the book: for late outcomes, repeated closes, and unique
+ *  names. In: a catalog that was synced at the start, and a function that reads blobs. Out: the book's facts of a
+ *  rollout. Does not find rollouts sealed since the last sync: rollout-states.ts has them. */
 import type { Digest } from "../../../base/index.ts";
 import {
   Feedback,
@@ -17,31 +17,31 @@ import type { HeldBlob } from "../sealing/index.ts";
 import { HttpRefusal } from "../wire/index.ts";
 import type { ClosedRollout } from "./rollout-states.ts";
 
-/** Gives blobs of the book, in the order of their digests; null for what it does not hold. */
+/** Returns blobs of the book, in the order of their digests; null for a missing blob. */
 export type LookUp = (digests: readonly Digest[]) => Promise<readonly (HeldBlob | null)[]>;
 
 export class ClosedIndex {
   readonly #catalog: Catalog;
   readonly #gatewayName: string;
 
-  /** `gatewayName`: of the gateway that asks. Where two gateways sealed one name, each finds its own artifact. */
+  /** `gatewayName` of the calling gateway. If two gateways sealed one name, each finds its own artifact. */
   constructor(catalog: Catalog, gatewayName: string) {
     this.#catalog = catalog;
     this.#gatewayName = gatewayName;
   }
 
-  /** Reads what was written to the book since the catalog was last brought up to date. */
+  /** Reads the records written to the book since the last catalog update. */
   async refresh(): Promise<void> {
     await this.#catalog.sync();
   }
 
-  /** Whether the name is taken: the book holds an artifact of it, or one was erased. */
+  /** True if the name is taken: the book holds an artifact of it, or one was erased. */
   has(id: string): boolean {
     const { isHeld, isErased } = this.#catalog.rolloutNamed(id);
     return isHeld || isErased;
   }
 
-  /** Calls of the largest whole artifact of that name; undefined if there is none, infinite if one was erased. */
+  /** Calls of the largest complete artifact of that name. Undefined if there is none, infinite if one was erased. */
   sealedCalls(id: string): number | undefined {
     if (this.#catalog.rolloutNamed(id).isErased) return Number.POSITIVE_INFINITY;
     const counts = this.#artifacts(id).map(
@@ -72,7 +72,7 @@ export class ClosedIndex {
     const calls: number[] = [];
     let receipt: Digest | undefined;
     for (const { rollout, event } of events) {
-      // The same call may be in other rollouts, too.
+      // The same call may also be in other rollouts.
       if (rollout !== id) continue;
       if (event.kind === "called") calls.push(event.index);
       if (event.kind === "closed") receipt = event.receipt;
@@ -89,7 +89,7 @@ export class ClosedIndex {
     return { content, envelope, ending, calls, feedback: given, receipt };
   }
 
-  /** Contents that have an envelope: one without it was cut short. */
+  /** Contents with an envelope. A content without an envelope is an interrupted sealing. */
   #artifacts(id: string): { content: Digest; envelope: Digest; worker: unknown }[] {
     return this.#catalog.digestsOf(RolloutContent.kind, [id]).flatMap(({ digest: content }) =>
       this.#catalog.referrersOfKind(content, RolloutEnvelope.kind).map((envelope) => {

@@ -1,6 +1,6 @@
-/** Refuses to open a rollout that names records its artifact could not rest on. In: an opening, and a way to look into
- *  the book. Out: nothing, or a refusal. An artifact that names what the book does not hold can be neither verified nor
- *  cut into batches, and by the time it is sealed its calls are paid for. */
+/** Refuses to open a rollout that names records missing in the book. In: an opening, and a function that reads the
+ *  book. Out: nothing, or a refusal. An artifact with missing records can be neither verified nor cut into batches.
+ *  A check at sealing would be too late: the calls are then paid for. */
 import type { Digest, Id } from "../../../base/index.ts";
 import {
   Assignment,
@@ -15,13 +15,13 @@ import type { HeldBlob } from "../sealing/index.ts";
 import { HttpRefusal } from "../wire/index.ts";
 import type { LookUp } from "./closed-index.ts";
 
-/** What is known of a record that is in the book. It stays there, so it is asked for once. */
+/** Facts of a record in the book. Records stay in the book, so each is read once. */
 interface Known {
   readonly kind: string;
   readonly assignment?: Assignment;
 }
 
-/** A launch opens the samples of one task one after the other. */
+/** Cache size. A launch opens the samples of one task one after the other. */
 const REMEMBERED = 4096;
 
 export class NamedRecords {
@@ -32,7 +32,7 @@ export class NamedRecords {
     this.#look = look;
   }
 
-  /** Undefined where nothing is named: most openings do not wait. */
+  /** Undefined if the opening names no records: most openings do not wait. */
   check(id: Id, opening: OpenedEvent): Promise<void> | undefined {
     const references = referencesOf(opening);
     return references.length === 0 ? undefined : this.#check(id, opening, references);
@@ -54,7 +54,7 @@ export class NamedRecords {
     }
   }
 
-  /** Those of the digests that the book holds. */
+  /** The subset of the digests that the book holds. */
   async #held(digests: readonly Digest[]): Promise<ReadonlyMap<Digest, Known>> {
     const held = new Map<Digest, Known>();
     for (const digest of digests) {
@@ -84,7 +84,7 @@ export class NamedRecords {
   }
 }
 
-/** What the content of the artifact will refer to, beyond what the gateway records itself. */
+/** References of the future artifact, except those that the gateway records itself. */
 function referencesOf({ task, assignment }: OpenedEvent): Reference[] {
   if (task.digest === undefined && assignment === undefined) return [];
   const content = { task, ...(assignment === undefined ? {} : { assignment }), calls: [], streams: [] };

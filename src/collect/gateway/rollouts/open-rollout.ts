@@ -1,5 +1,5 @@
-/** A rollout while it is open: what it is for, what it may still do, and where the journal has its calls.
- *  Holds numbers and places, not messages. In: calls as they are journaled. Does no I/O. */
+/** State of an open rollout: its opening, its remaining limits, and the places of its calls in the journal. In:
+ *  calls as they are journaled. Out: counts and places. Holds no messages. Does no I/O. */
 import type { Id } from "../../../base/index.ts";
 import { type Call, type Delivery, type EndingLimit, spentBy } from "../../../contract/index.ts";
 import type { LogPlace } from "../../../store/index.ts";
@@ -7,41 +7,41 @@ import type { FeedbackEvent, OpenedEvent } from "../journal/index.ts";
 
 export class OpenRollout {
   readonly id: Id;
-  /** Its id as it stands in a header, and in the journal. */
+  /** The id as it appears in a header, and in the journal. */
   readonly headerId: string;
   readonly idBytes: Buffer;
   readonly opening: OpenedEvent;
-  /** Where the journal has its calls, by number. */
+  /** Places of its calls in the journal, by call number. */
   readonly calls = new Map<number, LogPlace>();
-  /** … and everything else about it. */
+  /** Places of all its other entries in the journal. */
   readonly events: LogPlace[] = [];
   readonly feedback: FeedbackEvent[] = [];
-  /** Marks that the journal has not heard of yet. */
+  /** Delivery marks that are not in the journal yet. */
   pendingDeliveries: { call: number; delivery: Delivery }[] = [];
-  /** What its calls take in the journal. */
+  /** Bytes of its calls in the journal. */
   bytes = 0;
   promptTokens = 0;
   completionTokens = 0;
   costUsd = 0;
-  /** Calls whose cost is not known: `costUsd` leaves them out. */
+  /** Calls with unknown cost. `costUsd` does not include them. */
   unpricedCalls = 0;
-  /** What calls without usage are taken to have cost: for the budget only, recorded nowhere. */
+  /** Estimated cost of calls without usage. Used for the budget only, never recorded. */
   estimatedUsd = 0;
-  /** What calls in progress may cost, by their numbers. */
+  /** Maximum cost of calls in progress, by call number. */
   readonly #reserved = new Map<number, number>();
-  /** Calls of an earlier run that say nothing of their cost. */
+  /** Calls of an earlier run without a recorded cost. */
   readonly unpriced: LogPlace[] = [];
-  /** Calls that were recorded, and that the journal does not have any more. */
+  /** Recorded calls that the journal no longer has. */
   lostCalls: readonly number[] = [];
-  /** Numbers given out: one per call, recorded or in progress. */
+  /** Number of assigned call numbers: one per call, recorded or in progress. */
   started = 0;
   readonly #inProgress = new Set<number>();
   /** Called when no call is in progress any more. */
   readonly whenQuiet: (() => void)[] = [];
   lastUsedMs: number;
-  /** What cut it short, if a cap did. */
+  /** The cap that ended the rollout, if any. */
   capped: EndingLimit | undefined;
-  /** Status and reason of the last call, if the gateway refused it. Not recorded: an agent may call on. */
+  /** Status and reason of the last call, if the gateway refused it. Not recorded: the agent may make further calls. */
   lastRefusal: string | undefined;
 
   constructor(id: Id, opening: OpenedEvent) {
@@ -56,12 +56,12 @@ export class OpenRollout {
     return this.started;
   }
 
-  /** How many calls are in progress. */
+  /** Number of calls in progress. */
   get active(): number {
     return this.#inProgress.size;
   }
 
-  /** The number of a call that begins. */
+  /** Assigns the number of a new call. */
   begin(): number {
     this.#inProgress.add(this.started);
     return this.started++;
@@ -71,7 +71,7 @@ export class OpenRollout {
     this.#inProgress.delete(call);
   }
 
-  /** Whether there is such a call: recorded, or about to be. */
+  /** True if the call is recorded or in progress. */
   hasCall(call: number): boolean {
     return this.calls.has(call) || this.#inProgress.has(call);
   }
@@ -86,22 +86,22 @@ export class OpenRollout {
     return sum;
   }
 
-  /** For the call that begins next, until it is added. */
+  /** Reserves cost for the next call, until the call is added. */
   reserve(usd: number): void {
     this.#reserved.set(this.started, usd);
   }
 
-  /** The call that was begun last is none. */
+  /** Withdraws the number of the call that began last. */
   takeBack(): void {
     this.#reserved.delete(--this.started);
   }
 
-  /** No call is in progress: what was reserved for one that was never recorded is free again. */
+  /** Frees reservations of calls that were never recorded. Called when no call is in progress. */
   freeReserved(): void {
     if (this.#reserved.size > 0) this.#reserved.clear();
   }
 
-  /** Notes where a call is, and what it used, as far as the upstream says it. */
+  /** Adds the place of a call, and its usage if the upstream reported it. */
   addCall(
     place: LogPlace,
     call: {
@@ -126,7 +126,7 @@ export class OpenRollout {
     if (index >= this.started) this.started = index + 1;
   }
 
-  /** A call that has an outcome keeps its number, also if a crash cut it short: the outcome is of no other. */
+  /** A call with an outcome keeps its number even after a crash, so the outcome cannot apply to another call. */
   addFeedback(event: FeedbackEvent): void {
     this.feedback.push(event);
     if (event.call !== undefined && event.call >= this.started) this.started = event.call + 1;

@@ -1,11 +1,11 @@
-/** How a rollout begins: what was asked for, and for the rest what the configuration says. Pure. */
+/** Builds the opening event of a rollout. In: the request and the configured defaults. Out: the opening. Pure. */
 import { canonicalize, digestJson, type Id, parseId } from "../../../base/index.ts";
 import { SINGLE_TASK } from "../../../contract/index.ts";
 import type { GatewayConfig } from "../config.ts";
 import type { OpenedEvent } from "../journal/index.ts";
 import type { OpenRollout } from "./open-rollout.ts";
 
-/** What the opener of a rollout may say of it. */
+/** Fields that the opener of a rollout may set. */
 export type WantedOpening = Partial<Omit<OpenedEvent, "kind" | "worker" | "atMs">>;
 
 const UNNAMED_TASK = parseId("unnamed");
@@ -30,7 +30,7 @@ export function makeOpening(
   };
 }
 
-/** Of a call that belongs to no rollout. */
+/** The opening of a call without a rollout. */
 export function singleOpening(...at: Parameters<typeof makeOpening>): OpenedEvent {
   return { ...makeOpening(...at), task: { id: SINGLE_TASK } };
 }
@@ -39,7 +39,7 @@ export function isSingle({ opening }: Pick<OpenRollout, "opening">): boolean {
   return opening.task.id === SINGLE_TASK;
 }
 
-/** Whether two openings ask for the same, whenever they did. */
+/** True if two openings are equal except for their times. */
 export function sameOpening(a: OpenedEvent, b: OpenedEvent): boolean {
   const text = (each: OpenedEvent) => canonicalize({ ...each, seed: String(each.seed), atMs: 0 });
   return text(a) === text(b);

@@ -1,7 +1,8 @@
-/** What a gateway finds of its earlier runs: a fold of its journal. In: the journal, and a catalog of the book that is up
- *  to date. Out: rollouts that go on, rollouts whose sealing was cut short, and artifacts that lack a signature or an
- *  outcome. A rollout leaves the journal after its artifact and its signature are durable; its `closed` event, which is
- *  in the journal before the artifact is in the book, says which envelope to look for. Does not read the book. */
+/** Recovers the state of earlier runs of a gateway from its journal. In: the journal, and an up-to-date catalog of
+ *  the book. Out: rollouts that continue, rollouts whose sealing was interrupted, and artifacts that lack a
+ *  signature or an outcome. A rollout leaves the journal after its artifact and its signature are durable. Its
+ *  `closed` event is in the journal before the artifact is in the book, and names the envelope. Does not read the
+ *  book. */
 import { type Digest, digestBytes, type Id } from "../../../base/index.ts";
 import {
   Attestation,
@@ -21,18 +22,18 @@ import { OpenRollout } from "./open-rollout.ts";
 export interface Recovered {
   readonly journal: Journal;
   readonly open: OpenRollout[];
-  /** Closed, but the artifact did not make it to the disk. */
+  /** Closed rollouts whose artifacts are not in the book. */
   readonly halfClosed: { readonly rollout: OpenRollout; readonly closed: EventOf<"closed"> }[];
-  /** Artifacts of the book that lack something. */
+  /** Artifacts in the book that lack a signature or an outcome. */
   readonly incomplete: RecoveredArtifact[];
-  /** Of which the journal has lost something. */
+  /** Rollouts whose journal has lost entries. */
   readonly damaged: DamagedRollout[];
 }
 
 export interface DamagedRollout {
   readonly rollout: string;
-  /** The calls that are missing; undefined where the opening is, and with it the rollout: what the journal has of it stays
-   *  there for a start with all of its segments. */
+  /** The missing calls. Undefined if the opening is missing, so the rollout cannot continue. Its entries stay in the
+   *  journal for a start with all segments. */
   readonly missing?: readonly number[];
 }
 
@@ -40,14 +41,14 @@ export interface RecoveredArtifact extends Pick<EventOf<"closed">, "receipt"> {
   readonly envelope: Digest;
   /** Outcomes that the book does not hold. */
   readonly feedback: readonly SealedBlob[];
-  /** Whether this gateway was to sign it, and has not. */
+  /** True if this gateway still has to sign the artifact. */
   readonly toSign: boolean;
-  /** What the journal still has of it. */
+  /** Remaining places of the artifact's rollout in the journal. */
   readonly places: readonly LogPlace[];
 }
 
 interface RecoverOptions {
-  /** Of the journal. */
+  /** Directory of the journal. */
   readonly directory: string;
   readonly catalog: Catalog;
   readonly closed: Pick<ClosedIndex, "sealedCalls">;
@@ -66,10 +67,12 @@ export function recoverRollouts({ directory, catalog, closed, signer }: RecoverO
       if (closed.sealedCalls(id) !== undefined) journal.release(places);
       else recovered.damaged.push({ rollout: id });
     } else if (closing === undefined || envelope === undefined) {
-      // The end of a sealed rollout may be gone with its segment, while the beginning stays with another rollout.
+      // The end of a sealed rollout may be gone with its segment, while another rollout keeps the segment of its
+      // beginning.
       const opening = digestBytes(RolloutEvent.kind, eventBytes(id, rollout.opening));
       const isSealed = catalog.record(opening) !== undefined || isErased(opening);
-      // One whose sealing failed may have gone on: an artifact with fewer calls is not of all that is here.
+      // After a failed sealing the rollout may have continued. An artifact with fewer calls does not cover all entries
+      // here.
       if (isSealed && (closed.sealedCalls(id) ?? -1) >= rollout.calls.size) journal.release(places);
       else recovered.open.push(rollout);
     } else if (catalog.record(envelope) !== undefined) {
@@ -95,7 +98,7 @@ function isSigned(envelope: Digest, signer: PublicKey, catalog: Catalog): boolea
   return attestations.some((each) => (catalog.record(each)!.fields as { signer?: string }).signer === signer);
 }
 
-/** Outcomes that came after the close, which are not in the book yet. */
+/** Outcomes that came after the close and are not in the book yet. */
 function missingFeedback(
   { feedback: events, calls }: OpenRollout,
   envelope: Digest,
@@ -104,7 +107,8 @@ function missingFeedback(
   if (events.length === 0) return [];
   const isContent = (digest: Digest) => catalog.record(digest)?.kind === RolloutContent.kind;
   const content = catalog.referencesOf(envelope).find(isContent)!;
-  // With calls gone, the journal was being released: the artifact was complete. Numbers would be of other calls.
+  // Missing calls mean that the journal was being released, so the artifact was complete. Call numbers would be wrong
+  // here.
   if (calls.size < (catalog.record(content)!.fields as { calls: number }).calls) return [];
   const numbers = [...calls.keys()].sort((a, b) => a - b);
   const feedback = events.flatMap((event) => feedbackFor({ content, calls: numbers }, event));
@@ -113,22 +117,22 @@ function missingFeedback(
 
 interface JournaledRollout {
   rollout?: OpenRollout;
-  /** Closed without a call, and so without an artifact. */
+  /** True if the rollout was closed without a call, and so without an artifact. */
   isEmpty: boolean;
-  /** How it was to be sealed, if nothing has happened in it since. */
+  /** The closing event, if no call followed it. */
   closing?: EventOf<"closed"> | undefined;
-  /** Of everything about it. */
+  /** Places of all entries of the rollout. */
   readonly places: LogPlace[];
-  /** Calls that others say were delivered. */
+  /** Calls that later calls report as delivered. */
   readonly sent: Set<number>;
-  /** A call says that more had been recorded before it than are there. */
+  /** True if a call reports more earlier calls than the journal has. */
   hasGap: boolean;
 }
 
 interface JournalFindings {
   readonly journal: Journal;
   readonly rollouts: Map<Id, JournaledRollout>;
-  /** Of rollouts that were closed without a call, and whose names were used again. */
+  /** Places of rollouts that were closed without a call, and whose names were used again. */
   readonly replaced: LogPlace[];
 }
 
@@ -159,7 +163,7 @@ function readJournal(directory: string): JournalFindings {
       found.places.push(place);
       const { rollout } = found;
       if (rollout === undefined) return;
-      // It could not be sealed then, and went on.
+      // The sealing failed at that time, and the rollout continued.
       found.closing = undefined;
       for (const { call, delivery } of facts.deliveries) if (delivery === "sent") found.sent.add(call);
       if (facts.earlier > rollout.calls.size) found.hasGap = true;

@@ -1,13 +1,14 @@
-/** What a rollout may still use. In: a rollout, the limits of the gateway. Out: room for one more call, or a refusal. */
+/** Checks the caps of a rollout before a call. In: a rollout, the limits of the gateway. Out: a reservation for one
+ *  more call, or a refusal. */
 import { CAPS, type Cap } from "../../gateway-replies.ts";
 import type { GatewayConfig } from "../config.ts";
 import { HttpRefusal } from "../wire/index.ts";
 import type { OpenRollout } from "./open-rollout.ts";
 
-/** As many calls as a record of a rollout takes. */
+/** Maximum number of calls in the record of a rollout. */
 const MOST_TURNS = 100_000;
 
-/** Reserves what the next call may cost, where there is a budget; `mayCostUsd` is asked only then. */
+/** Reserves the maximum cost of the next call, if there is a budget. Calls `mayCostUsd` only then. */
 export function requireRoom(
   rollout: OpenRollout,
   { rolloutBytes }: Pick<GatewayConfig["limits"], "rolloutBytes">,
@@ -36,7 +37,7 @@ export function requireRoom(
   rollout.reserve(mayCostUsd());
 }
 
-/** No later call has room either: if nobody names its ending, the rollout is truncated. */
+/** No later call can pass this cap. Without an explicit ending, the rollout ends as truncated. */
 function capped(rollout: OpenRollout, cap: Exclude<Cap, "budget-reserved">, message: string): HttpRefusal {
   rollout.capped ??= CAPS[cap].limit;
   return refusal(cap, message);

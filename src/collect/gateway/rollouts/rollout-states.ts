@@ -1,7 +1,7 @@
-/** Where each rollout of a gateway stands: one map from id to state, and every transition.
- *  open → closing → sealed | empty | failed; a failed rollout is open for calls, and is closed again later.
- *  In: transitions. Out: states and counts. Holds every rollout that is not sealed, and those sealed since the catalog
- *  of the book was last brought up to date; closed-index.ts finds the others. Does no I/O. */
+/** States of a gateway's rollouts: one map from id to state, and every transition. open → closing → sealed | empty |
+ *  failed; a failed rollout accepts calls, and is closed again later. In: transitions. Out: states and counts. Holds
+ *  every rollout that is not sealed, and those sealed since the last catalog update. closed-index.ts finds the
+ *  others. Does no I/O. */
 import type { Digest } from "../../../base/index.ts";
 import type { Ending, PublicKey } from "../../../contract/index.ts";
 import type { FeedbackEvent } from "../journal/index.ts";
@@ -16,18 +16,18 @@ export interface CloseReport {
   readonly content?: Digest;
   readonly envelope?: Digest;
   readonly signedBy?: PublicKey | undefined;
-  /** What admission said, where there is one. */
+  /** Receipt of the admission, if there is one. */
   readonly receipt?: Digest | undefined;
 }
 
-/** What is known of a rollout once it is sealed. */
+/** Facts of a sealed rollout. */
 export interface ClosedRollout {
   readonly content: Digest;
   readonly envelope: Digest;
   readonly ending: Ending;
   /** Numbers of its calls, in the order of the content. */
   readonly calls: readonly number[];
-  /** Outcomes so far, for their idempotency keys. */
+  /** Outcomes so far, to check idempotency keys. */
   readonly feedback: readonly FeedbackEvent[];
   readonly receipt?: Digest | undefined;
 }
@@ -35,20 +35,20 @@ export interface ClosedRollout {
 type RolloutState =
   | { readonly kind: "open"; readonly rollout: OpenRollout }
   | { readonly kind: "closing"; readonly rollout: OpenRollout; readonly report: Promise<CloseReport> }
-  /** It could not be sealed, and is open as before. */
+  /** A rollout that could not be sealed. It stays open. */
   | { readonly kind: "failed"; readonly rollout: OpenRollout }
-  /** `isDurable`: its outcomes are in the book, too. */
+  /** `isDurable` is true if its outcomes are also in the book. */
   | { readonly kind: "sealed"; readonly closed: ClosedRollout; readonly isDurable: boolean }
-  /** Closed without a call, and so without an artifact. Its name may be used again. */
+  /** A rollout closed without a call, and so without an artifact. Its name may be used again. */
   | { readonly kind: "empty"; readonly ending: Ending }
-  /** The journal has calls of it, and not how it began. */
+  /** The journal has calls of the rollout, but not its opening. */
   | { readonly kind: "torn" };
 
 type LiveState = Extract<RolloutState, { rollout: OpenRollout }>;
 
-/** Rollouts closed without a call that are remembered. */
+/** Maximum number of remembered rollouts that were closed without a call. */
 const MOST_EMPTY = 10_000;
-/** Sealed rollouts that are held before the catalog takes them over. */
+/** Number of sealed rollouts in memory before the catalog takes them over. */
 const MOST_SEALED = 20_000;
 
 export class RolloutStates {
@@ -66,7 +66,7 @@ export class RolloutStates {
     return isLive(state) ? state : undefined;
   }
 
-  /** The rollout of that name, if calls may be made in it. */
+  /** The rollout of that name, if it accepts calls. */
   enterable(id: string): OpenRollout | undefined {
     const state = this.live(id);
     return state === undefined || state.kind === "closing" ? undefined : state.rollout;
@@ -109,7 +109,7 @@ export class RolloutStates {
 
   empties(rollout: OpenRollout, ending: Ending): void {
     this.#set(rollout.id, { kind: "empty", ending });
-    // A single call is closed only once.
+    // A single call is closed only once, so its state is not needed.
     if (isSingle(rollout)) this.#delete(rollout.id);
     if (this.#counts.empty <= MOST_EMPTY) return;
     for (const [oldest, { kind }] of this.#states) {
@@ -123,8 +123,8 @@ export class RolloutStates {
     this.#set(id, { kind: "torn" });
   }
 
-  /** Sealed rollouts that the catalog takes over when it is brought up to date now: call the answer then. If the catalog
-   *  does not find the last of them, somebody has replaced its file, and all stay here. */
+  /** Collects the sealed rollouts that the next catalog update covers. Call the returned function after the update
+   *  to remove them. If the catalog does not find the last of them, its file was replaced, and all stay in memory. */
   handOver(): (isFound: (id: string) => boolean) => void {
     const sealed = [...this.#states].filter(([, state]) => state.kind === "sealed" && state.isDurable);
     return (isFound) => {

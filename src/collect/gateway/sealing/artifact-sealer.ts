@@ -1,6 +1,6 @@
-/** Seals a rollout: reads its calls back from the journal, puts them into the book, has the artifact admitted, and commits
- *  it. In: a rollout in which nothing happens any more, by its places. Out: the digests of a durable artifact. Does not
- *  decide when, and leaves the journal as it is: the close coordinator releases it. */
+/** Seals a rollout: reads its calls from the journal, puts them into the book, has the artifact admitted, and
+ *  commits it. In: a finished rollout, by its places. Out: the digests of a durable artifact. Does not decide when
+ *  to seal. Does not change the journal: the close coordinator releases the entries. */
 import { type Digest, type Id, parseId, reasonOf } from "../../../base/index.ts";
 import {
   Attestation,
@@ -48,9 +48,9 @@ import {
 interface ArtifactSealerOptions {
   readonly store: Pick<BlobStore, "put" | "flush">;
   readonly journal: Pick<JournalReader, "event" | "called">;
-  /** Whose key signs. */
+  /** Public key of the signer. */
   readonly signer: PublicKey | undefined;
-  /** Journals how rollouts are closed, and gives the signatures of these attestations. */
+  /** Journals the closings, and returns the signatures of the attestations. */
   readonly commit: (
     closings: readonly ClosedEvent[],
     attestations: readonly string[],
@@ -58,19 +58,18 @@ interface ArtifactSealerOptions {
   readonly admit?:
     | ((artifact: Extract<WorkerQuestion, { kind: "admit" }>["artifact"]) => Promise<AdmittedArtifact>)
     | undefined;
-  /** The name of the gateway. */
   readonly gatewayName: string;
-  /** Time to read the calls of one rollout; those left then are sealed unread. */
+  /** Milliseconds to read the calls of one rollout. The remaining calls are sealed unread. */
   readonly readMs: number;
-  /** A steady clock in milliseconds. */
+  /** A monotonic clock in milliseconds. */
   readonly steadyMs: () => number;
 }
 
-/** A commit costs a signature, two writes to disk and messages between threads, however many rollouts it is for: a
- *  rollout without a waiting client may wait this long for others, unless so many are there. */
+/** A commit costs a signature, two disk writes and messages between threads, for any number of rollouts. A rollout
+ *  without a waiting client waits up to GATHER_MS for others, or until GATHERED rollouts are there. */
 const GATHER_MS = 25;
 const GATHERED = 128;
-/** Bytes of the journal after which others have their turn. */
+/** Bytes of the journal to read before other work gets a turn. */
 const BYTES_PER_TURN = 512 * 1024;
 
 interface ToCommit extends Sealable {
@@ -78,11 +77,11 @@ interface ToCommit extends Sealable {
   readonly finalState: SealTask["finalState"];
 }
 
-/** What the journal says of a rollout beside its calls. */
+/** Facts of a rollout in the journal besides its calls. */
 interface Told {
   readonly id: Id;
   readonly opening: OpenedEvent;
-  /** As the journal has it. */
+  /** The bytes of the opening in the journal. */
   readonly openingBytes: Uint8Array;
   readonly feedback: readonly FeedbackEvent[];
 }
@@ -92,7 +91,7 @@ export class ArtifactSealer {
   readonly #gatewayName: Id;
   readonly #callSealer: CallSealer;
   readonly #sealer: Sealer<ToCommit>;
-  /** Revisions whose records were sealed here. */
+  /** Revisions whose records this sealer has sealed. */
   readonly #revisions = new Set<string>();
 
   constructor(options: ArtifactSealerOptions) {
@@ -160,22 +159,22 @@ export class ArtifactSealer {
     try {
       const toCommit: ToCommit = {
         envelope: sealed.envelope,
-        // The envelope stays last: where it is, everything is.
+        // The envelope stays last: if it exists, all other blobs exist.
         blobs: [...events, ...revisions, ...sealed.blobs.slice(0, -1), ...said, sealed.envelope],
         ...{ closing: { number: task.number, event }, finalState: task.finalState },
         others,
       };
       await this.#sealer.add(toCommit, task.isUrgent ? 0 : GATHER_MS);
     } catch (error) {
-      // What did not become durable is sealed with the next; what did, is there once.
+      // Revisions that did not become durable are sealed with the next rollout. Durable ones are stored once.
       this.#revisions.clear();
       throw error;
     }
     return receipt;
   }
 
-  /** In the journal first: after a crash it says which envelope to look for, and without it how to seal again. What the
-   *  journal names must be there. */
+  /** Journals the closing first. After a crash the closing names the envelope to look for. If the envelope is
+   *  missing, the closing tells how to seal again. Everything that the journal names must be durable before. */
   async #prepare(group: readonly ToCommit[]): Promise<readonly SealedBlob[]> {
     const { store, signer, commit } = this.#deps;
     if (group.some(({ finalState }) => finalState?.bytes !== undefined)) await store.flush();
@@ -202,7 +201,7 @@ export class ArtifactSealer {
     return { id: record.rollout, opening: record.event as OpenedEvent, openingBytes: bytes, feedback };
   }
 
-  /** Reads the calls back and puts them into the book, in order. */
+  /** Reads the calls and puts them into the book, in order. */
   async #builderOf(
     { calls, marks, isRaw = false }: SealTask,
     { drifts, remarks }: { drifts: Partial<Record<Drift, number>>; remarks: string[] },
@@ -212,7 +211,7 @@ export class ArtifactSealer {
     const deliveries = [];
     let bytes = 0;
     let unread = 0;
-    // Time in which others had their turn does not count.
+    // The time of other work's turns does not count.
     let leftMs = isRaw ? 0 : readMs;
     for (let at = 0; at < calls.length; at += 4) {
       const place = placeAt(calls, at + 1);
@@ -232,7 +231,7 @@ export class ArtifactSealer {
       remarks.push(
         `${unread} of its calls were sealed unread: their bodies are kept whole, without messages`,
       );
-    // A delivery that was not marked before a crash stays unknown, unless a prompt proved it.
+    // A delivery that was not marked before a crash stays unknown, unless a later prompt contains the reply.
     for (const { call, delivery } of [...deliveries, ...marks]) builder.mark(call, delivery);
     return builder;
   }
@@ -247,8 +246,8 @@ export class ArtifactSealer {
   }
 }
 
-/** What a model says of tokens, or a router of its choices, must not keep a rollout from being sealed: what has no place in
- *  a record is left out, and the log says so. */
+/** Bad tokens of a model, or bad choices of a router, must not prevent the sealing of a rollout. Parts that do not
+ *  fit a record are left out and logged. */
 function sealedOf(
   rollout: Told,
   builder: RolloutBuilder,
@@ -271,12 +270,12 @@ function sealedOf(
 
 interface AdmissionRecords {
   readonly receipt: Sealed<Receipt>;
-  /** The receipt included. */
+  /** All records of the admission, including the receipt. */
   readonly blobs: readonly SealedBlob[];
 }
 
-/** The receipt names no claim: whether the artifact is the result of an item is for the worker server to say, which knows
- *  whether the claim still holds. */
+/** The receipt names no claim. The worker server decides if the artifact is the result of an item, because it knows
+ *  if the claim still holds. */
 export function receiptFor(
   { content, envelope }: SealedRollout,
   admission: Admission,

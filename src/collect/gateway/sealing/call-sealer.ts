@@ -1,6 +1,6 @@
-/** Writes calls into the book when their rollout is sealed. In: calls from the journal, in order. Out: message, media
- *  and call blobs, put in an order in which a crash leaves nothing half-named, and the rollout as they tell it.
- *  Runs after the calls: only close requests wait for it. */
+/** Writes calls into the book when their rollout is sealed. In: calls from the journal, in order. Out: message,
+ *  media and call blobs, and the rollout built from them. The order of the blobs leaves no dangling reference after
+ *  a crash. Runs after the calls: only close requests wait for it. */
 import { isUtf8 } from "node:buffer";
 import { canonicalize, type Digest, isRollbookError } from "../../../base/index.ts";
 import { BODY_KIND, Call, MEDIA_KIND, MESSAGE_KIND, RolloutEvent } from "../../../contract/index.ts";
@@ -24,19 +24,19 @@ import type { Drift, TreeMessage } from "./message-tree.ts";
 import type { RolloutBuilder, TokenFacts } from "./rollout-builder.ts";
 import { isReply, messageKey } from "./same-message.ts";
 
-/** Characters of message text kept to recognize what was stored before. */
+/** Characters of message text in the cache of stored messages. */
 const REMEMBERED_CHARS = 4 * 1024 * 1024;
 
-/** A message in the book, and what the tree wants to know of it. */
+/** A message in the book, with its facts for the tree. */
 interface Stored extends TreeMessage {
   readonly digest: Digest;
-  /** The blob says what the message said. */
+  /** True if the blob has exactly the content of the message. */
   readonly isExact: boolean;
 }
 
-/** The messages of one half of a call. */
+/** The messages of the request, or of the reply. */
 class MessageGroup {
-  /** All of them are in the record, each as it was. */
+  /** True if the record has all of the messages unchanged. */
   isExact = true;
   readonly #put: (value: unknown) => Stored;
 
@@ -56,7 +56,7 @@ class MessageGroup {
   }
 }
 
-/** A call as it is recorded: what was asked and answered, by digest. */
+/** A call as it is recorded: request and reply, by digest. */
 interface Halves {
   readonly messages: readonly Stored[];
   readonly tools: Digest | undefined;
@@ -64,16 +64,16 @@ interface Halves {
   readonly replies: readonly Stored[];
   readonly media: readonly Digest[];
   readonly reply: ReplyFacts;
-  /** Kept whole, because the messages do not tell them exactly. */
+  /** Bodies stored whole, because the messages do not represent them exactly. */
   readonly bodies: readonly Digest[];
 }
 
-/** What a call says, as far as it can be read. */
+/** The readable facts of a call. */
 interface ReadCall extends ReadReply {
   readonly request: RequestFacts;
 }
 
-/** As much as a record takes; the bodies hold the rest. */
+/** Limits of a record. The bodies hold the rest. */
 const MOST = { asked: 100_000, answered: 1024, media: 10_000 };
 
 export class CallSealer {
@@ -85,8 +85,8 @@ export class CallSealer {
     this.#store = store;
   }
 
-  /** Puts one call and adds it to the builder, whatever it says: what cannot be told as messages is kept as bytes.
-   *  `isRaw`: nothing of it is read. Returns how its prompt continued earlier ones. */
+  /** Puts one call and adds it to the builder, with any content: parts that are not messages are stored as
+   *  bytes. `isRaw` reads nothing of the call. Returns the drift of its prompt from earlier ones. */
   add(builder: RolloutBuilder, entry: CalledEntry, { isRaw = false } = {}): Drift {
     const { index, target } = entry;
     const dialect = dialectNamed(entry.dialect);
@@ -131,7 +131,7 @@ export class CallSealer {
     return place.drift;
   }
 
-  /** The canonical form, written out: fields in order, and nothing in it that needs another look. */
+  /** Writes the canonical form directly: fields in order, with values that need no further check. */
   #putCall(entry: CalledEntry, halves: Halves): Digest {
     const { target, costUsd, replyForm } = entry;
     const { finishReason, usage } = halves.reply;
@@ -161,7 +161,7 @@ export class CallSealer {
     return this.#store.put(Call.kind, Buffer.from(`${text}}`));
   }
 
-  /** Bytes that the journal has; where something was redacted, it has none. */
+  /** Stores bytes from the journal. The journal has none if something was redacted. */
   #putBodies(
     { requestForm, replyForm, request, reply }: CalledEntry,
     wanted: { readonly request: boolean; readonly reply: boolean },
@@ -213,7 +213,7 @@ function sentDigestOf({
   return digestBody(Buffer.from(spliceFields(request.toString(), { model })));
 }
 
-/** A half that could not be read, or was not to be read. */
+/** Stands for a request or reply that could not be read, or was not to be read. */
 const UNREAD: ReadCall = {
   request: { model: "", stream: false, maxTokens: undefined, messages: [], parameters: {} },
   reply: { messages: [] },
@@ -221,14 +221,14 @@ const UNREAD: ReadCall = {
   hasUnread: true,
 };
 
-/** Never fails: what cannot be read is left to the bytes. */
+/** Never fails: the bytes represent unreadable parts. */
 function readCall(entry: CalledEntry, dialect: Dialect): ReadCall {
   const request = attempt(() => requestOf(entry, dialect)) ?? UNREAD.request;
   const reply = attempt(() => replyOf(entry, dialect)) ?? UNREAD;
   return { ...reply, request, hasUnread: reply.hasUnread || !isUtf8(entry.reply) };
 }
 
-/** Undefined where the content is at fault: reading it is a pure function of its bytes. */
+/** Undefined if the content is at fault: reading is a pure function of the bytes. */
 function attempt<T>(read: () => T | undefined): T | undefined {
   try {
     return read();
@@ -259,7 +259,7 @@ function digests(list: readonly Digest[]): string {
   return list.length === 0 ? "[]" : `["${list.join('","')}"]`;
 }
 
-/** The value such that it has a canonical form; `isExact` if it had one before. */
+/** The value in a form that has a canonical text. `isExact` is true if the value was unchanged. */
 function cleaned(value: unknown): { value: unknown; text: string; isExact: boolean } {
   try {
     const text = canonicalize(value);
@@ -271,8 +271,8 @@ function cleaned(value: unknown): { value: unknown; text: string; isExact: boole
   return { value: repaired, text: canonicalize(repaired), isExact: false };
 }
 
-/** Models and clients do send lone surrogates, 1e999 and deep nests: messages keep what JSON can carry of them. Records
- *  hold messages and parameters inside other objects, and may be 128 levels deep in all. */
+/** Models and clients do send lone surrogates, 1e999 and deep nesting: messages keep the part that JSON can carry.
+ *  Records hold messages and parameters inside other objects, and may be 128 levels deep in total. */
 const MAX_RECORDED_DEPTH = 100;
 
 function repair(value: unknown, depth: number): unknown {

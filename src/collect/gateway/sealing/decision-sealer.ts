@@ -1,5 +1,6 @@
-/** Seals decisions without a call, one rollout each. In: a step and the prompt it was decided on. Out: an artifact that is
- *  durable, signed and admitted like any other. The prompt is its task; the rest of what the router saw is in the step. */
+/** Seals decisions without a call, one rollout each. In: a step and the prompt of its decision. Out: an artifact
+ *  that is durable, signed and admitted like any other. The prompt is its task; the step holds the rest of the
+ *  router's input. */
 import { type Clock, type Digest, digestJson, type Id, parseId } from "../../../base/index.ts";
 import {
   DECISION_LOG,
@@ -21,7 +22,6 @@ interface DecisionSealerOptions {
   readonly signer: Signer | undefined;
   readonly admit: Admit | undefined;
   readonly clock: Clock;
-  /** The name of the gateway. */
   readonly gatewayName: string;
   readonly dataSource: RolloutContent["dataSource"];
 }
@@ -30,9 +30,9 @@ export interface DecisionToSeal {
   readonly id: Id;
   readonly family: Id;
   readonly step: Omit<Step, "call">;
-  /** As it is recorded. */
+  /** The prompt as it is recorded. */
   readonly prompt: string;
-  /** Decisions of one group are of one session. */
+  /** Decisions of one group belong to one session. */
   readonly group?: Id | undefined;
 }
 
@@ -41,7 +41,7 @@ const DECIDED: Ending = { kind: "terminal" };
 export class DecisionSealer {
   readonly #deps: DecisionSealerOptions;
   readonly #sealer: Sealer;
-  /** Revisions whose records were sealed here. */
+  /** Revisions whose records this sealer has sealed. */
   readonly #revisions = new Set<string>();
 
   constructor(options: DecisionSealerOptions) {
@@ -71,7 +71,7 @@ export class DecisionSealer {
         ...(admitted === undefined ? {} : { others: [admitted.receipt.digest] }),
       });
     } catch (error) {
-      // What did not become durable is sealed with the next.
+      // Revisions that did not become durable are sealed with the next decision.
       this.#revisions.clear();
       throw error;
     }
@@ -84,7 +84,7 @@ export class DecisionSealer {
     const atMs = clock.nowMs();
     const asked = prompt.toWellFormed();
     const task = seal(Task, {
-      // The same question is the same task.
+      // Equal prompts are the same task.
       id: parseId(`route-${digestJson("rollbook.route-task.v1", asked).slice(7, 23)}`),
       ...{ environment: DECISION_LOG, payload: {}, prompt: asked, dataSource },
     });

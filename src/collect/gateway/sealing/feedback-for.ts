@@ -1,9 +1,10 @@
-/** The record of feedback that came while its rollout was open. In: the sealed rollout, the event. Out: the record. Pure. */
+/** Makes the record of feedback that came while its rollout was open. In: the sealed rollout, the event. Out: the
+ *  record. Pure. */
 import type { Digest } from "../../../base/index.ts";
 import { Feedback, type Sealed, seal } from "../../../contract/index.ts";
 import type { FeedbackEvent } from "../journal/index.ts";
 
-/** None for a call that was begun and never recorded: a crash took it, and its feedback has no subject. */
+/** Empty for a call that a crash ended before it was recorded: its feedback has no subject. */
 export function feedbackFor(
   { content, calls }: { readonly content: Digest; readonly calls: readonly number[] },
   { kind: _, call, ...rest }: FeedbackEvent,

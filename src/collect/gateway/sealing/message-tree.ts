@@ -1,28 +1,28 @@
-/** The conversation of a rollout as a tree of messages: which call continues which, and how faithfully.
- *  In: the messages of each call, as keys. Out: the call it continues and the drift. Pure: no clock, no store.
- *  CLEAN: the prompt contains an earlier reply as it was, and no earlier prompt continued that reply.
- *  REALIGN: the prompt goes on after an earlier prompt with a reply that was altered on the way.
- *  FORK: the prompt leaves the conversation earlier, or continues what was continued already. */
+/** The conversation of a rollout as a tree of messages. In: the messages of each call, as keys. Out: the call that
+ *  each call continues, and the drift. Pure: no clock, no store.
+ *  CLEAN: the prompt contains an earlier reply unchanged, and no earlier prompt continued that reply.
+ *  REALIGN: the prompt continues an earlier prompt with a reply that was altered on the way.
+ *  FORK: the prompt leaves the conversation earlier, or continues a reply that was already continued. */
 
 export type Drift = "CLEAN" | "REALIGN" | "FORK";
 
 interface TreePlace {
   readonly drift: Drift;
-  /** The call this one continues; absent for the first call and for a fork from the very beginning. */
+  /** The call that this call continues. Absent for the first call and for a fork from the very beginning. */
   readonly parent?: number;
-  /** Earlier calls whose replies stand in this prompt: proof that they were received. */
+  /** Earlier calls whose replies are in this prompt, which proves that they were received. */
   readonly received: readonly number[];
 }
 
 export interface TreeMessage {
   readonly key: string;
-  /** Spoken by the model. */
+  /** True for a message of the model. */
   readonly isReply: boolean;
 }
 
 interface TreeNode {
   readonly children: Map<string, TreeNode>;
-  /** The call that said this message. */
+  /** The call that produced this message. */
   replyOf?: number;
   /** The last call whose prompt ended here. */
   askedBy?: number;
@@ -30,7 +30,7 @@ interface TreeNode {
 
 export class MessageTree {
   readonly #root: TreeNode = { children: new Map() };
-  /** Where the prompt of each call ends. */
+  /** Node at which the prompt of each call ends. */
   readonly #ends = new Map<number, TreeNode>();
 
   /** Adds the prompt of a call. */
@@ -38,7 +38,7 @@ export class MessageTree {
     const received: number[] = [];
     let node = this.#root;
     let depth = 0;
-    /** The last thing on the way that another call said or asked. */
+    /** The last reply of an earlier call on the path. */
     let last: { node: TreeNode; depth: number } | undefined;
     for (; depth < messages.length; depth++) {
       const next = node.children.get(messages[depth]!.key);
@@ -70,7 +70,7 @@ export class MessageTree {
   }): { drift: Drift; parent?: number } {
     const { node, last, next } = walk;
     const asked = node.askedBy;
-    // The prompt of an earlier call, and then a reply that is not the one it got.
+    // The prompt of an earlier call, followed by a reply other than its recorded reply.
     if (asked !== undefined && next?.isReply === true) return { drift: "REALIGN", parent: asked };
     if (last === undefined) return { drift: this.#ends.size === 0 ? "CLEAN" : "FORK" };
     const isFresh = last.node === node && last.node.children.size === 0;

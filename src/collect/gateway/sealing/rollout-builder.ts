@@ -1,5 +1,5 @@
-/** A rollout as its journal tells it: the conversation, the calls, the choices, the tokens. Built when the rollout is
- *  sealed, call by call. Holds digests and numbers, not messages. Does no I/O. */
+/** Builds a rollout from its journal: conversation, calls, choices, tokens. In: calls, one by one, when the rollout
+ *  is sealed. Out: the parts of its record. Holds digests and numbers, not messages. Does no I/O. */
 import type { Digest, Id } from "../../../base/index.ts";
 import type { Delivery, LogprobKind, RevisionKey, Step } from "../../../contract/index.ts";
 import type { FinishKind, JsonObject, ReplyTokens } from "../dialects/index.ts";
@@ -13,7 +13,7 @@ export interface RecordedCall {
   readonly model: string;
   readonly outcome: CallOutcome;
   readonly finish: FinishKind;
-  /** The reply asks for tools: the agent has to go on. */
+  /** True if the reply asks for tools, so the agent must continue. */
   readonly wantsTools: boolean;
   readonly startedAtMs: number;
   readonly firstByteMs: number | undefined;
@@ -41,12 +41,12 @@ export class RolloutBuilder {
   readonly calls = new Map<number, RecordedCall>();
   readonly steps: { readonly family: Id; readonly step: Step }[] = [];
   readonly tokens = new Map<string, TokenFamily>();
-  /** What was put for it and has to be signed: events and media. */
+  /** Digests of the rollout's blobs that must be signed: events, media and bodies. */
   readonly signed: Digest[] = [];
-  /** What shaped the draws, as the first call said it. */
+  /** Sampling parameters of the first call. */
   sampling: JsonObject | undefined;
 
-  /** Unknown calls are left out: a crash took them. */
+  /** Ignores unknown calls, which a crash has lost. */
   mark(call: number, delivery: Delivery): void {
     const known = this.calls.get(call);
     if (known !== undefined) known.delivery = delivery;

@@ -1,10 +1,10 @@
-/** When two messages are the same to a model: clients resend a reply with nulls dropped, text as a list of parts,
- *  or tool arguments re-serialized. In: a message. Out: a key; equal keys, same message. Pure. */
+/** Decides when two messages are the same to a model. Clients resend a reply with nulls dropped, text as a list of
+ *  parts, or tool arguments re-serialized. In: a message. Out: a key; equal keys mean the same message. Pure. */
 import { hash } from "node:crypto";
 import { canonicalize, isRollbookError } from "../../../base/index.ts";
 import { define, isObject, type JsonObject, tryParse } from "../dialects/index.ts";
 
-/** What servers add to a reply and clients leave out of a prompt. */
+/** Fields that servers add to a reply and clients omit from a prompt. */
 const ADDED: ReadonlySet<string> = new Set([
   "refusal",
   "annotations",
@@ -16,11 +16,11 @@ const ADDED: ReadonlySet<string> = new Set([
   "cache_control",
   ...["logprobs", "citations", "phase", "caller"],
 ]);
-/** An id names the same item in a reply and in the prompt, but some clients drop it: only call ids bind. */
+/** An id names the same item in a reply and in the prompt, but some clients drop it. Only call ids are binding. */
 const ITEM_TYPES_WITH_OPTIONAL_ID: ReadonlySet<unknown> = new Set(["message", "function_call"]);
 const SHORT = 64;
 
-/** The message must have a canonical form; what its arguments say need not. */
+/** The message must have a canonical form; the content of its arguments need not. */
 export function messageKey(message: unknown): string {
   if (isBare(message)) return bareKey(message);
   const normal = normalize(message);
@@ -28,7 +28,7 @@ export function messageKey(message: unknown): string {
   try {
     return shorten(canonicalize(normal));
   } catch (error) {
-    // Arguments that JSON reads and cannot write: then their text counts.
+    // The parsed arguments have no canonical form, so their text is compared.
     if (!isRollbookError(error)) throw error;
     return shorten(canonicalize(message));
   }
@@ -75,7 +75,7 @@ function normalize(value: unknown, key = ""): unknown {
   return out;
 }
 
-/** One part of text is that text. */
+/** A single text part equals its plain text. */
 function contentOf(parts: readonly unknown[]): unknown {
   const normal = parts.map((part) => normalize(part));
   const [only] = normal;

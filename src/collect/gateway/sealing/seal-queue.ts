@@ -1,8 +1,8 @@
-/** Has rollouts sealed by a thread of its own, so that the one that serves does not. In: rollouts in which nothing happens
- *  any more. Out: reports, once the artifacts are durable. The thread is started when there is something to do, and
- *  again when it has died; what it had not answered is sent to the next one. Signs, admits and journals closings when
- *  the thread asks for it; the book is written by the thread, and read there for those who name a record of it: the
- *  first look into a large book takes a while. */
+/** Has rollouts sealed by a separate thread, to keep the load off the serving thread. In: finished rollouts. Out:
+ *  reports, once the artifacts are durable. The thread starts when there is work, and again after it died;
+ *  unanswered work goes to the next thread. Signs, admits and journals closings when the thread asks. Does not write
+ *  the book: the thread does. The thread also reads the book for openings that name records, because the first read
+ *  in a large book is slow. */
 import type { Worker } from "node:worker_threads";
 import { type Clock, type Digest, RollbookError, reasonOf } from "../../../base/index.ts";
 import type { Signer } from "../../../contract/index.ts";
@@ -29,37 +29,37 @@ import {
 
 export interface SealQueueOptions extends Pick<SealingData, "root" | "gatewayName" | "readMs"> {
   readonly journal: Journal;
-  /** Where the journal is. */
+  /** Directory of the journal. */
   readonly directory: string;
   readonly signer?: Signer | undefined;
   readonly admit?: Admit | undefined;
   readonly clock: Clock;
-  /** For failures that no caller gets. */
+  /** Receives failures that no caller gets. */
   readonly log: (line: string) => void;
-  /** The thread has died and will be started again. */
+  /** Called after the thread died. It will be started again. */
   readonly onDeath?: (() => void) | undefined;
   readonly start?: ((root: string) => Worker) | undefined;
-  /** Where the thread stays when this queue is closed, and where one may be. */
+  /** Keeps the thread when this queue is closed, and may supply one at the start. */
   readonly keptThread?: KeptThread | undefined;
 }
 
 /** A rollout to seal. */
 export interface ToSeal {
   readonly task: Omit<SealTask, "number" | "isRaw">;
-  /** The journal has noted how it is closed. */
+  /** Called when the closing is in the journal. */
   readonly onJournaled: (place: LogPlace) => void;
 }
 
 interface WaitingTask extends ToSeal {
-  /** As it was sent to a thread first. */
+  /** The task as it was first sent to a thread. */
   sent: SealTask | undefined;
   readonly done: (report: SealReport) => void;
   readonly failed: (error: Error) => void;
-  /** Threads that died while they had it. */
+  /** Number of threads that died while they had the task. */
   deaths: number;
 }
 
-/** A request about the book that has no answer yet. */
+/** A request about the book without an answer yet. */
 interface OpenRequest {
   readonly request: BookRequest;
   readonly done: (held: readonly (HeldBlob | null)[]) => void;
@@ -67,14 +67,14 @@ interface OpenRequest {
   isSent: boolean;
 }
 
-/** So many rollouts are with the thread at a time: enough for a commit and the next. The others wait here, where those
- *  that somebody waits for can go first. */
+/** Maximum number of rollouts at the thread: enough for one commit and the next. The others wait here, so that
+ *  urgent ones can go first. */
 const MOST_AT_THREAD = 256;
-/** Rollouts without a waiting client are gathered for this long. */
+/** Milliseconds to gather rollouts without a waiting client. */
 const SEND_DELAY_MS = 10;
-/** A rollout that was there when so many threads died is perhaps why. */
+/** A rollout that was at this many dying threads may be the cause, so it fails. */
 const DEATHS_PER_TASK = 3;
-/** After so many deaths in a row, with nothing sealed in between, sealing is said not to work. */
+/** After this many consecutive deaths, without a sealed rollout between, sealing counts as broken. */
 const DEATHS_IN_A_ROW = 5;
 const OUT_OF_MEMORY = "ERR_WORKER_OUT_OF_MEMORY";
 const FIRST_PAUSE_MS = 100;
@@ -82,24 +82,25 @@ const LONGEST_PAUSE_MS = 30_000;
 
 export class SealQueue {
   readonly #deps: SealQueueOptions;
-  /** Not sent to the thread yet: those that somebody waits for, and the others. */
+  /** Not yet sent to the thread: rollouts with a waiting client, and all others. */
   readonly #urgent: WaitingTask[] = [];
   readonly #others: WaitingTask[] = [];
   /** Sent to the thread and not answered, by number. */
   readonly #atThread = new Map<number, WaitingTask>();
   readonly #requests = new Map<number, OpenRequest>();
   #thread: Worker | undefined;
-  /** The thread has closed the book. */
+  /** Called when the thread has closed the book. */
   #onClosed = () => {};
   #numbers = 0;
-  /** Rollouts that come in one turn of the event loop go in one message; those without a waiting client, in a few ms. */
+  /** Rollouts of one turn of the event loop go in one message. Those without a waiting client wait a few ms longer. */
   readonly #sending = new GroupCommit({
     commit: async () => this.#sendTasks(),
     gather: (start) => setImmediate(start),
   });
   readonly #sendWaiter = { durable() {}, lost: (error: unknown) => this.#onSendFailure(error) };
   #deathsInARow = 0;
-  /** A thread died for want of memory: rollouts are sent one by one, until none is left, to find which one needs it. */
+  /** True after a thread ran out of memory. Rollouts are then sent one by one until none is left, to find the one
+   *  that needs too much. */
   #isCareful = false;
   #pause: NodeJS.Timeout | undefined;
   #isClosed = false;
@@ -108,7 +109,7 @@ export class SealQueue {
     this.#deps = options;
   }
 
-  /** How many rollouts wait to be sealed. */
+  /** Number of rollouts that wait to be sealed. */
   get waiting(): number {
     return this.#urgent.length + this.#others.length + this.#atThread.size;
   }
@@ -118,7 +119,7 @@ export class SealQueue {
     return this.#deathsInARow < DEATHS_IN_A_ROW;
   }
 
-  /** Resolves when the artifact is durable. The journal must have on disk what the task names. */
+  /** Resolves when the artifact is durable. The journal entries of the task must already be on disk. */
   seal(toSeal: ToSeal): Promise<SealReport> {
     return new Promise((done, failed) => {
       if (this.#isClosed) return failed(closed());
@@ -132,12 +133,12 @@ export class SealQueue {
     });
   }
 
-  /** What the book holds under these digests, in their order. */
+  /** The blobs of the book with these digests, in their order. */
   look(digests: readonly Digest[]): Promise<readonly (HeldBlob | null)[]> {
     return this.#request({ kind: "look", digests });
   }
 
-  /** Resolves when the catalog knows everything that was sealed before. */
+  /** Resolves when the catalog has everything that was sealed before. */
   async syncCatalog(): Promise<void> {
     await this.#request({ kind: "sync" });
   }
@@ -161,7 +162,7 @@ export class SealQueue {
     }
   }
 
-  /** Seals nothing more, at once: what has no answer is refused, and stays in the journal. */
+  /** Stops sealing at once. Refuses all unanswered work, which stays in the journal. */
   async abandon(): Promise<void> {
     const thread = this.#thread;
     this.#refuseAll();
@@ -169,8 +170,8 @@ export class SealQueue {
     await thread?.terminate();
   }
 
-  /** Ends the thread, and takes nothing more. To have everything sealed, wait for the answers first: what has none
-   *  is refused. */
+  /** Ends the thread and accepts nothing more. Refuses unanswered work: to have everything sealed, wait for the
+   *  answers first. */
   async close(): Promise<void> {
     this.#isClosed = true;
     clearTimeout(this.#pause);
@@ -217,7 +218,7 @@ export class SealQueue {
     this.#send({ kind: "seal", tasks: next.map(({ sent }) => sent!) });
   }
 
-  /** Rollouts could not be sent: no thread starts, or it does not take them. */
+  /** Handles a failed send: no thread starts, or the thread does not accept the rollouts. */
   #onSendFailure(error: unknown): void {
     if (this.#thread !== undefined) {
       void this.#thread.terminate();
@@ -251,7 +252,7 @@ export class SealQueue {
       this.#onClosed();
       return;
     }
-    // A head is signed for a thread that is closing, too: it waits for the signature before it ends.
+    // A closing thread also gets its head signed: it waits for the signature before it ends.
     const isHead = message.kind === "ask" && message.question.kind === "head";
     // Messages of an abandoned thread are ignored.
     if (!isHead && thread !== this.#thread && this.#atThread.size === 0 && this.#requests.size === 0) return;
@@ -324,7 +325,7 @@ export class SealQueue {
     return signatures;
   }
 
-  /** The thread has died: the next one goes on, after a pause that grows. */
+  /** Handles the death of the thread: after a growing pause, the next thread continues. */
   #onExit(thread: Worker, reason: unknown): void {
     if (this.#thread !== thread) {
       if (reason !== undefined) this.#deps.log(`the sealing thread ended with an error: ${reasonOf(reason)}`);
@@ -344,10 +345,10 @@ export class SealQueue {
     for (const each of again.reverse()) {
       if (++each.deaths >= DEATHS_PER_TASK) each.failed(error);
       else this.#urgent.unshift(each);
-      // Reading its calls takes more memory than there is: the next try only keeps them.
+      // Reading the calls of this rollout takes too much memory. The next attempt stores them unread.
       if (this.#isCareful && again.length === 1) each.sent = { ...each.sent!, isRaw: true };
     }
-    // The caller may ask again.
+    // The caller may retry.
     for (const { failed } of this.#requests.values()) failed(error);
     this.#requests.clear();
     if (!this.isWorking)
@@ -361,7 +362,7 @@ export class SealQueue {
     if (this.waiting === 0) this.#pause.unref();
   }
 
-  /** The thread is started when there is something for it. */
+  /** Starts the thread if it is not running. */
   #send(message: ToSealing): void {
     this.#thread ??= this.#startThread();
     this.#thread.ref();
@@ -369,19 +370,20 @@ export class SealQueue {
   }
 }
 
-/** Deliveries are noted up to now: a task that is sent twice must make the same artifact. Copied by hand, because it runs for every
- *  rollout, and a spread that replaces a field takes V8's slow path. */
+/** Copies the delivery marks as of now: a task that is sent twice must make the same artifact. Copies by hand,
+ *  because this runs for every rollout, and a spread that replaces a field takes V8's slow path. */
 function numbered(task: ToSeal["task"], number: number): SealTask {
   const { isUrgent, events, calls, marks, capped, ending, scores, finalState, endedAtMs } = task;
   const noted = marks.slice();
   return { number, isUrgent, events, calls, marks: noted, capped, ending, scores, finalState, endedAtMs };
 }
 
-/** The environment holds keys; the thread gets those of the bucket, if the book is in one, and no others. */
+/** The environment holds keys. The thread gets only those of the bucket, if the book is in a bucket. */
 export function startSealWorker(root: string): Worker {
   return startThread(import.meta.url, "seal-worker", {
     ...{ name: "rollbook-sealing", env: bucketEnvironment(root) },
-    // What a group of rollouts needs lives until its commit: with room for it, the collector has a sixth less to do.
+    // Objects of a group of rollouts live until its commit. With room for them, the garbage collector has a sixth less
+    // work.
     resourceLimits: { maxYoungGenerationSizeMb: 96 },
   });
 }

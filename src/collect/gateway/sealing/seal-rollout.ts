@@ -1,4 +1,5 @@
-/** From an open rollout to its artifact. In: the rollout, what its journal tells, how it ended. Out: sealed records. Pure. */
+/** Makes the artifact of an open rollout. In: the rollout, its journaled calls, its ending. Out: sealed records.
+ *  Pure. */
 import { digestJson, type Id, parseId } from "../../../base/index.ts";
 import {
   type Ending,
@@ -14,14 +15,14 @@ import type { EventOf, OpenedEvent } from "../journal/index.ts";
 import type { RecordedCall, RolloutBuilder } from "./rollout-builder.ts";
 import { tokenStreamsOf } from "./token-branches.ts";
 
-/** The steps of calls whose model the agent named itself: one candidate, no choice of ours. */
+/** Family of steps whose model the agent named itself: one candidate, no choice of the gateway. */
 const NAMED_FAMILY = parseId("gateway.named-model");
 const NAMED_REVISION = {
   id: parseId("agent"),
   digest: digestJson("rollbook.named-model.v1", "the agent named the model"),
 };
 
-/** The builder has a call at least: an artifact holds a choice. */
+/** The builder has at least one call: an artifact needs a choice. */
 export function sealOpenRollout(
   { id: rolloutId, opening }: { readonly id: Id; readonly opening: OpenedEvent },
   builder: RolloutBuilder,
@@ -31,7 +32,7 @@ export function sealOpenRollout(
   const { environment, task, assignment, group, seed, dataSource } = opening;
   const numbers = new Map(calls.map(({ index }, i) => [index, i]));
   const total = totalOf(closing.scores);
-  // Refused when it arrives; a journal of an earlier version may have it.
+  // A non-finite sum is refused on arrival, but a journal of an earlier version may have one.
   const reward = total !== null && Number.isFinite(total) ? total : null;
   return sealRecorded({
     rolloutId,
@@ -62,7 +63,7 @@ export function sealOpenRollout(
   });
 }
 
-/** The ending of a rollout without a close request: by its last reply. Without a builder there was no call. */
+/** The ending of a rollout without a close request, from its last reply. Without a builder there was no call. */
 export function endingOf(builder: RolloutBuilder | undefined, capped: EndingLimit | undefined): Ending {
   if (capped !== undefined) return { kind: "truncated", limit: capped };
   const last = [...(builder?.calls.values() ?? [])].reduce<RecordedCall | undefined>(
@@ -78,7 +79,7 @@ export function endingOf(builder: RolloutBuilder | undefined, capped: EndingLimi
   return isOver ? { kind: "terminal" } : { kind: "truncated", limit: "time" };
 }
 
-/** A record holds 1024 streams: the first branches, with room for what routers chose. */
+/** A record holds 1024 streams. The limit keeps the first branches and leaves room for the choices of routers. */
 const MOST_TOKEN_STREAMS = 1000;
 
 function streamsOf(
@@ -115,14 +116,14 @@ function namedStep({ index, model }: RecordedCall): Step {
   };
 }
 
-/** Steps in order of their calls, each with the step it continues where that is not the one before. */
+/** Steps in the order of their calls. Each step names the step it continues, unless that is the previous one. */
 function chain(
   steps: readonly Step[],
   calls: readonly RecordedCall[],
   numbers: ReadonlyMap<number, number>,
 ): Step[] {
   const parents = new Map(calls.map(({ index, parent }) => [index, parent]));
-  // Calls that were started and never recorded, as before a crash, have no number.
+  // Calls that started and were never recorded, for example before a crash, have no number.
   const ordered = steps.filter(({ call }) => numbers.has(call!)).sort((a, b) => a.call! - b.call!);
   const lastOf = new Map<number, number>();
   return ordered.map((step, i) => {

@@ -1,6 +1,7 @@
-/** The thread in which rollouts are sealed. In: rollouts by their places in the journal. Out: artifacts in the book, by a
- *  writer session of its own, and what became of each; and what the book holds under a digest. Asks the serving thread for signatures and verdicts. An error
- *  of one rollout is its answer; an error of the session ends the thread, because nothing is promised after it. */
+/** The thread that seals rollouts. In: rollouts by their places in the journal. Out: artifacts in the book, by its
+ *  own writer session, with an answer for each; and blobs of the book by digest. Asks the serving thread for
+ *  signatures and verdicts. An error of one rollout is its answer. An error of the session ends the thread, because
+ *  the session guarantees nothing after it. */
 import { type MessagePort, parentPort } from "node:worker_threads";
 import { type Digest, isRollbookError, manualClock } from "../../../base/index.ts";
 import type { SealedBlob, UnsignedHead } from "../../../contract/index.ts";
@@ -20,7 +21,7 @@ import {
   type WorkerQuestion,
 } from "./thread-protocol.ts";
 
-/** An answer that does not get through would leave the serving thread waiting: then this one ends, and another is asked. */
+/** A lost answer would leave the serving thread waiting. So this thread ends, and another one gets the work. */
 const ANSWERED = {
   durable() {},
   lost(error: unknown) {
@@ -28,7 +29,7 @@ const ANSWERED = {
   },
 };
 
-/** The session of this thread takes nothing more, which is no fault of a rollout: another thread begins another. */
+/** Errors after which the session accepts nothing more. No rollout is at fault: another thread begins a new session. */
 const SESSION_ENDS = ["write-failed", "session-failed", "session-replaced", "bucket-failed"];
 
 class SealWorker {
@@ -40,7 +41,7 @@ class SealWorker {
   readonly #waiting: SealTask[] = [];
   #isWorking = false;
   #answers: SealAnswer[] = [];
-  /** Answers to the rollouts of one commit go together. */
+  /** Answers to the rollouts of one commit are sent together. */
   readonly #answering = new GroupCommit({
     commit: async () => this.#answer(),
     gather: (start) => setImmediate(start),
@@ -113,7 +114,7 @@ class SealWorker {
     return [];
   }
 
-  /** One rollout begins in each turn: replies and commits have theirs in between. */
+  /** Begins one rollout per turn of the event loop, so that replies and commits get their turns. */
   async #work(): Promise<void> {
     this.#isWorking = true;
     for (let task = this.#waiting.shift(); task !== undefined; task = this.#waiting.shift()) {

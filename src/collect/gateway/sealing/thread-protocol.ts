@@ -1,5 +1,5 @@
-/** What the serving thread and the sealing thread say to each other. Numbers, places and digests, mostly: the calls
- *  themselves are in the journal, which both can read. */
+/** Messages between the serving thread and the sealing thread. They are mostly numbers, places and digests: the
+ *  calls are in the journal, which both threads can read. Types, and pure functions for their encoding. */
 import { type Digest, isRollbookError, RollbookError, reasonOf } from "../../../base/index.ts";
 import type {
   Delivery,
@@ -13,57 +13,56 @@ import type { Admission, Submitted } from "../../receipt.ts";
 import type { EventOf, LogPlace } from "../journal/index.ts";
 import type { Drift } from "./message-tree.ts";
 
-/** What the thread begins with. */
+/** Initial data of the thread. */
 export interface SealingData {
-  /** Of the book. */
+  /** Directory of the book. */
   readonly root: string;
-  /** The directory of the journal. */
+  /** Directory of the journal. */
   readonly journal: string;
-  /** The name of the gateway. */
   readonly gatewayName: string;
   readonly startedAtMs: number;
-  /** Whose signature to ask for; without one nothing is signed. */
+  /** Public key of the signer. Without it nothing is signed. */
   readonly signer: PublicKey | undefined;
-  /** Whether artifacts are admitted when they are sealed. */
+  /** True if artifacts are admitted when they are sealed. */
   readonly hasAdmission: boolean;
-  /** Time to read the calls of one rollout; those left then are sealed unread. */
+  /** Milliseconds to read the calls of one rollout. The remaining calls are sealed unread. */
   readonly readMs: number;
 }
 
-/** A rollout to seal: nothing happens in it any more. */
+/** A finished rollout to seal. */
 export interface SealTask {
   readonly number: number;
-  /** Whether somebody waits for it. */
+  /** True if a client waits for the sealing. */
   readonly isUrgent: boolean;
-  /** Segment, offset and bytes of everything about it but its calls; the opening first. */
+  /** Segment, offset and bytes of each entry except the calls. The opening is first. */
   readonly events: readonly number[];
-  /** Number, segment, offset and bytes of each call. */
+  /** Call number, segment, offset and bytes of each call. */
   readonly calls: readonly number[];
-  /** Deliveries that the journal has not heard of; may grow until the thread is told. */
+  /** Deliveries that are not in the journal. The list may grow until the task is sent to the thread. */
   readonly marks: readonly { readonly call: number; readonly delivery: Delivery }[];
   readonly capped: EndingLimit | undefined;
   readonly ending?: Ending | undefined;
   readonly scores?: EventOf<"closed">["scores"] | undefined;
-  /** With its bytes, unless the book has them. */
+  /** The bytes are absent if the book has them. */
   readonly finalState?: { readonly digest: Digest; readonly bytes?: Uint8Array } | undefined;
   readonly endedAtMs: number;
-  /** Its calls are not to be read, only kept: threads died that read them. */
+  /** True stores the calls without reading them, because threads that read them died. */
   readonly isRaw?: boolean;
 }
 
-/** A rollout that is sealed, durably. */
+/** A rollout that is durably sealed. */
 export interface SealReport {
   readonly content: Digest;
   readonly envelope: Digest;
   readonly ending: Ending;
   readonly receipt?: Digest | undefined;
-  /** How its prompts continued earlier ones. */
+  /** Number of calls by drift of their prompts. */
   readonly drifts: Readonly<Partial<Record<Drift, number>>>;
-  /** What the artifact leaves out, for the log. */
+  /** Parts that the artifact leaves out, for the log. */
   readonly remarks: readonly string[];
 }
 
-/** An error on its way to the other thread. */
+/** An error in a message to the other thread. */
 interface Failure {
   readonly code?: string | undefined;
   readonly message: string;
@@ -73,19 +72,19 @@ export type SealAnswer =
   | { readonly number: number; readonly report: SealReport }
   | { readonly number: number; readonly failure: Failure };
 
-/** What only the serving thread can do: it has the key, the admission, and the journal to write to. */
+/** Requests that only the serving thread can fulfil: it has the key, the admission, and write access to the journal. */
 export type WorkerQuestion =
-  /** Is to journal how rollouts are closed, and to sign these attestations: their texts, which need not be read. */
+  /** Asks to journal the closings and to sign the attestations. These are texts, which need not be parsed. */
   | {
       readonly kind: "commit";
       readonly closings: readonly ClosedEvent[];
       readonly attestations: readonly string[];
     }
   | { readonly kind: "admit"; readonly artifact: Omit<Submitted, "nowMs"> }
-  /** Is to sign a head of the book. */
+  /** Asks to sign a head of the book. */
   | { readonly kind: "head"; readonly head: UnsignedHead };
 
-/** A `closed` event as JSON, of the task of that number. */
+/** A `closed` event as JSON, for the task of that number. */
 export interface ClosedEvent {
   readonly number: number;
   readonly event: string;
@@ -102,15 +101,15 @@ export interface HeldBlob {
   readonly bytes: Uint8Array;
 }
 
-/** What the serving thread asks for beside sealing. */
+/** Requests of the serving thread besides sealing. */
 export type BookRequest =
-  /** Blobs by their digests: one for each, in order; null for what the book does not hold. */
+  /** Asks for blobs by digest. The answer has one per digest, in order; null for a missing blob. */
   | { readonly kind: "look"; readonly digests: readonly Digest[] }
   /** Brings the catalog of the book up to date. */
   | { readonly kind: "sync" };
 
 export type ToSealing =
-  /** Comes first, and again after a close that keeps the thread. */
+  /** The first message. Sent again after a close that keeps the thread. */
   | { readonly kind: "open"; readonly data: SealingData }
   | { readonly kind: "request"; readonly number: number; readonly request: BookRequest }
   | { readonly kind: "seal"; readonly tasks: readonly SealTask[] }
@@ -120,11 +119,11 @@ export type ToSealing =
       readonly value: readonly string[] | AdmittedArtifact | SealedBlob;
     }
   | { readonly kind: "reply"; readonly number: number; readonly failure: Failure }
-  /** Comes when everything is answered. */
+  /** Sent when everything is answered. */
   | { readonly kind: "close"; readonly isKept: boolean };
 
 export type FromSealing =
-  /** By a thread that is kept: its book is closed, and it waits for another. */
+  /** From a kept thread: its book is closed, and it waits for another. */
   | { readonly kind: "closed" }
   | { readonly kind: "sealed"; readonly answers: readonly SealAnswer[] }
   | { readonly kind: "answer"; readonly number: number; readonly held: readonly (HeldBlob | null)[] }
@@ -143,7 +142,7 @@ export function errorOf({ code, message }: Failure): Error {
   return code === undefined ? new Error(message) : new RollbookError(code, {}, message);
 }
 
-/** A blob that can be posted: with bytes of its own, because a view would take along all that it is a view of. */
+/** A blob that can be posted. It has its own bytes, because posting a view would copy the whole underlying buffer. */
 export function detached({ kind, digest, bytes }: SealedBlob): SealedBlob {
   return { kind, digest, bytes: new Uint8Array(bytes) };
 }

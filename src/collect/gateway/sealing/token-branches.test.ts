@@ -81,7 +81,7 @@ describe("token branches", () => {
             tokens.add(call(i, prompt, sampledIds));
             sampled += sampledIds.length;
             const last = tokens.branches.find(({ segments }) => segments.at(-1)!.call === i)!;
-            // Whatever came before, the model read exactly this prompt.
+            // With any earlier calls, the model read exactly this prompt.
             expect(last.ids).toEqual([...prompt, ...sampledIds]);
           }
           const trained = tokens.branches.flatMap(({ mask }) => mask).filter((each) => each === 1).length;

@@ -1,8 +1,10 @@
-/** The exact tokens of one policy family in one rollout, as branches that train every sample once.
- *  In: prompt and samples of each call. Out: branches: ids, logprobs, mask, turns, segments. Pure.
- *  A prompt that repeats a branch continues it (CLEAN); one that differs only in the tail of the last sample
- *  replaces that tail by what was really read, mask 0 (REALIGN); any other begins a branch of its own, whose shared
- *  prefix is context only (FORK): nothing trains twice, nothing that was sampled is lost but a short tail. */
+/** The exact tokens of one policy family in one rollout, as branches that train every sample once. In: prompt and
+ *  samples of each call. Out: branches: ids, logprobs, mask, turns, segments. Pure.
+ *  CLEAN: a prompt that repeats a branch continues it.
+ *  REALIGN: a prompt that differs only in the tail of the last sample replaces that tail by the tokens actually
+ *  read, with mask 0.
+ *  FORK: any other prompt begins a new branch, whose shared prefix is context only.
+ *  No token trains twice, and no sampled token is lost except a short tail. */
 import type { LogprobKind, RevisionKey } from "../../../contract/index.ts";
 import type { ReplyTokens } from "../dialects/index.ts";
 import type { Drift } from "./message-tree.ts";
@@ -25,7 +27,7 @@ interface Branch {
   readonly mask: number[];
   readonly turns: number[];
   readonly segments: TokenSegment[];
-  /** Where the last sample begins: the drift of a continuation is looked for from here on. */
+  /** Start of the last sample. The drift of a continuation is searched from here on. */
   sampleStart: number;
   turn: number;
 }
@@ -35,7 +37,7 @@ const REALIGN_TOKENS = 16;
 
 export class TokenBranches {
   readonly branches: Branch[] = [];
-  /** Sampled tokens given up by realignment. */
+  /** Number of sampled tokens lost by realignment. */
   realigned = 0;
   readonly #realignTokens: number;
 
@@ -50,7 +52,7 @@ export class TokenBranches {
     const base = drift === "FORK" ? newBranch() : this.#cut(best!.branch, best!.shared);
     if (drift === "FORK") this.branches.push(base);
     extend(base, prompt.slice(base.ids.length), { mask: 0 });
-    // Further samples of one prompt are forks of it; copied before the first sample is added.
+    // Further samples of one prompt are forks. They are copied before the first sample is added.
     const forks = samples.slice(1).map(() => newBranch());
     for (const fork of forks) extend(fork, prompt, { mask: 0 });
     this.branches.push(...forks);
@@ -68,14 +70,14 @@ export class TokenBranches {
   }
 
   #driftOf({ branch, shared }: { branch: Branch; shared: number }, prompt: readonly number[]): Drift {
-    // A prompt that ends inside the branch asks the same again, or something else: it continues nothing.
+    // A prompt that ends inside the branch repeats or changes an earlier question: it continues nothing.
     if (prompt.length <= shared && shared < branch.ids.length) return "FORK";
     if (shared === branch.ids.length) return "CLEAN";
     const lost = branch.ids.length - shared;
     return shared > branch.sampleStart && lost <= this.#realignTokens ? "REALIGN" : "FORK";
   }
 
-  /** Drops what the model was not shown again. */
+  /** Drops the tokens that the model was not shown again. */
   #cut(branch: Branch, length: number): Branch {
     for (let i = length; i < branch.ids.length; i++) this.realigned += branch.mask[i]!;
     for (const column of [branch.ids, branch.logprobs, branch.mask, branch.turns])
@@ -86,7 +88,7 @@ export class TokenBranches {
   }
 }
 
-/** Only what a batch can use: a branch without a sample trains nothing. */
+/** Only branches that a batch can use: a branch without a sample trains nothing. */
 export function tokenStreamsOf(
   branches: readonly Branch[],
   facts: { family: string; logprobKind: LogprobKind; tokenizer?: string | undefined },

@@ -1,4 +1,4 @@
-/** What a router is asked for each routed call, and what it answers. */
+/** Question to a router for each routed call, and its answer. Types only. */
 import type { RevisionKey } from "../../../contract/index.ts";
 import type { Decision, DecisionCandidate, DecisionContext } from "../../../policy/index.ts";
 
@@ -6,13 +6,14 @@ export interface RouteQuestion {
   readonly alias: string;
   readonly context: DecisionContext;
   readonly candidates: readonly DecisionCandidate[];
-  /** `<rollout>.<number>`, where there is a call: a router that draws by it can draw the same again. */
+  /** `<rollout>.<number>`, if there is a call. A router that draws with this key can repeat the draw. */
   readonly call?: string;
-  /** The seed the client sent, where it sent one: a router that draws by it is reproducible, whatever comes first. */
+  /** The client's seed, if it sent one. A router that draws with this seed is reproducible, independent of earlier
+   *  calls. */
   readonly seed?: number;
 }
 
-/** What a router answers: a decision, and the revision it is logged under. */
+/** A router's answer: a decision, and the revision under which it is logged. */
 export interface RouteAnswer {
   readonly decision: Decision;
   readonly family: string;

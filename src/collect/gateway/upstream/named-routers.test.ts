@@ -40,7 +40,7 @@ test("a call whose router could not be read has it read again, and is told to re
   expect(await routers.ready(routerAt(1)).catch(seen)).toEqual(away);
   const notReady = { status: 503, code: "router-not-ready", mayRetry: true };
   for (const _ of [1, 2]) expect(refusal(() => routers.chooserOf(routerAt(1)))).toEqual(notReady);
-  // The second call came while the first one's reading lasted.
+  // The second call came during the read of the first call.
   expect(reads).toBe(2);
   await settled();
   expect(log).toEqual([expect.stringContaining("the bucket is away.")]);

@@ -1,26 +1,26 @@
-/** The routers that rollouts name, read from the book once and kept while an open rollout names them.
- *  In: digests of their records. Out: their choosers, or a refusal. Reading happens at an opening, at a start, and beside a
- *  call that finds its router missing: a call never waits for the book. */
+/** The routers that rollouts name. They are read from the book once and kept while an open rollout names them. In:
+ *  digests of their records. Out: their choosers, or a refusal. Reads happen at an opening, at a start, and in the
+ *  background of a call whose router is missing. A call never waits for the book. */
 import { type Digest, isRollbookError, reasonOf } from "../../../base/index.ts";
 import { isRefusal } from "../../../contract/index.ts";
 import { HttpRefusal } from "../wire/index.ts";
 import type { Choose } from "./choose.ts";
 
-/** Finds the router that a rollout names, by the digest of its record. Rejects if the book does not hold it. */
+/** Loads a router by the digest of its record. Rejects if the book does not hold it. */
 export type LoadRouter = (router: Digest) => Promise<Choose>;
 
 export interface NamedRoutersOptions {
-  /** Undefined: there is no book to read them from. */
+  /** Undefined if there is no book to read routers from. */
   readonly load?: LoadRouter | undefined;
   /** The routers that open rollouts name. They are not evicted. */
   readonly inUse?: () => ReadonlySet<Digest>;
   readonly log?: (line: string) => void;
 }
 
-/** A window of a loop has one router, so open rollouts name few. */
+/** A window of a loop has one router, so open rollouts name few routers. */
 const MAX_NAMED = 256;
 
-/** Faults of the record or of the policy behind it, besides those of the contracts: they are the same at every attempt. */
+/** Permanent faults of the record or its policy, besides those of the contracts. A retry gives the same fault. */
 const LASTING: ReadonlySet<string> = new Set([
   "not-trusted",
   "bad-seed",
@@ -36,7 +36,7 @@ export class NamedRouters {
   readonly #load: LoadRouter | undefined;
   readonly #inUse: () => ReadonlySet<Digest>;
   readonly #log: (line: string) => void;
-  /** A refusal stands for a router with a lasting fault: only an opening tries it again. */
+  /** A refusal marks a router with a permanent fault. Only an opening retries such a router. */
   readonly #known = new Map<Digest, Choose | Promise<Choose> | HttpRefusal>();
 
   constructor({ load, inUse = () => new Set(), log = () => {} }: NamedRoutersOptions) {
@@ -65,7 +65,7 @@ export class NamedRouters {
     }
   }
 
-  /** Throws where the router is not ready. Then it is read beside the call, and the client tries again. */
+  /** Throws if the router is not ready. It then starts a read in the background, and the client retries. */
   chooserOf(router: Digest): Choose {
     const known = this.#known.get(router);
     if (typeof known === "function") return known;
@@ -80,7 +80,7 @@ export class NamedRouters {
     );
   }
 
-  /** At the end: the first is the one that was not named for longest. */
+  /** Moves the router to the end, so the first entry is the least recently used. */
   #keep(router: Digest, known: Choose | Promise<Choose> | HttpRefusal): void {
     this.#known.delete(router);
     this.#known.set(router, known);
@@ -96,11 +96,11 @@ export class NamedRouters {
   }
 }
 
-/** Undefined for what is no fault of router or book. */
+/** Undefined if neither the router nor the book is at fault. */
 function refusalOf(router: Digest, error: unknown): HttpRefusal | undefined {
   if (!isRollbookError(error)) return undefined;
   const said = `the router ${router} cannot be served: ${error.message}`;
-  // The book may hold it at the next attempt, or that of another gateway already.
+  // The book may hold the record at the next attempt, or the book of another gateway may hold it already.
   const isLasting = LASTING.has(error.code) || (isRefusal(error) && error.code !== "missing-blob");
   return isLasting
     ? new HttpRefusal(422, error.code, said, { cause: error })

@@ -44,7 +44,7 @@ test("a step that a Thompson router decided tells its draws and its floor", () =
   for (const { probability } of step.candidates) expect(probability).toBeGreaterThanOrEqual(0.05);
 });
 
-/** The smallest request of each dialect that limits the tokens of its reply. */
+/** The smallest request of each dialect with a limit on reply tokens. */
 const LIMITED: Readonly<Record<DialectName, object>> = {
   "openai-chat": { messages: [], max_completion_tokens: 77, max_tokens: 5 },
   "openai-completions": { prompt: "", max_tokens: 77 },

@@ -1,6 +1,6 @@
-/** Which model answers. In: the name a client asked for. Out: a target, and for an alias the choice that led to it.
- *  The router is a parameter (`choose`): the gateway logs what it decided, with its probabilities, and asks again
- *  among what remains when a target fails. */
+/** Finds the model that answers. In: the model name that a client requested. Out: a target, and for an alias the
+ *  decision that chose it. The router is a parameter (`choose`). The gateway logs its decision with the
+ *  probabilities. After a failure the router chooses again among the remaining candidates. */
 import { type Digest, type Id, parseId, type Rng, RollbookError } from "../../../base/index.ts";
 import type { RevisionKey } from "../../../contract/index.ts";
 import {
@@ -21,9 +21,9 @@ import type { Choose } from "./choose.ts";
 import { NamedRouters, type NamedRoutersOptions } from "./named-routers.ts";
 import { dearestOf, type Target, type TargetFacts, targetOf } from "./targets.ts";
 
-/** What is recorded of a decision. It is held while the call lasts, so it does not hold the prompt. */
+/** The recorded part of a decision. It is held during the call, so it does not contain the prompt. */
 export interface RoutedDecision extends DecisionToLog {
-  /** Under which its step is sealed. */
+  /** Family under which the step is sealed. */
   readonly family: Id;
 }
 
@@ -31,7 +31,7 @@ interface Choice {
   readonly target: Target;
   readonly candidate: string;
   readonly decided: RoutedDecision;
-  /** What the router read. */
+  /** The router's input. */
   readonly context: DecisionContext;
 }
 
@@ -39,16 +39,16 @@ const MAX_OTHERS = 1000;
 
 interface Alias {
   readonly names: readonly string[];
-  /** Of these models, each once. */
+  /** Upstreams of these models, each once. */
   readonly upstreams: readonly string[];
-  /** While nothing fails or rests: one list, so that what is known of it is known again. */
+  /** The candidates while no model fails and no upstream rests. Always the same list object, so caches by list work. */
   readonly allOpen: readonly DecisionCandidate[];
 }
 
 export class Routes {
   readonly #config: GatewayConfig;
   readonly #targets = new Map<string, Target>();
-  /** Models that are not configured, as clients name them. */
+  /** Models that are not configured, by the client's name. */
   readonly #others = new Map<string, Target>();
   readonly #choose: Choose;
   readonly #namedRouters: NamedRouters;
@@ -56,7 +56,7 @@ export class Routes {
   #family: { readonly name: string; readonly id: Id } | undefined;
 
   constructor(config: GatewayConfig, choose: Choose, named: NamedRoutersOptions = {}) {
-    // The aliases of a router are added after the file was checked.
+    // A router adds its aliases after the file was checked.
     const mixed = mixedRoute(config);
     if (mixed !== undefined)
       throw new RollbookError("bad-config", {}, `the gateway's configuration: ${mixed}.`);
@@ -76,7 +76,7 @@ export class Routes {
     return [...this.#aliases.keys()];
   }
 
-  /** Whether the configuration has that name, or a client used it before. */
+  /** True if the configuration has that name, or a client used it before. */
   isFamiliar(model: string): boolean {
     return this.#targets.has(model) || this.#others.has(model) || this.isAlias(model);
   }
@@ -85,20 +85,20 @@ export class Routes {
     return this.#aliases.has(model);
   }
 
-  /** The dearest of what may answer to that name: for what a call may cost. */
+  /** The highest price among the models that may answer to that name. It bounds the cost of a call. */
   dearest(model: string): Target["price"] {
     const names = this.#aliases.get(model)?.names ?? [model];
     return dearestOf(names.map((name) => this.#targets.get(name)?.price));
   }
 
-  /** What a target cost that the journal names; the dearest, where several models of the configuration look alike. */
+  /** The price of a target in the journal. The highest price, if several configured models have the same facts. */
   priceOf(facts: TargetFacts): Target["price"] {
     const text = JSON.stringify(facts);
     const alike = [...this.#targets.values()].filter(({ factsText }) => factsText === text);
     return dearestOf(alike.map(({ price }) => price));
   }
 
-  /** The target a client named itself; undefined if the model is unknown. */
+  /** The target that a client named itself. Undefined if the model is unknown. */
   named(model: string): Target | undefined {
     const known = this.#targets.get(model) ?? this.#others.get(model);
     if (known !== undefined) return known;
@@ -110,24 +110,24 @@ export class Routes {
     return target;
   }
 
-  /** Makes a named router ready: calls do not wait for the book. */
+  /** Loads a named router in advance, because calls do not wait for the book. */
   ready(router: Digest): Promise<void> {
     return this.#namedRouters.ready(router);
   }
 
-  /** Undefined once every candidate has failed. `resting` upstreams are not asked, unless all of them rest. */
+  /** Undefined once every candidate has failed. Skips `resting` upstreams, unless all of them rest. */
   choose(
     alias: string,
     request: RequestFacts,
     at: {
       rollout: string;
       call: number;
-      /** The named router that chooses, instead of the one that serves. */
+      /** The named router that chooses instead of the default router. */
       router?: Digest | undefined;
       requestBytes: number;
       failed: ReadonlySet<string>;
       isResting: (upstream: string) => boolean;
-      /** More facts for the router, beside those of the request. */
+      /** Additional facts for the router, besides those of the request. */
       fields?: DecisionContext["fields"] | undefined;
       vectors?: PromptVectors | undefined;
     },
@@ -161,7 +161,7 @@ export class Routes {
     };
   }
 
-  /** Undefined once every one has failed. */
+  /** Undefined once every candidate has failed. */
   #candidates(
     alias: string,
     { failed, isResting }: { failed: ReadonlySet<string>; isResting: (upstream: string) => boolean },
@@ -192,13 +192,13 @@ export class Routes {
   }
 }
 
-// For every routed call: array methods with a callback take several times as long.
+// Runs for every routed call. Array methods with a callback take several times as long.
 function anyRests(upstreams: readonly string[], isResting: (upstream: string) => boolean): boolean {
   for (const upstream of upstreams) if (isResting(upstream)) return true;
   return false;
 }
 
-/** Without a router: the first of the list that works. */
+/** The choice without a router: the first working model of the list. */
 export function firstInList(rng: Rng): Choose {
   const routers = new Map<string, { router: Router; revision: RevisionKey }>();
   return ({ alias, context, candidates }) => {
@@ -208,7 +208,7 @@ export function firstInList(rng: Rng): Choose {
       const table = parseStaticTable(`schema: rollbook.static-table.v1\ndefault: ${list}\n`, alias);
       const router = { table, floor: 0, exploration: 0 };
       const digest = digestRouter(router);
-      // Every list is a router of its own: two of them under one name would be two digests of one revision.
+      // Every list is a separate router: two lists under one name would be two digests of one revision.
       known = { router, revision: { id: parseId(`first-in-list-${digest.slice(7, 19)}`), digest } };
       routers.set(alias, known);
     }
@@ -217,8 +217,8 @@ export function firstInList(rng: Rng): Choose {
   };
 }
 
-/** What a router sees of a chat request: of one message of the user and nothing else, or of a whole body. Undefined: the body
- *  is no chat request. */
+/** The router's view of a chat request: one user message, or a whole body. Undefined if the body is not a chat
+ *  request. */
 export function contextOfPrompt(prompt: string, model: string): DecisionContext;
 export function contextOfPrompt(asked: string | object, model: string): DecisionContext | undefined;
 export function contextOfPrompt(asked: string | object, model: string): DecisionContext | undefined {
@@ -228,10 +228,10 @@ export function contextOfPrompt(asked: string | object, model: string): Decision
   return facts === undefined ? undefined : contextOf(facts, Buffer.byteLength(JSON.stringify(body)));
 }
 
-/** Of English text in the usual vocabularies, roughly: for what has not been counted. */
+/** Approximate bytes per token of English text in common vocabularies. Used where no token count is known. */
 export const BYTES_PER_TOKEN = 4;
 
-/** What a router may see: the last words of the user, the shape of the request, and its length where limits need it. */
+/** The router's view: the user's last message, the shape of the request, and its length if limits need it. */
 function contextOf(request: RequestFacts, requestBytes: number | undefined): DecisionContext {
   const { messages, tools, stream, maxTokens } = request;
   const fields: Partial<Record<(typeof REQUEST_FIELDS)[number], number | boolean>> = {

@@ -1,12 +1,12 @@
-/** The models that may answer. In: a model's name and configuration. Out: its target: where it is, what a record says of it,
- *  what it costs. Pure. */
+/** The models that may answer. In: a model's name and configuration. Out: its target: its upstream, its recorded
+ *  facts, its price. Pure. */
 import { type Digest, digestJson, type Id, idFault, parseId } from "../../../base/index.ts";
 import type { LogprobKind, RevisionKey } from "../../../contract/index.ts";
 import type { ModelConfig } from "../config.ts";
 
-/** What a record says of a target. */
+/** Recorded facts of a target. */
 export interface TargetFacts {
-  /** What the upstream calls the model. */
+  /** The upstream's name of the model. */
   readonly model: string;
   readonly family?: Id | undefined;
   readonly revision?: RevisionKey | undefined;
@@ -18,16 +18,16 @@ export interface Target extends TargetFacts {
   readonly upstream: string;
   readonly price: ModelConfig["price"];
   readonly capture: ModelConfig["capture"];
-  /** Its facts as JSON, and the same in UTF-8. */
+  /** The facts as JSON, as text and in UTF-8. */
   readonly factsText: string;
   readonly factsBytes: Buffer;
   /** The model's name as JSON, for bodies. */
   readonly modelJson: Buffer;
-  /** How metrics call it: by its name, if the configuration has it. */
+  /** The name in metrics: the model's own name, if it is configured. */
   readonly label: string;
 }
 
-/** A model without a declared revision is known by its name: the digest says that, and nothing of weights. */
+/** A model without a declared revision is identified by its name. The digest covers that name, not the weights. */
 export function targetOf(
   name: string,
   config: Pick<ModelConfig, "upstream"> & Partial<ModelConfig>,
@@ -68,7 +68,7 @@ function safeId(name: string): string {
   return /^[A-Za-z0-9_]/.test(safe) ? safe : `_${safe}`;
 }
 
-/** What any of them may cost at most. */
+/** The highest prices of the list. */
 export function dearestOf(prices: readonly Target["price"][]): Target["price"] {
   const known = prices.filter((price) => price !== undefined);
   if (known.length === 0) return undefined;

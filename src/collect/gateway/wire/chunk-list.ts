@@ -1,11 +1,11 @@
-/** Bytes that come in pieces of any size, held in not too many of them. In: chunks. Out: the same bytes, in order. */
+/** Holds bytes in a bounded number of chunks. In: chunks of any size. Out: the same bytes, in order. */
 
-/** Small chunks are joined once there are so many: each costs a multiple of its bytes in memory. */
+/** This many small chunks are joined into one: a chunk costs a multiple of its bytes in memory. */
 const MANY_CHUNKS = 1024;
 
 export class ChunkList {
   readonly list: Buffer[] = [];
-  /** Where the chunks begin that have not been joined. */
+  /** Index of the first chunk that has not been joined. */
   #loose = 0;
 
   push(chunk: Buffer): void {

@@ -1,9 +1,11 @@
-/** The digest of a body as it crossed the wire. In: its bytes, in pieces. Out: the digest under which a call names it. */
+/** The digest of a body as it crossed the wire. In: its bytes, in chunks. Out: the digest under which a call names
+ *  the body. */
 import { createHash } from "node:crypto";
 import { type Digest, digestTagged } from "../../../base/index.ts";
 import { BODY_KIND } from "../../../contract/index.ts";
 
-/** Up to here a copy, hashed in one go, takes less than a hash that is fed twice; past it, memory. */
+/** Up to this size, hashing a joined copy takes less time than an incremental hash. Above it, the copy costs too
+ *  much memory. */
 const JOINED_BYTES = 64 * 1024;
 const BODY_PREFIX = Buffer.from(`${BODY_KIND}\0`);
 

@@ -1,5 +1,6 @@
-/** What the events of a stream spell together. In: parsed events. Out: for each place in them the texts that stood there,
- *  joined in order: a word that comes in pieces is in one of these whole. Pieces with another index are of another word. */
+/** Joins the texts of a stream's events. In: parsed events. Out: for each place in the events, its texts joined in
+ *  order. A word that arrives in pieces is whole in one of these texts. Pieces with different indexes belong to
+ *  different words. */
 import { isObject, type JsonObject } from "../dialects/index.ts";
 
 interface Place {
@@ -7,10 +8,10 @@ interface Place {
   readonly children: Map<string, Place>;
 }
 
-/** By what events tell their parts apart. */
+/** Fields by which events distinguish their parts. */
 const INDEXES = ["index", "output_index", "content_index", "summary_index", "item_id"];
 
-/** Events may name ever new parts: past so many places, they share one. */
+/** Limit of places. Events may name ever new parts; parts beyond the limit share one place. */
 const MOST_PLACES = 10_000;
 
 export class EventTexts {

@@ -1,5 +1,5 @@
-/** Images, sounds and files inside messages: recorded once, by digest, instead of as base64 in every turn.
- *  In: a message. Out: the message with each of them replaced by its digest, and their bytes. Pure. */
+/** Extracts images, sounds and files from messages, to record each once by digest instead of as base64 in every
+ *  turn. In: a message. Out: the message with its media replaced by digests, and their bytes. Pure. */
 import { type Digest, digestBytes } from "../../../base/index.ts";
 import { MEDIA_KIND } from "../../../contract/index.ts";
 import { define, isObject, type JsonObject } from "../dialects/index.ts";
@@ -10,18 +10,18 @@ interface Media {
 }
 
 const DATA_URL = /^data:([^;,]*)((?:;[^;,]*)*);base64,/;
-/** Fields that hold bare base64 in the public formats, beside data URLs: Anthropic sources, OpenAI audio and files. */
+/** Fields with bare base64 in the public formats, besides data URLs: Anthropic sources, OpenAI audio and files. */
 const BASE64_FIELDS: ReadonlySet<string> = new Set(["data", "file_data", "result"]);
-/** Shorter than any picture, and cheaper to leave where it is. */
+/** Shorter than any picture, and cheaper to leave in the message. */
 const MIN_CHARS = 64;
 const BASE64 = /^[A-Za-z0-9+/]+={0,2}$/;
 
-/** `instead` may say what stands there in place of the bytes, which then are left out. */
+/** `instead` may return a replacement text. The bytes are then omitted. */
 export function extractMedia(
   message: unknown,
   instead: (bytes: Buffer) => string | undefined = () => undefined,
 ): { message: unknown; media: Media[] } {
-  // Only structured content can hold any.
+  // Only structured content can hold media.
   if (!isObject(message) || (typeof message.content === "string" && message.type === undefined))
     return { message, media: [] };
   const media: Media[] = [];
@@ -33,14 +33,14 @@ interface Found {
   readonly instead: (bytes: Buffer) => string | undefined;
 }
 
-/** Where a value stands: how deep, and in which field of which object. */
+/** Position of a value: its depth, its field and the object around it. */
 interface Where {
   readonly depth: number;
   readonly key?: string;
   readonly of?: JsonObject;
 }
 
-/** No format nests so deep; what does is repaired in the record, and must not break it before. */
+/** No format nests this deep. The record repairs deeper values later, so this step must not fail on them. */
 const MAX_DEPTH = 100;
 
 function replace(value: unknown, found: Found, where: Where): unknown {
@@ -83,7 +83,7 @@ function isMediaOwner(of: JsonObject): boolean {
   );
 }
 
-/** What the message says in its place. */
+/** Stores the bytes. Returns the text that replaces them in the message. */
 function keep(base64: string, { media, instead }: Found): string {
   const bytes = Buffer.from(base64, "base64");
   const other = instead(bytes);

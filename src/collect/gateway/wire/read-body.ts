@@ -7,13 +7,13 @@ import { HttpRefusal } from "./refusal.ts";
 
 interface BodyReader {
   readonly limit: number;
-  /** Makes room for so many bytes more; false if there is none. */
+  /** Reserves memory for this many more bytes. False if the limit is reached. */
   hold(bytes: number): boolean;
   done(body: Buffer): void;
   failed(refusal: HttpRefusal): void;
 }
 
-/** Calls `done` with the body, or `failed` with a refusal; one of them, once. */
+/** Calls either `done` with the body or `failed` with a refusal, once. */
 export function readBody(request: IncomingMessage, { limit, hold, done, failed }: BodyReader): void {
   const length = request.headers["content-length"];
   const isTold = length !== undefined;
@@ -46,7 +46,7 @@ export function readBody(request: IncomingMessage, { limit, hold, done, failed }
   });
 }
 
-/** Why a body of so many bytes is not taken; undefined if it is. */
+/** The refusal of a body of this size. Undefined if the body is accepted. */
 export function bodyRefusal(
   bytes: number,
   { limit, hold }: Pick<BodyReader, "limit" | "hold">,

@@ -1,4 +1,4 @@
-/** What the gateway itself answers instead of a model: a status, a code, and whether trying again can help. */
+/** An answer of the gateway instead of a model's: a status, a code, and a header that permits or forbids a retry. */
 import { RollbookError } from "../../../base/index.ts";
 
 export class HttpRefusal extends RollbookError {
@@ -26,7 +26,7 @@ export class HttpRefusal extends RollbookError {
   }
 }
 
-/** How it reaches the gateway that something does not get onto the disk, or into the bucket of the book. */
+/** Error codes of failed writes to the disk, or to the bucket of the book. */
 const DISK_CODES: ReadonlySet<string> = new Set([
   ...["write-failed", "session-failed", "log-failed", "sqlite", "sealing-died", "sealing-broken"],
   ...["bucket-failed", "session-replaced"],
@@ -36,7 +36,7 @@ export function isDiskFailure(error: unknown): error is RollbookError {
   return error instanceof RollbookError && DISK_CODES.has(error.code);
 }
 
-/** Nothing is answered that cannot be recorded. */
+/** The gateway gives no answer that it cannot record. */
 export function cannotRecord(cause?: unknown): HttpRefusal {
   return new HttpRefusal(
     503,

@@ -1,5 +1,6 @@
-/** Reads a reply as it passes: collects what will be recorded, and says which bytes must wait for the record.
- *  In: chunks. Out: what may go on at once, what is held, and in the end the facts. Does not wait and does not write. */
+/** Reads a reply while it passes: collects the facts to record, and holds back the bytes that must wait for the
+ *  record. In: chunks. Out: bytes to pass on at once, held bytes, and at the end the facts. Does not wait and does
+ *  not write. */
 import { type Dialect, isObject, type ReplyFacts, type TokenUsage, tryParse } from "../dialects/index.ts";
 import { ChunkList } from "./chunk-list.ts";
 import { EventTexts } from "./event-texts.ts";
@@ -8,39 +9,39 @@ import { SseParser } from "./sse.ts";
 
 export interface ReadReply {
   readonly reply: ReplyFacts;
-  /** The reply has the form its protocol demands. */
+  /** True if the reply has the form that its protocol demands. */
   readonly complete: boolean;
-  /** Something in it could not be read as JSON: only its bytes say what it was. */
+  /** True if a part was not valid JSON. Only the bytes tell its content. */
   readonly hasUnread: boolean;
 }
 
 export interface ReplyReader {
   readonly form: "json" | "sse";
-  /** What of this chunk, and of earlier ones, may be passed on now. */
+  /** The bytes of this and earlier chunks that may be passed on now. */
   push(chunk: Buffer): Buffer | undefined;
-  /** Everything that came. */
+  /** All received chunks. */
   readonly chunks: readonly Buffer[];
   readonly bytes: number;
-  /** The bytes that wait, to be released after the record. */
+  /** The held bytes, to release after the record. */
   held(): Buffer | undefined;
-  /** What the call must know at once. A whole reply passes for complete: whether it is, is found out with the rest. */
+  /** Facts that the call needs at once. A JSON reply counts as complete here; `finish` checks it. */
   peek(): { readonly usage: TokenUsage | undefined; readonly complete: boolean };
   finish(): ReadReply;
-  /** What the events of a stream spell together; nothing where the reply is one text. */
+  /** Texts that the events of a stream form together. Empty if the reply is one text. */
   joinedTexts(): Iterable<string>;
 }
 
-/** `joinsTexts`: it is to be asked for what the events of a stream spell together. */
+/** `joinsTexts` enables `joinedTexts`. */
 export function readerOf(form: "json" | "sse", dialect: Dialect, { joinsTexts = false } = {}): ReplyReader {
   return form === "sse" ? new SseReader(dialect, joinsTexts) : new JsonReader(dialect);
 }
 
-/** Text that is no JSON is recorded as it is, up to here. */
+/** Text that is not JSON is recorded as it is, up to this length. */
 const MAX_UNPARSED = 64 * 1024;
-/** A reply in one piece that is longer is not parsed. */
+/** A longer reply in one piece is not parsed. */
 const MAX_READ_BYTES = 64 * 1024 * 1024;
 
-/** A reply in one piece: its last chunk waits. */
+/** A reply in one piece. Its last chunk is held. */
 class JsonReader implements ReplyReader {
   readonly form = "json";
   readonly #chunks = new ChunkList();
@@ -71,14 +72,14 @@ class JsonReader implements ReplyReader {
   }
 
   finish(): ReadReply {
-    // The bytes of a longer one say what it was.
+    // A longer reply is not parsed: its bytes are the record.
     if (this.bytes > MAX_READ_BYTES) return { reply: { messages: [] }, complete: true, hasUnread: true };
     const text = this.#chunks.whole().toString();
     const body = tryParse(text);
     const isWhole = isObject(body);
     const unparsed = { messages: text === "" ? [] : [{ unparsed: text.slice(0, MAX_UNPARSED) }] };
     const facts = isWhole ? this.#dialect.readReply(body) : unparsed;
-    // An error is recorded in the upstream's own words.
+    // An error is recorded as the upstream sent it.
     const reply =
       isWhole && facts.messages.length === 0 && "error" in body ? { ...facts, messages: [body] } : facts;
     return { reply, complete: isWhole, hasUnread: !isWhole };
@@ -89,7 +90,7 @@ class JsonReader implements ReplyReader {
   }
 }
 
-/** A stream of events: everything passes at once, but the event that ends it, and what follows, waits. */
+/** A stream of events. All bytes pass at once, except the last event and anything after it, which are held. */
 class SseReader implements ReplyReader {
   readonly form = "sse";
   readonly #chunks = new ChunkList();
@@ -144,7 +145,7 @@ class SseReader implements ReplyReader {
     return this.#finished;
   }
 
-  /** … and what is made of them. */
+  /** Joined texts of the events, and the messages assembled from them. */
   *joinedTexts(): Iterable<string> {
     if (this.#texts === undefined) return;
     yield* this.#texts.texts();

@@ -1,15 +1,15 @@
-/** Where the reply to a call goes: to a connection, or to a program that holds the gateway. In: status and chunks. Out: for
+/** Destination of a call's reply: a connection, or a program that holds the gateway. In: status and chunks. Out: for
  *  such a program, the whole reply once its last byte is released. */
 
-/** What a call needs of a response of node:http. */
+/** The part of a node:http response that a call uses. */
 export interface ReplySink {
   readonly headersSent: boolean;
   readonly destroyed: boolean;
-  /** Everything has been taken. */
+  /** True once all bytes have been taken. */
   readonly writableFinished: boolean;
   writeHead(status: number, headers: string[] | Record<string, string | number>): unknown;
   flushHeaders(): void;
-  /** False if it is full; it then tells "drain". */
+  /** False if the buffer is full; "drain" follows later. */
   write(chunk: Buffer): boolean;
   end(chunk?: Buffer): unknown;
   destroy(): unknown;
@@ -17,7 +17,7 @@ export interface ReplySink {
   once(event: "drain", listener: () => void): unknown;
 }
 
-/** `settle` gets the reply; undefined if it was broken off. */
+/** `settle` receives the reply, or undefined if the reply was cut. */
 export class DirectReply implements ReplySink {
   headersSent = false;
   destroyed = false;
@@ -63,6 +63,6 @@ export class DirectReply implements ReplySink {
     this.#listeners.push(listener);
   }
 
-  /** It is never full. */
+  /** A direct reply is never full, so "drain" never occurs. */
   once(): void {}
 }

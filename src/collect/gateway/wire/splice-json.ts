@@ -1,8 +1,8 @@
-/** Changes some top-level fields of a JSON object's text and leaves every other byte as it was: numbers past 2^53,
- *  key order and spaces pass untouched. In: text, or bytes, that JSON.parse accepts as an object. Out: the same kind. */
+/** Changes some top-level fields in the text of a JSON object. All other bytes stay: numbers past 2^53, key order,
+ *  spaces. In: text, or bytes, that JSON.parse accepts as an object. Out: the same kind. */
 
-/** The body of a request with another model in it, as `spliceFields` gives it: in most bodies the model stands once, so that
- *  the bytes around it can be copied. `asked` is what the body says; `name` is the new one, as JSON. */
+/** The request body with another model; same result as `spliceFields`. Most bodies contain the model once, so the
+ *  bytes around it are copied. `asked` is the model in the body; `name` is the new model as JSON. */
 export function renameModel(body: Buffer, asked: string, name: Buffer): Buffer {
   const place = modelPlace(body, asked);
   if (place < 0)
@@ -11,7 +11,7 @@ export function renameModel(body: Buffer, asked: string, name: Buffer): Buffer {
   const longer = name.length - (end - place);
   const renamed = Buffer.allocUnsafe(body.length + longer);
   if (longer >= 0 && place <= FEW_BYTES) {
-    // The whole body in one copy, its beginning once more over it: a view of the rest costs more than the rest.
+    // Copies the whole body once and its beginning again: a view of the rest costs more than copying the rest.
     renamed.set(body, longer);
     for (let i = 0; i < place; i++) renamed[i] = body[i]!;
   } else {
@@ -22,31 +22,31 @@ export function renameModel(body: Buffer, asked: string, name: Buffer): Buffer {
   return renamed;
 }
 
-/** Below this a loop is done before a call into the engine has begun. */
+/** Below this size a loop is faster than a call into the engine. */
 const FEW_BYTES = 48;
 
-/** Where the value begins; -1 where it takes more than a look. A body without `\\u` spells the name of the field in one way
- *  only, so a name that stands there once is the field. */
+/** Start of the model's value, or -1 if the fast path cannot tell. A body without `\\u` can spell the field name in
+ *  one way only, so a single occurrence is the field. */
 function modelPlace(body: Buffer, asked: string): number {
   const at = beginsWithModel(body) ? 1 : body.indexOf(MODEL);
   if (at < 0 || hasModel(body, at + MODEL.length)) return -1;
   if (body.indexOf(BACKSLASH) >= 0 && body.indexOf(ESCAPE) >= 0) return -1;
   let place = at + MODEL.length;
   while (body[place] === COLON || isSpace(body[place]!)) place++;
-  // A name that is not plain ASCII, or is escaped, takes more bytes than it has letters: the quote is not where it should be.
+  // A name that is escaped or not ASCII takes more bytes than characters, so the closing quote is not at this place.
   let end = place;
   if (body[end++] !== QUOTE) return -1;
   for (let i = 0; i < asked.length; i++) if (body[end++] !== asked.charCodeAt(i)) return -1;
   return body[end] === QUOTE ? place : -1;
 }
 
-/** Most clients name the model first: then it need not be searched for. */
+/** Most clients send the model first, which saves the search. */
 function beginsWithModel(body: Buffer): boolean {
   for (let i = 0; i < MODEL.length; i++) if (body[1 + i] !== MODEL[i]) return false;
   return true;
 }
 
-/** Quotes are frequent in JSON, so a search for the letters takes less time; where they stand, the quote is looked for. */
+/** Quotes are frequent in JSON, so a search for the letters is faster. The quote is checked only after a match. */
 function hasModel(body: Buffer, from: number): boolean {
   return body.indexOf(MODEL_END, from) >= 0 && body.indexOf(MODEL, from) >= 0;
 }
@@ -55,7 +55,7 @@ const MODEL = Buffer.from('"model"');
 const MODEL_END = Buffer.from('model"');
 const ESCAPE = Buffer.from("\\u");
 
-/** Sets each field; one that is there twice is set twice, because readers differ on which counts. */
+/** Sets each field. A duplicate field is set twice, because readers differ on which of the two counts. */
 export function spliceFields(text: string, fields: Readonly<Record<string, unknown>>): string {
   const missing = new Set(Object.keys(fields));
   let out = "";
@@ -86,7 +86,7 @@ export function spliceFields(text: string, fields: Readonly<Record<string, unkno
 const [QUOTE, COMMA, COLON, BACKSLASH] = [0x22, 0x2c, 0x3a, 0x5c];
 const [OPEN_BRACKET, CLOSE_BRACKET, OPEN_BRACE, CLOSE_BRACE] = [0x5b, 0x5d, 0x7b, 0x7d];
 
-/** Past white space and this mark. */
+/** Skips white space and this mark. */
 function skip(text: string, from: number, mark: number): number {
   let at = from;
   for (; at < text.length; at++) {
@@ -100,14 +100,14 @@ function isSpace(unit: number): boolean {
   return unit === 0x20 || unit === 0x0a || unit === 0x0d || unit === 0x09;
 }
 
-/** From quote to quote: prompts are long, and most of their characters are neither. */
+/** Jumps from quote to quote: prompts are long, and most characters are not quotes. */
 function endOfString(text: string, start: number): number {
   let quote = text.indexOf('"', start + 1);
   while (quote >= 0 && isEscaped(text, quote)) quote = text.indexOf('"', quote + 1);
   return quote < 0 ? text.length : quote + 1;
 }
 
-/** By an odd number of backslashes before it; the quote that begins the string ends their run. */
+/** True after an odd number of backslashes. The opening quote of the string ends their run. */
 function isEscaped(text: string, quote: number): boolean {
   let at = quote;
   while (text.charCodeAt(at - 1) === BACKSLASH) at--;

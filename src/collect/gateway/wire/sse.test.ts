@@ -71,7 +71,7 @@ it("a stream is read in time that grows with its length, in one chunk or in many
   const pieces = Array.from({ length: count }, (_, i) => events.subarray(i * size, (i + 1) * size));
   expect(parse(pieces)).toHaveLength(64_000);
   expect(parse([Buffer.alloc(20_000_000, "\n"), Buffer.from("data: a\n\n")])).toHaveLength(1);
-  // An event without end is none.
+  // An event that never ends is not an event.
   expect(parse([Buffer.from("data:\n".repeat(3_000_000))])).toEqual([]);
   expect(process.cpuUsage(before).user / 1000).toBeLessThan(8000);
 });

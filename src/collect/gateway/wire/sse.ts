@@ -1,24 +1,24 @@
-/** Server-sent events, as they come: bytes in pieces of any size, events out.
- *  In: chunks. Out: one callback per event, with where it began in the chunk that completed it. Tolerant: any line
- *  ending, comments, fields without data. Does not parse the data and does not reconnect. */
+/** Parses server-sent events from a byte stream. In: chunks of any size. Out: one callback per event, with its
+ *  offset in the chunk that completed it. Tolerant: any line ending, comments, fields without data. Does not parse
+ *  the data and does not reconnect. */
 
 export interface SseEvent {
   /** The `event:` field, or "message". */
   readonly type: string;
   readonly data: string;
-  /** Offset in the current chunk at which the event began; 0 if it began in an earlier one. */
+  /** Offset of the event's start in the current chunk; 0 if it began in an earlier chunk. */
   readonly start: number;
 }
 
 const [LF, CR] = [10, 13];
-/** One event larger than this, in bytes or in lines, is not an event but a fault. */
+/** A larger event, in bytes or in lines, is a fault. */
 const MAX_EVENT_BYTES = 64 * 1024 * 1024;
 const MAX_EVENT_LINES = 100_000;
 
 export class SseParser {
   readonly #onEvent: (event: SseEvent) => void;
   readonly #decoder = new TextDecoder();
-  /** Pieces of a line whose end has not come yet. */
+  /** Pieces of a line whose end has not arrived yet. */
   #partial: Uint8Array[] = [];
   #partialBytes = 0;
   #data: string[] = [];
@@ -33,7 +33,7 @@ export class SseParser {
     this.#onEvent = onEvent;
   }
 
-  /** False once something is larger than any event: then nothing more is parsed. */
+  /** False once the input exceeds the size of any event. The parser then stops. */
   push(chunk: Uint8Array): boolean {
     if (this.#isBroken) return false;
     let from = 0;
@@ -42,7 +42,7 @@ export class SseParser {
       if (chunk[0] === LF) from = 1;
       this.#skipLf = false;
     }
-    // Each kind of break is looked for from its last place on: looking for both at every line would be quadratic.
+    // Each kind of line break is searched from its last position: a search for both at every line would be quadratic.
     let lf = next(chunk, LF, from);
     let cr = next(chunk, CR, from);
     while ((lf >= 0 || cr >= 0) && !this.#isBroken) {
@@ -59,7 +59,7 @@ export class SseParser {
     }
     if (from < chunk.length && !this.#isBroken) {
       if (!this.#begun && this.#partialBytes === 0) this.#start = from;
-      // A copy: the chunk may be a view into a buffer that is used again.
+      // A copy: the chunk may be a view into a buffer that is reused.
       const rest = chunk.slice(from);
       this.#partial.push(rest);
       this.#partialBytes += rest.length;
@@ -68,7 +68,7 @@ export class SseParser {
     return !this.#isBroken;
   }
 
-  /** The stream has ended: an event without its empty line still counts, because its bytes were delivered. */
+  /** Ends the stream. An event without its empty line still counts, because its bytes were delivered. */
   end(): void {
     if (this.#isBroken) return;
     if (this.#partialBytes > 0) this.#line(this.#take(new Uint8Array(0)), 0);
@@ -121,7 +121,7 @@ export class SseParser {
   }
 }
 
-/** The next byte of that value; looked at here where it comes at once, as in a flood of empty lines. */
+/** Index of the next such byte. The check of the first byte is faster for a flood of empty lines. */
 function next(chunk: Uint8Array, byte: number, from: number): number {
   return chunk[from] === byte ? from : chunk.indexOf(byte, from);
 }

@@ -1,4 +1,4 @@
-/** Wakes those who wait for something to happen in this process. In: rings. Out: whether there was one since the last look. */
+/** Wakes waiting callers in this process. In: rings. Out: true if the bell rang since the caller's last check. */
 import type { QueueWatch } from "../queue.ts";
 
 export class Bell {

@@ -1,25 +1,25 @@
-/** How an item stands in a stream: its record under one subject, its payload under another.
- *  In: records. Out: subjects and bytes, and back. Pure. Fields have short names: the record is sent at every change. */
+/** Format of an item in a stream: the record under one subject, the payload under another. In: records. Out:
+ *  subjects and bytes, and back. Pure. Field names are short because every change sends the whole record. */
 import { hash } from "node:crypto";
 import { type Digest, isObject, type Json, RollbookError } from "../../../base/index.ts";
 import type { ItemRecord } from "../item-record.ts";
 
 export interface StreamItem extends ItemRecord {
-  /** The first sequence of the item: its place in line, which it keeps. */
+  /** First sequence of the item. It is the item's place in line and never changes. */
   readonly place: number;
-  /** Of the canonical payload: tells another payload under the same id without reading it. */
+  /** Hash of the canonical payload. It detects another payload under the same id without a read of the payload. */
   readonly payloadHash: string;
-  /** Names the write, so that a writer that heard no answer finds out whether it was its own. */
+  /** Unique name of the write. A writer that got no answer recognizes its own write by this name. */
   readonly write: string;
 }
 
-/** … and where: a replacement must name it. */
+/** An item with its id and its sequence in the stream. A replacement must name this sequence. */
 export interface ViewedItem extends StreamItem {
   readonly id: string;
   readonly seq: number;
 }
 
-/** One subject token of at most 350 characters for any id. */
+/** Encodes any id as one subject token of at most 350 characters. */
 export function tokenOf(id: string): string {
   return /^[A-Za-z0-9_:+-]+$/.test(id) ? id : `=${Buffer.from(id, "utf8").toString("base64url")}`;
 }
@@ -32,7 +32,7 @@ export function hashOf(payload: string): string {
   return hash("sha256", payload, "base64url");
 }
 
-/** `place` is absent in the first record of an item: the stream gives it. */
+/** `place` is absent in the first record of an item, because the stream assigns it. */
 export function encodeItem(item: Omit<StreamItem, "place"> & { place?: number }): string {
   const { state, lane, maxAttempts, readyAtMs, attempt, token, worker, expiresAtMs, result, reason } = item;
   return JSON.stringify({
@@ -65,7 +65,7 @@ export function decodeItem(text: string, at: { subject: string; seq: number }): 
   };
 }
 
-/** Canonical JSON that an enqueuer wrote. */
+/** Parses the canonical JSON that the enqueuing process wrote. */
 export function decodePayload(text: string, at: { subject: string; seq: number }): Json {
   return readJson(text, at) as Json;
 }

@@ -1,6 +1,7 @@
-/** The records of a queue's items in a stream, and what this process knows of them. In: changes to items. Out: the items as
- *  the stream has them. Every write replaces the record it was decided from, so of two processes one is refused; each
- *  follows the stream, and asks it where it knows nothing. Does not know when an item may change. */
+/** The item records of a queue in a stream, with a view of them in this process. In: changes to items. Out: the
+ *  items as the stream has them. A write succeeds only if its base record is unchanged, so of two competing
+ *  processes the stream refuses one. Each process follows the stream, and reads the stream for items missing in its
+ *  view. Does not decide which changes are allowed. */
 import { RollbookError } from "../../../base/index.ts";
 import { type CheckedItem, itemConflict, unknownItem } from "../check-items.ts";
 import type { ItemRecord, Transition } from "../item-record.ts";
@@ -9,20 +10,21 @@ import { Bell } from "./bell.ts";
 import { decodeItem, encodeItem, idOf, tokenOf, type ViewedItem } from "./item-message.ts";
 import type { NatsStream, StreamMessage } from "./nats-stream.ts";
 
-/** A message that is in the stream and was not delivered for so long is asked for again; and given up after. */
+/** After MISSED_MS without an expected delivery, the process follows the stream again. After CAUGHT_UP_MS the call
+ *  fails. */
 const MISSED_MS = 2_000;
 const CAUGHT_UP_MS = 60_000;
 
 export class ItemRecords {
   readonly #stream: NatsStream;
-  /** Names the writes of this process among those of all. */
+  /** Distinguishes the writes of this process from those of all other processes. */
   readonly #writer: string;
   readonly view = new QueueView<ViewedItem>();
   /** Rings when an item has changed. */
   readonly news = new Bell();
   readonly #delivered = new Bell();
   #writes = 0;
-  /** The newest sequence that the stream delivered, and the newest that this process wrote. */
+  /** The newest sequence that the stream delivered, and the newest sequence that this process wrote. */
   #deliveredSeq = 0;
   #ownSeq = 0;
   #fault: { error: unknown } | undefined;
@@ -41,13 +43,13 @@ export class ItemRecords {
     );
   }
 
-  /** Everything that was stored before this call is known when it resolves. */
+  /** Resolves when this process knows every record that was stored before the call. */
   async catchUp(): Promise<void> {
     const newest = await this.#stream.read(`${this.#stream.prefix}item.>`);
     await this.#deliveredUpTo(newest?.seq ?? 0);
   }
 
-  /** A process that hears nothing more would find no work and no ends, and wait for ever. */
+  /** Throws if this process no longer receives records: it would find no work and no ended items, and wait forever. */
   refuseIfDeaf(): void {
     if (this.#fault !== undefined) throw this.#fault.error;
   }
@@ -60,7 +62,7 @@ export class ItemRecords {
     if (isNews) this.news.ring();
   }
 
-  /** What this process wrote itself counts once the stream has delivered it, in the order of the stream. */
+  /** Resolves when the stream has delivered this process's own writes. Own writes count only then, in stream order. */
   ownDelivered(): Promise<void> {
     return this.#deliveredUpTo(this.#ownSeq);
   }
@@ -81,7 +83,7 @@ export class ItemRecords {
     }
   }
 
-  /** Asks the stream where this process knows nothing. */
+  /** Reads the stream if the item is missing in the view. */
   async find(id: string): Promise<ViewedItem | undefined> {
     return this.view.get(id) ?? (await this.refresh(id));
   }
@@ -97,15 +99,15 @@ export class ItemRecords {
         { item: id, known: before.seq, found: item.seq },
         `item ${id}: the stream is at ${item.seq}, and was at ${before.seq}. The server has lost records; give the same command again.`,
       );
-    // A later record may have been delivered while this one was read: that is no loss.
+    // A later record may have arrived during the read. The later record wins.
     const known = this.view.get(id);
     if (known !== undefined && known.seq > item.seq) return known;
     if (this.view.apply(item)) this.news.ring();
     return item;
   }
 
-  /** Decides from what is known, writes if nothing changed, and decides again if something did. An answer that changes
-   *  nothing is given only on the word of the stream itself. */
+  /** Decides from the known record and writes if the record is unchanged; otherwise reads it and decides again. An
+   *  answer without a write is returned only after a read from the stream itself. */
   async change<Answer>(id: string, decide: (item: ItemRecord) => Transition<Answer>): Promise<Answer> {
     let item = await this.find(id);
     for (let isFresh = false; ; ) {
@@ -118,13 +120,13 @@ export class ItemRecords {
     }
   }
 
-  /** The new item; undefined if another process was first. */
+  /** The new item. Undefined if another process replaced the record first. */
   async replace(item: ViewedItem, next: ItemRecord): Promise<ViewedItem | undefined> {
     const { id, place, payloadHash } = item;
     return this.#put(id, { ...next, place, payloadHash, write: this.#newWrite() }, item.seq);
   }
 
-  /** A record where there is none; undefined if another process was first. */
+  /** Creates the first record of an item. Undefined if another process created it first. */
   create(
     id: string,
     item: Omit<ViewedItem, "id" | "seq" | "place" | "write">,
@@ -157,7 +159,7 @@ export class ItemRecords {
     if (there === undefined || !isOwn(there)) throw itemConflict(id);
   }
 
-  /** Undefined where the stream holds none. */
+  /** The payload of an item. Undefined if the stream has none. */
   payload(id: string): Promise<StreamMessage | undefined> {
     return this.#stream.readFixed(this.#subject("payload", id));
   }

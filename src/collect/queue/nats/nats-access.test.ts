@@ -81,10 +81,10 @@ authorization { user: "rollbook", password: "${PASSWORD}" }`,
   });
 });
 
-/** Certificates name hosts: the client does not check them against addresses. */
+/** Certificates name hosts, and the client does not check them against IP addresses. */
 const byName = ({ hosts }: NatsServers) => hosts.replace("127.0.0.1", "localhost");
 
-/** An authority and a server certificate for localhost, good for one day. */
+/** Makes an authority and a server certificate for localhost, valid for one day. */
 function makeCertificates(folder: string): void {
   const openssl = (...words: string[]) => execFileSync("openssl", words, { cwd: folder, stdio: "pipe" });
   const key = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"];

@@ -1,5 +1,5 @@
-/** Connects to the servers of a queue and stays connected: every loss is followed by another try, without end.
- *  In: a place, credentials. Out: a connection. Loads the client. No secret stands in an error. */
+/** Connects to the servers of a queue and stays connected: after every loss it reconnects, without a limit on
+ *  retries. In: a place, credentials. Out: a connection. Loads the client. Errors contain no secret. */
 import { readFileSync } from "node:fs";
 import type { NatsConnection } from "@nats-io/transport-node";
 import { given, RollbookError } from "../../../base/index.ts";
@@ -7,7 +7,7 @@ import { faultOf } from "./nats-faults.ts";
 import type { NatsAccess, NatsPlace } from "./nats-place.ts";
 
 const CONNECT_MS = 5_000;
-/** A server that says nothing for two of these is taken for dead. */
+/** A server that misses two pings counts as dead. */
 const PING_MS = 5_000;
 
 export async function connectTo(place: NatsPlace, access: NatsAccess): Promise<NatsConnection> {

@@ -1,18 +1,18 @@
-/** What an error of the client means to a caller. Pure.
- *  away: nothing is known of the request, ask again. busy: not taken, ask again. conflict: another message was there.
- *  missing: no such stream. refused: asking again does not help. */
+/** Classifies errors of the NATS client. In: an error. Out: a fault. Pure.
+ *  away: the outcome of the request is unknown, retry. busy: not accepted, retry. conflict: another message was
+ *  there first. missing: no such stream. refused: a retry does not help. */
 interface NatsFault {
   readonly kind: "away" | "busy" | "conflict" | "missing" | "refused";
   readonly message: string;
 }
 
 const WRONG_LAST_SEQUENCE = 10071;
-/** A cluster that has another write to the subject in flight, and does not know yet which comes first. */
+/** The cluster has another write to the subject in flight and does not know the order yet. */
 const WRONG_LAST_SEQUENCE_UNKNOWN = 10164;
 const STREAM_NOT_FOUND = 10059;
-/** A full or failing store. Its HTTP-like status says "try again", which does not help. */
+/** A full or failing store. Its HTTP-like status suggests a retry, which does not help. */
 const STORE_FAILED = 10077;
-/** Clusters that elect or have no quorum yet. */
+/** The cluster is electing a leader, or has no quorum yet. */
 const NOT_NOW: readonly number[] = [10009, 10118];
 
 const AWAY: readonly string[] = [

@@ -1,15 +1,15 @@
-/** Where a queue on NATS is and how to get in. In: a URL and the environment. Out: servers, the queue's name, limits,
- *  credentials. The URL stands on command lines and in logs, so it carries no secret. Opens no connection. */
+/** Address and credentials of a queue on NATS. In: a URL and the environment. Out: servers, the queue's name,
+ *  limits, credentials. The URL appears on command lines and in logs, so it carries no secret. Opens no connection. */
 import { RollbookError } from "../../../base/index.ts";
 
 export interface NatsPlace {
-  /** host:port of one or more nodes of one cluster. */
+  /** `host:port` of one or more nodes of one cluster. */
   readonly servers: readonly string[];
-  /** Names the stream: queues of one server keep apart by it. */
+  /** Name of the stream. It separates the queues of one server. */
   readonly name: string;
-  /** How many nodes hold a copy; undefined: as it is, or 1 for a new queue. */
+  /** Number of nodes with a copy. Undefined keeps the existing number, or 1 for a new queue. */
   readonly replicas: number | undefined;
-  /** Items that a new queue takes, ended ones included. */
+  /** Maximum number of items of a new queue, including ended items. */
   readonly maxItems: number;
   readonly tls: boolean;
 }
@@ -27,7 +27,7 @@ export interface NatsAccess {
   readonly key?: string;
 }
 
-/** The names that the nats command line tool uses. No agent gets to see them. */
+/** The variable names of the nats command line tool. Agents do not get these variables. */
 export const NATS_VARIABLES = {
   user: "NATS_USER",
   pass: "NATS_PASSWORD",
@@ -51,7 +51,7 @@ export function parseNatsUrl(text: string): NatsPlace {
   const match = /^(nats|tls):\/\/([^/?#]+)(?:\/([^?#]*))?(?:\?([^#]*))?$/.exec(text);
   if (match === null) throw badUrl(text, "it is not nats://HOST[:PORT][,HOST…][/NAME][?replicas=3]");
   const [, scheme, hosts, name, query] = match;
-  // The text itself is not repeated: what stands before the @ is a secret.
+  // The error does not repeat the URL: the part before the @ is a secret.
   if (hosts!.includes("@"))
     throw new RollbookError(
       "secret-in-url",

@@ -76,7 +76,7 @@ await describeNeeding(natsServer, "the queue on NATS", () => {
       await one!.enqueue(ids(1));
       const [old] = await one!.claim("w1", 1);
       await two!.counts();
-      // For the first the claim holds; for the second, whose clock runs ahead, it has run out.
+      // The claim is valid by the first clock, and expired by the second clock, which runs ahead.
       at.advance(20_001);
       const [fresh] = await two!.claim("w2", 1);
       at.advance(-20_001);
@@ -114,13 +114,13 @@ await describeNeeding(natsServer, "the queue on NATS", () => {
         const page = await reader.settled(heard.at(-1)?.cursor ?? 0, 7);
         heard.push(...page);
         if (page.length === 0) expect(await watch.changed(20_000)).toBe(true);
-        // Its own ends stand among those of the others.
+        // The reader's own ended items appear among those of the other processes.
         const [own] = await reader.claim("reader", 1);
         if (own !== undefined) await reader.complete(own, result(own.item));
       }
       await working;
       expect(new Set(heard.map(({ item }) => item)).size).toBe(100);
-      // Ends of others reach a process when the stream delivers them.
+      // A process sees the ended items of other processes when the stream delivers them.
       await workers[0]!.counts();
       expect(heard).toEqual(await workers[0]!.settled(0, 1000));
       await Promise.all(queues.map((queue) => queue.close()));

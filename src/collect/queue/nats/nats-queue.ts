@@ -1,8 +1,8 @@
-/** The queue on a JetStream stream, for any number of processes on any number of machines.
- *  In: a place on NATS, a clock. Out: a WorkQueue. Every item is one record in the stream; every operation replaces it
- *  only if it is unchanged, so of two processes that want the same item one is refused. Each process follows the records
- *  and finds work in memory; what it does not know yet costs it a refused write, never an item.
- *  Durable as the stream is: three replicas, or one whose server syncs always. */
+/** The queue on a JetStream stream, for any number of processes on any number of machines. In: a place on NATS, a
+ *  clock. Out: a WorkQueue. Every item is one record in the stream. An operation replaces the record only if it is
+ *  unchanged, so of two competing processes the stream refuses one. Each process follows the records and finds work
+ *  in memory; a stale view costs a refused write, never an item. Durability is that of the stream: three replicas,
+ *  or one replica whose server always syncs. */
 import { type Clock, parseId, type Rng, rngFrom } from "../../../base/index.ts";
 import {
   type CheckedItem,
@@ -51,9 +51,9 @@ interface NatsQueueOptions extends StreamOptions {
   readonly writer: string;
 }
 
-/** Writes of one call that wait for their answer at a time. */
+/** Maximum number of unanswered writes of one call. */
 const IN_FLIGHT = 512;
-/** Processes that want the same items choose among so many more after a conflict, at most. */
+/** After conflicts, processes that compete for items choose among at most this many additional candidates. */
 const MOST_SPREAD = 512;
 
 export async function openQueueOnNats(options: NatsQueueOptions): Promise<WorkQueue> {
@@ -93,7 +93,8 @@ class NatsQueue implements WorkQueue {
         if (known !== undefined && known.payloadHash !== hashOf(payload)) throw itemConflict(id);
         return known === undefined;
       });
-      // A payload without a record is nothing; a record without its payload could not be worked on.
+      // The payload goes first: a payload without a record is harmless, a record without a payload could not be worked
+      // on.
       await inGroups(fresh, (item) => this.#records.putPayload(item));
       const added = (await inGroups(fresh, (item) => this.#create(item))).filter(Boolean).length;
       return { added, known: given.length - added };
@@ -201,7 +202,7 @@ class NatsQueue implements WorkQueue {
   }
 
   async close(): Promise<void> {
-    // What was asked before closing is done before closing.
+    // Operations requested before the close complete before the close.
     await Promise.allSettled(this.#pending);
     await this.#records.close();
   }
@@ -236,7 +237,8 @@ class NatsQueue implements WorkQueue {
     });
   }
 
-  /** The first of the line; after conflicts, some of the first few, so that processes stop wanting the same ones. */
+  /** The first items of the line. After conflicts, a random choice among the first few, so that processes stop
+   *  competing. */
   #candidates(lane: string, wanted: number): ViewedItem[] {
     const taken = this.#view.take(lane, this.#clock.nowMs(), wanted + this.#spread);
     if (taken.length <= wanted) return taken;
@@ -245,7 +247,7 @@ class NatsQueue implements WorkQueue {
     return taken.filter((_, i) => chosen.has(i));
   }
 
-  /** Grows fast and shrinks slowly: a conflict costs a round trip, a younger item nothing. */
+  /** Grows fast and shrinks slowly: a conflict costs a round trip, a younger item costs nothing. */
   #adaptSpread(conflicts: number, tried: number): void {
     if (conflicts > 0) this.#spread = Math.min(MOST_SPREAD, Math.max(2 * this.#spread, 4 * tried));
     else this.#spread -= Math.ceil(this.#spread / 16);

@@ -1,7 +1,7 @@
-/** One JetStream stream as a table: the newest message of a subject is its value, replaced by compare-and-set.
- *  In: a place and its credentials. Out: read, write if unchanged, follow. Every call is repeated while the server is
- *  away, up to `patienceMs`; a write whose answer was lost is looked up before it is called a conflict.
- *  Knows nothing of items. */
+/** One JetStream stream as a table: the newest message of a subject is its value, replaced by compare-and-set. In: a
+ *  place and its credentials. Out: read, write if unchanged, follow. Every call is retried while the server is away,
+ *  up to `patienceMs`. After a lost answer, a write is looked up before it counts as a conflict. Does not know the
+ *  content of messages. */
 import { setTimeout as sleep } from "node:timers/promises";
 import type { JetStreamClient, JetStreamManager, StreamConfig } from "@nats-io/jetstream";
 import type { NatsConnection } from "@nats-io/transport-node";
@@ -14,9 +14,9 @@ import { checkConfig, configOf } from "./stream-config.ts";
 export interface StreamOptions {
   readonly place: NatsPlace;
   readonly access: NatsAccess;
-  /** Whether a stream that is not there is made. */
+  /** True creates a missing stream. */
   readonly create: boolean;
-  /** How long a server may be away before a call fails. */
+  /** Milliseconds that a server may be away before a call fails. */
   readonly patienceMs: number;
   readonly log: (line: string) => void;
 }
@@ -30,15 +30,15 @@ export interface StreamMessage {
 interface WriteRequest {
   readonly subject: string;
   readonly text: string;
-  /** The sequence of the message that this one replaces; 0: there is none. */
+  /** Sequence of the message that this write replaces; 0 if there is none. */
   readonly after: number;
-  /** Whether the message that is there is the one that was to be written: asked after a lost answer. */
+  /** True if the stored message is the one of this write. Called after a lost answer. */
   readonly isOwn: (there: StreamMessage) => boolean;
 }
 
-/** One answer of the server may take this long: past it the request is sent again. */
+/** Milliseconds to wait for one answer of the server. Then the request is sent again. */
 const ANSWER_MS = 2_000;
-/** A consumer on a node that died is noticed after two of these. */
+/** Two missed heartbeats reveal a consumer on a dead node. */
 const FOLLOW_HEARTBEAT_MS = 1_000;
 
 export class NatsStream {
@@ -49,13 +49,13 @@ export class NatsStream {
   readonly #name: string;
   #closed = false;
   #stopFollowing: () => void = () => {};
-  /** Requests whose answers a lost connection takes with it. */
+  /** Requests whose answers are lost with the connection. */
   readonly #unanswered = new Set<(error: Error) => void>();
-  /** What is sent without a connection may never leave: one who asks again waits for it here. */
+  /** A request sent without a connection may never leave, so retries wait for the reconnection. */
   #isConnected = true;
   readonly #reconnected = new Set<() => void>();
 
-  /** The start of every subject. */
+  /** Start of every subject. */
   readonly prefix: string;
 
   static async open(options: StreamOptions): Promise<NatsStream> {
@@ -100,7 +100,7 @@ export class NatsStream {
     });
   }
 
-  /** A message that never changes, from any node that has it; else from the leader. */
+  /** A message that never changes, from any node that has it; otherwise from the leader. */
   async readFixed(subject: string): Promise<StreamMessage | undefined> {
     const found = await this.#patiently(() =>
       this.#manager.direct.getMessage(this.#name, { last_by_subj: subject }),
@@ -109,7 +109,8 @@ export class NatsStream {
     return this.read(subject);
   }
 
-  /** The sequence of the new message; undefined if another message was there. Stored when it resolves. */
+  /** The sequence of the new message. Undefined if another message was there. The message is stored when this
+   *  resolves. */
   async write({ subject, text, after, isOwn }: WriteRequest): Promise<number | undefined> {
     let tries = 0;
     return this.#patiently(async () => {
@@ -127,13 +128,13 @@ export class NatsStream {
     });
   }
 
-  /** Tells every message of the subjects in the order of the stream, the newest of each subject only, until closed.
-   *  A message that was replaced before it was told is not told. */
+  /** Delivers every message of the subjects in stream order until closed, only the newest of each subject. A message
+   *  that is replaced before its delivery is skipped. */
   follow(subjects: string, told: (message: StreamMessage) => void, failed: (error: unknown) => void): void {
     void this.#follow(subjects, told).catch(failed);
   }
 
-  /** Goes on from the last message that was told: for one who misses messages that must be there. */
+  /** Follows again from the last delivered message. Called when expected messages do not arrive. */
   followAgain(): void {
     this.#stopFollowing();
   }
@@ -172,7 +173,7 @@ export class NatsStream {
       } catch (error) {
         if (isRollbookError(error)) throw error;
         if (this.#closed) return;
-        // The client has given up: the server refuses the credentials now.
+        // The client stopped reconnecting: the server now refuses the credentials.
         if (this.#connection.isClosed()) throw this.#away((await this.#connection.closed()) ?? error);
         const { kind } = faultOf(error);
         if ((kind === "refused" || kind === "missing") && failures > 100) throw this.#refused(error);
@@ -195,7 +196,7 @@ export class NatsStream {
         try {
           return (await this.#manager.streams.add(configOf(this.#name, this.prefix, place))).config;
         } catch (error) {
-          // Another process made it, or this one did and did not hear of it.
+          // Another process created the stream, or this process did and lost the answer.
           const found = await this.#find();
           if (found === undefined) throw error;
           return found;
@@ -213,7 +214,7 @@ export class NatsStream {
     }
   }
 
-  /** Again and again while the server is away. Whatever is asked must be harmless to ask twice. */
+  /** Retries while the server is away. `ask` must be idempotent. */
   async #patiently<T>(ask: () => Promise<T>): Promise<T> {
     const { patienceMs } = this.#options;
     const startMs = performance.now();
@@ -231,7 +232,8 @@ export class NatsStream {
     }
   }
 
-  /** The client waits for answers that a lost connection cannot bring; this fails at once, to ask again. */
+  /** The client keeps waiting for answers that a lost connection cannot bring. This call fails at once, so that it
+   *  can be retried. */
   #whileConnected<T>(ask: () => Promise<T>): Promise<T> {
     if (!this.#isConnected) return Promise.reject(new LostConnection());
     return new Promise((done, failed) => {

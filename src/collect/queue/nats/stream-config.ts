@@ -1,11 +1,12 @@
-/** How the stream of a queue is set up, and whether one that is there suits. Pure. */
+/** Configuration of a queue's stream. In: a place, or an existing configuration. Out: the configuration, or an error
+ *  if the existing stream does not fit. Pure. */
 import type { StreamConfig } from "@nats-io/jetstream";
 import { RollbookError } from "../../../base/index.ts";
 import type { NatsPlace } from "./nats-place.ts";
 
 const MAX_MESSAGE_BYTES = 1024 * 1024;
 
-/** Every limit is stated: none is left to the server's defaults. Nothing is ever discarded to make room. */
+/** States every limit, so that no server default applies. The stream never discards a message to make room. */
 export function configOf(name: string, prefix: string, place: NatsPlace) {
   return {
     name,
@@ -29,7 +30,7 @@ export function configOf(name: string, prefix: string, place: NatsPlace) {
   } satisfies Partial<StreamConfig> & { name: string };
 }
 
-/** What the promises of the queue rest on; limits may have been changed on purpose. */
+/** Checks the settings that the queue's guarantees need. Other limits may have been changed on purpose. */
 export function checkConfig(
   there: StreamConfig,
   wanted: ReturnType<typeof configOf>,

@@ -1,6 +1,6 @@
-/** What runs one rollout: a function, a program or a server, behind one interface.
- *  In: payload and context. Out: whatever it returned, not yet checked (output.ts reads it).
- *  An agent is known by the digest of its code, which enters the ids of its rollouts. */
+/** The agent interface: a function, a program or a server that runs one rollout.
+ *  In: payload and context. Out: the agent's return value, not yet checked (output.ts reads it).
+ *  An agent is identified by the digest of its code, which enters the ids of its rollouts. */
 import { type Digest, given, type Json, type Rng } from "../../../base/index.ts";
 import type { Ending, RolloutDraft } from "../../../contract/index.ts";
 import type { Scorer } from "./reward.ts";
@@ -10,9 +10,9 @@ export type Payload = Readonly<Record<string, Json>>;
 
 export interface RolloutContext {
   readonly rolloutId: string;
-  /** Which sample of its task this is, from 0. */
+  /** Index of this sample within its task, from 0. */
   readonly sample: number;
-  /** 1 for the first; a later attempt has the same seed. */
+  /** 1 for the first attempt. Later attempts have the same seed. */
   readonly attempt: number;
   readonly seed: bigint;
   /** Seeded with `seed`. */
@@ -20,32 +20,32 @@ export interface RolloutContext {
   /** Aborts at the time limit, when the launch is cancelled, and when the claim is lost. */
   readonly signal: AbortSignal;
   readonly rolloutConfig: RolloutConfig;
-  /** Where this rollout's model calls are to go, and the key that names it there; absent without a gateway. */
+  /** URL for this rollout's model calls, and the key that identifies the rollout there. Absent without a gateway. */
   readonly baseUrl?: string;
   readonly apiKey?: string;
-  /** The turns that this rollout may take; absent: any number. */
+  /** Limit of turns for this rollout. Absent: no limit. */
   readonly maxTurns?: number;
-  /** Counts a turn and returns its number, from 1; past the limit it throws, and the rollout is truncated. */
+  /** Counts a turn and returns its number, from 1. Past the limit it throws, and the rollout is truncated. */
   nextTurn(): number;
   log(message: string): void;
 }
 
 type Reward =
   | number
-  /** Rewards in order of time; the last one counts, as trainers take it. */
+  /** Rewards in order of time. The last reward counts, as in trainers. */
   | readonly number[]
   /** Named terms; a bare number has weight 1. */
   | Readonly<Record<string, number | { readonly value: number; readonly weight: number }>>;
 
 export interface RolloutOutput {
-  /** Absent: unlabelled, which is not 0. */
+  /** Absent: the rollout is unlabelled, which differs from a reward of 0. */
   readonly reward?: Reward;
-  /** Kept with the rollout; it does not count. */
+  /** Stored with the rollout. Metrics do not count towards the reward. */
   readonly metrics?: Readonly<Record<string, number>>;
   readonly finalState?: Json;
-  /** Terminal unless told. */
+  /** Default: terminal. */
   readonly ending?: Ending;
-  /** Choices that the agent recorded itself. Without any, and without a gateway, the agent's own run is the one choice. */
+  /** Choices that the agent recorded itself. Without choices and a gateway, the agent's run is the only choice. */
   readonly streams?: RolloutDraft["streams"];
   readonly calls?: RolloutDraft["calls"];
 }
@@ -62,7 +62,7 @@ export interface RolloutLimits {
 }
 
 export interface RolloutDefinition {
-  /** Marks the object, whichever copy of this package made it. */
+  /** Marks the object, so that a definition made by another copy of this package is recognized. */
   readonly rollbook: "rollout-definition.v1";
   readonly run: RolloutFunction;
   readonly scorer?: Scorer;
@@ -74,9 +74,9 @@ export interface Agent {
   readonly digest: Digest;
   readonly scorer?: Scorer;
   readonly limits?: RolloutLimits;
-  /** Its errors are the agent's own words; those of processes and servers come from what runs them here. */
+  /** True: the agent throws its errors itself. Errors of processes and servers come from their runner here. */
   readonly inProcess?: true;
-  /** What becomes of its word that others are to blame: it is taken and marked, unless told. */
+  /** Treatment of a failure that the agent attributes to another owner. Default: accepted and marked. */
   readonly blame?: "marked" | "refused" | "trusted";
   run(payload: Payload, context: RolloutContext): Promise<unknown>;
 }
@@ -89,7 +89,7 @@ export function defineRollout(
   return Object.freeze({ rollbook: "rollout-definition.v1" as const, run, ...options });
 }
 
-/** An agent in this process. The digest is of its code, which the caller knows and a function does not. */
+/** Makes an agent that runs in this process. The caller passes the digest of its code, which a function cannot know. */
 export function functionAgent(
   definition: RolloutDefinition | RolloutFunction,
   { name, digest }: { name: string; digest: Digest },

@@ -13,7 +13,7 @@ const replied = (status: number, code: string, headers: Record<string, string> =
 it.each(["owner-away", "cannot-record"])("a gateway that answers 503 %s is no fault of the agent", (code) => {
   const marked = replied(503, code, { "x-rollbook-refusal": code });
   expect(endingOfError(marked)).toMatchObject({ kind: "failed", owner: "infrastructure" });
-  // A server of the agent's own may say the same.
+  // The agent's own server may send the same reply.
   expect(endingOfError(replied(503, code))).toMatchObject({ kind: "failed", owner: "agent" });
 });
 

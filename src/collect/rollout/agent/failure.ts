@@ -1,35 +1,35 @@
-/** Who is to blame when a rollout breaks off. In: whatever was thrown. Out: a typed ending.
- *  An agent's error is the agent's unless somebody says otherwise, with an error of this package. */
+/** Attributes a broken rollout to an owner. In: the thrown value. Out: a typed ending.
+ *  An error is the agent's failure unless an error of this package names another owner. */
 import { isObject, RollbookError, reasonOf } from "../../../base/index.ts";
 import type { Ending, EndingLimit, FailureOwner } from "../../../contract/index.ts";
 import { isGatewayAway, isProviderFault, limitOfReply } from "../../gateway-replies.ts";
 
-// Every name, by type: the process of an agent does not load the schemas.
+// The type makes each list complete. Schemas are not used here, because the process of an agent does not load them.
 const OWNERS = namesOf<FailureOwner>({ agent: 1, task: 1, provider: 1, sandbox: 1, infrastructure: 1 });
 const LIMITS = namesOf<EndingLimit>({ turns: 1, tokens: 1, time: 1, budget: 1 });
 const MAX_MESSAGE = 4096;
 
-/** Thrown by an agent that knows whose fault it is: `throw failedBy("provider", "the model is gone")`. */
+/** For an agent that knows the owner of a failure: `throw failedBy("provider", "the model is gone")`. */
 export function failedBy(owner: FailureOwner, message: string, options?: ErrorOptions): RollbookError {
   return new RollbookError(`failed-${owner}`, { owner }, message, options);
 }
 
-/** Thrown by an agent that ran into a limit: the rollout is truncated, which is no failure. */
+/** Makes the error for an agent that reached a limit. The rollout is then truncated, not failed. */
 export function cutBy(limit: EndingLimit, message = `the limit of ${limit} is reached`): RollbookError {
   return new RollbookError(`limit-${limit}`, { limit }, message);
 }
 
-/** The first error in the chain of causes that names an owner or a limit decides; else it is the agent's. */
+/** The first error in the chain of causes that names an owner or a limit decides. Otherwise the agent failed. */
 export function endingOfError(error: unknown): Ending {
   try {
     return namedEnding(error) ?? failure("agent", reasonOf(error));
   } catch {
-    // A proxy, a getter that throws: what an agent throws may be anything.
+    // An agent may throw any value, for example a proxy or an object with a getter that throws.
     return failure("agent", "it threw a value that cannot be read");
   }
 }
 
-/** Whether the owner is named by a `failedBy`, and not found in a reply or in a sandbox. */
+/** True if a `failedBy` names the owner. False if the owner was inferred from a reply or a sandbox error. */
 export function isNamedByThrower(error: unknown): boolean {
   try {
     const naming = [...causesOf(error)].find((each) => endingOf(each, "") !== undefined);
@@ -39,7 +39,7 @@ export function isNamedByThrower(error: unknown): boolean {
   }
 }
 
-/** An ending that an error can have, from JSON; undefined for anything else. */
+/** Reads an ending that an error can have from JSON. Undefined for any other value. */
 export function endingIn(value: unknown): Ending | undefined {
   if (!isObject(value)) return undefined;
   const owner = OWNERS.find((each) => each === value.owner);
@@ -57,19 +57,19 @@ export function namedEnding(error: unknown): Ending | undefined {
   return undefined;
 }
 
-/** What this one error says, its causes aside. */
+/** Reads the ending from this error only, not from its causes. */
 function endingOf(error: Error, message: string): Ending | undefined {
   const code = codeOf(error);
   return code === undefined ? endingOfReply(error as ReplyError, message) : endingOfCode(code, message);
 }
 
-/** By its form: the agent may have a copy of this package of its own. */
+/** Recognizes the error by its form, not by `instanceof`: the agent may load its own copy of this package. */
 function codeOf(error: Error): string | undefined {
   const { code } = error as { code?: unknown };
   return error.name === "RollbookError" && typeof code === "string" ? code : undefined;
 }
 
-/** Errors of model SDKs, as far as they tell of a reply: `openai` and `@anthropic-ai/sdk`, and `ai`. */
+/** Fields of SDK errors that describe a reply: `openai`, `@anthropic-ai/sdk` and `ai`. */
 interface ReplyError {
   readonly status?: number;
   readonly statusCode?: number;
@@ -78,12 +78,12 @@ interface ReplyError {
   readonly responseHeaders?: unknown;
   readonly responseBody?: unknown;
   readonly message: string;
-  /** The `ai` package wraps what it has retried. */
+  /** The `ai` package wraps the last error after its retries. */
   readonly lastError?: unknown;
 }
 
-/** A reply that came through our gateway and that the agent did not handle: its caps are limits, a failed upstream is
- *  the provider's. Replies of other servers are the agent's own business. */
+/** Ending for a reply from our gateway that the agent did not handle. The gateway's caps are limits, and a failed
+ *  upstream is the provider's failure. Replies of other servers belong to the agent. */
 function endingOfReply(error: ReplyError, message: string): Ending | undefined {
   const status = error.status ?? error.statusCode;
   if (typeof status !== "number") return undefined;
@@ -106,7 +106,7 @@ function headerIn(headers: unknown, name: string): string | undefined {
   return isObject(headers) && Object.hasOwn(headers, name) ? String(headers[name]) : undefined;
 }
 
-/** A limit, because a chain of causes may lead back to itself. */
+/** Bounds the walk, because a chain of causes may contain a cycle. */
 const MAX_CAUSES = 32;
 
 function* causesOf(error: unknown): IterableIterator<Error> {
@@ -130,6 +130,6 @@ function endingOfCode(code: string, message: string): Ending | undefined {
   if (owner !== undefined) return failure(owner, message);
   const limit = LIMITS.find((each) => code === `limit-${each}`);
   if (limit !== undefined) return { kind: "truncated", limit };
-  // The engines of this package raise only when they broke themselves; a program's failure is data.
+  // The engines of this package throw only if the engine itself fails. A program's failure is data.
   return code.startsWith("sandbox-") ? failure("sandbox", message) : undefined;
 }

@@ -1,6 +1,7 @@
-/** A reward term that a model gives. In: the gateway, the model, what it is asked. Out: a term whose every call is recorded
- *  through the gateway, as a rollout of its own under the term's name, with its own budget. Model, question, parameters and
- *  scale enter the scorer's digest, as the text of a function does. The grade of a model is a sample: scoring again asks again. */
+/** A reward term that a model gives. In: the gateway, the model, the question. Out: a term.
+ *  The gateway records each of its calls as a separate rollout under the term's name, with its own budget.
+ *  Model, question, parameters and scale enter the scorer's digest, as the text of a function does.
+ *  The grade of a model is a sample: scoring again asks again. */
 import { isObject, type Json, RollbookError, reasonOf } from "../../../base/index.ts";
 import type { Ending } from "../../../contract/index.ts";
 import { isProviderFault } from "../../gateway-replies.ts";
@@ -8,22 +9,22 @@ import { failedBy } from "./failure.ts";
 import type { RewardInput, RewardTerm } from "./reward.ts";
 
 export interface GraderOptions {
-  /** The URL of a gateway, with its token where it has one. */
+  /** The URL of a gateway, with its token if it needs one. */
   readonly gateway: string | { readonly url: string; readonly token?: string };
   readonly model: string;
-  /** What the judge is asked. It is told to answer with {"score": number} on the scale. */
+  /** Question for the judge. The system prompt asks for {"score": number} on the scale. */
   readonly question: (input: RewardInput) => string;
   readonly name?: string;
   readonly weight?: number;
   /** Lowest and highest score (default: 0 and 1). */
   readonly scale?: readonly [number, number];
-  /** Further fields of the request (default: temperature 0). */
+  /** Additional fields of the request (default: temperature 0). */
   readonly parameters?: Readonly<Record<string, Json>>;
   /** Dollars for one grade, enforced by the gateway at its prices. */
   readonly budgetUsd?: number;
-  /** Calls for one grade, if an answer holds no score (default: 2). */
+  /** Maximum number of calls for one grade, if an answer holds no score (default: 2). */
   readonly attempts?: number;
-  /** Stands for what `question` closes over. */
+  /** Identifies the values that `question` closes over. */
   readonly version?: string;
 }
 
@@ -43,7 +44,7 @@ export function judgeTerm(options: GraderOptions): RewardTerm {
     source: { builtin: "judge", model, question: question.toString(), scale: [...scale], parameters },
     ...(version === undefined ? {} : { version }),
     async value(input) {
-      // There is nothing to read: an agent that failed has earned the least, and others' failures say nothing.
+      // A failed rollout has nothing to grade. A failure of the agent gets the lowest score; other failures get none.
       if (input.ending.kind === "failed") return input.ending.owner === "agent" ? scale[0] : null;
       return grade({ ...options, name, scale, parameters }, question(input));
     },
@@ -62,7 +63,7 @@ async function grade(options: GraderRequest, question: string): Promise<number> 
   const close = (ending: Ending, score?: number) =>
     ask(options, `rollouts/${encodeURIComponent(id)}/close`, {
       ending,
-      // Weight 0: the grade is of another rollout, and no reward of the judge.
+      // Weight 0: the grade belongs to another rollout and is not a reward of the judge.
       ...(score === undefined ? {} : { scores: [{ name, value: score, weight: 0 }] }),
     });
   const form = `Answer with one JSON object, {"score": number}, where the number is from ${scale[0]} to ${scale[1]}.`;
@@ -87,14 +88,14 @@ async function grade(options: GraderRequest, question: string): Promise<number> 
   throw failedBy("provider", message);
 }
 
-/** The last object with a score on the scale: models think aloud before they answer. */
+/** Reads the last object with a score on the scale, because models reason in text before they answer. */
 function scoreIn(text: string, [low, high]: readonly [number, number]): number | undefined {
   for (const [found] of [...text.matchAll(/\{[^{}]*\}/g)].reverse()) {
     try {
       const { score } = JSON.parse(found) as { score?: unknown };
       if (typeof score === "number" && score >= low && score <= high) return score;
     } catch {
-      // No JSON: the object before it may be.
+      // Not JSON: try the object before it.
     }
   }
   return undefined;
@@ -131,6 +132,6 @@ async function ask(
   const text = await response.text();
   if (response.ok) return JSON.parse(text);
   const why = `${name}: the gateway answered ${response.status}: ${text.slice(0, 500)}`;
-  // A budget, an unknown model or a wrong token stays as it is when the rollout runs again.
+  // A budget, an unknown model or a wrong token stays the same when the rollout runs again.
   throw failedBy(isProviderFault(response.status) ? "provider" : "task", why);
 }

@@ -1,5 +1,5 @@
-/** Reads what an agent returned. In: any value. Out: scores, metrics, final state, ending, streams; or an error that is
- *  the agent's. Names in the style of other languages (`final_state`, `rewards`) are understood. Pure. */
+/** Reads the return value of an agent. In: any value. Out: scores, metrics, final state, ending, streams; or an error
+ *  that is attributed to the agent. Accepts the names of other languages (`final_state`, `rewards`). Pure. */
 import { canonicalize, type Json, parseId, reasonOf } from "../../../base/index.ts";
 import type { Ending, RolloutContent, RolloutDraft } from "../../../contract/index.ts";
 import { failedBy } from "./failure.ts";
@@ -32,13 +32,13 @@ export function readOutput(value: unknown): ReadOutput {
   return readFields(value as Fields);
 }
 
-/** The reward that counts: the weighted sum; null where there is none. */
+/** Total reward: the weighted sum of the scores. Null if no score has a weight. */
 export function totalOf(scores: readonly Pick<Score, "value" | "weight">[]): number | null {
   const counted = scores.filter(({ weight }) => weight !== 0);
   return counted.length === 0 ? null : counted.reduce((sum, { value, weight }) => sum + value * weight, 0);
 }
 
-/** Whether a stream can hold it as a reward: streams keep 32-bit floats. */
+/** True if a stream can hold the value as a reward. Streams store 32-bit floats. */
 export function isReward(value: number | null): boolean {
   return value === null || Number.isFinite(Math.fround(value));
 }
@@ -97,7 +97,7 @@ function readMetrics(metrics: unknown): Record<string, number> {
   );
 }
 
-/** `error` and a `status_code` past 399 are how other frameworks say that a rollout failed: not a success that scores 0. */
+/** Other frameworks report a failed rollout with `error` or a `status_code` above 399: not a success with score 0. */
 function readEnding({ ending, error, status_code: status, stop_reason: reason }: Fields): Ending {
   if (ending !== undefined && ending !== null) {
     if (typeof ending !== "object")

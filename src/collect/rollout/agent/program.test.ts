@@ -178,7 +178,7 @@ describe("loadAgent", () => {
   });
 });
 
-/** A killed process that nobody has waited for yet is dead all the same. */
+/** A killed process without a `wait` by its parent (a zombie) counts as dead. */
 function isAlive(pid: number): boolean {
   try {
     return !/^\d+ \(.*\) Z/.test(readFileSync(`/proc/${pid}/stat`, "latin1"));

@@ -1,7 +1,7 @@
 /** Agents in any language: a program that reads one JSON request on stdin and prints one JSON result on stdout, or a
- *  server that answers a POST with it (docs/executor.md is the contract). In: payload and context. Out: the result,
- *  not yet checked. A program runs once per rollout, in a process group of its own, which is killed when told.
- *  Runs trusted code on this host: what must not be trusted belongs into the sandbox. */
+ *  server that answers a POST with the result (docs/executor.md is the contract). In: payload and context. Out: the
+ *  result, not yet checked. A program runs once per rollout, in a separate process group, which is killed on abort.
+ *  Runs trusted code on this host: untrusted code belongs in the sandbox. */
 import { type ChildProcess, spawn } from "node:child_process";
 import { type Digest, digestJson, RollbookError, reasonOf } from "../../../base/index.ts";
 import type { Agent, Payload, RolloutContext } from "./agent.ts";
@@ -10,13 +10,13 @@ import { failedBy } from "./failure.ts";
 import { lineSplitter } from "./pool/index.ts";
 
 const REQUEST_SCHEMA = "rollbook.executor-request.v1";
-/** A result is a few numbers and a final state; whatever is larger belongs into the agent's own storage. */
+/** A result is a few numbers and a final state. Larger data belongs in the agent's own storage. */
 const MAX_RESULT_BYTES = 16 * 1024 * 1024;
 const MAX_STDERR_TAIL = 2_000;
 const MAX_LOG_CHARS = 16 * 1024;
 const KILL_AFTER_MS = 1_000;
 
-/** The request, the same for programs and servers. Seeds are decimal text: JSON numbers end at 2^53. */
+/** Builds the request for programs and servers alike. Seeds are decimal text: JSON numbers are exact up to 2^53. */
 function requestOf(payload: Payload, context: RolloutContext) {
   const { rolloutId, sample, attempt, seed, rolloutConfig } = context;
   return {
@@ -77,7 +77,7 @@ export function serverAgent(url: string): Agent {
   };
 }
 
-/** What SDKs read by themselves, so that an unchanged agent talks to the gateway. */
+/** Environment variables that model SDKs read by themselves, so that an unchanged agent calls the gateway. */
 function environmentOf({ rolloutId, seed, baseUrl, apiKey }: RolloutContext): Record<string, string> {
   return {
     ROLLBOOK_ROLLOUT_ID: rolloutId,
@@ -109,7 +109,7 @@ async function converse(
     lines.push(chunk);
   });
   child.stderr!.on("end", () => lines.end());
-  // A program that never reads its request closes the pipe early: its exit says the rest.
+  // A program that never reads its request closes the pipe early. Its exit code then reports the failure.
   child.stdin!.on("error", () => {});
   child.stdin!.end(request);
   const { code, signal } = await ended(child, context.signal);
@@ -121,7 +121,7 @@ async function converse(
   return parseResult(Buffer.concat(stdout).toString(), name);
 }
 
-/** Ends when the program has, and nothing of its group is left that we could name. */
+/** Resolves after the program has ended and its process group has been killed. */
 function ended(
   child: ChildProcess,
   stop: AbortSignal,
@@ -131,7 +131,7 @@ function ended(
     killGroup(child, "SIGTERM");
     timer = setTimeout(() => {
       killGroup(child, "SIGKILL");
-      // A program outside of the group may hold the output open for ever: then there would be no "close".
+      // A program outside of the group may hold the output open forever. The "close" event would then never come.
       for (const stream of child.stdio) stream?.destroy();
     }, KILL_AFTER_MS);
   };
@@ -148,13 +148,13 @@ function ended(
     });
     child.once("close", (code, signal) => {
       release();
-      killGroup(child, "SIGKILL"); // children that outlived it
+      killGroup(child, "SIGKILL"); // kills children that are still running
       resolve({ code, signal });
     });
   });
 }
 
-/** Negative pid: the whole group. One that is gone already is no fault. */
+/** A negative pid names the whole group. A group that has already ended is not an error. */
 function killGroup(child: ChildProcess, signal: NodeJS.Signals): void {
   if (child.pid === undefined) return;
   try {
@@ -164,7 +164,7 @@ function killGroup(child: ChildProcess, signal: NodeJS.Signals): void {
   }
 }
 
-/** The last line that is not empty: what a program prints before it is for people. */
+/** Parses the whole text, else its last line that is not empty: earlier lines are messages for people. */
 function parseResult(text: string, who: string): unknown {
   const line = text.trimEnd().split("\n").at(-1)!.trim();
   const whole = text.trim();
@@ -172,7 +172,7 @@ function parseResult(text: string, who: string): unknown {
     try {
       return JSON.parse(candidate);
     } catch {
-      // The next form, then the error below.
+      // Try the next form. If both fail, throw the error below.
     }
   }
   if (whole === "")
@@ -183,7 +183,7 @@ function parseResult(text: string, who: string): unknown {
   );
 }
 
-/** The most common reason, for programs that were written with the Python package. */
+/** The most common cause, for programs that use the Python package. */
 function missingCall(who: string): string {
   return who.endsWith(".py")
     ? " A file with an @executor function ends with a call of its run(), for example `agent.run()`."

@@ -1,7 +1,7 @@
-/** Rewards: functions of what is known of a finished rollout, and sums of named, weighted terms.
+/** Rewards: functions of the facts of a finished rollout, and sums of named, weighted terms.
  *  In: task with its label, ending, metrics, usage. Out: scores that name their scorer by digest. The digest covers
- *  names, weights, bounds and the text of every function, not what a function closes over: say `version` for that.
- *  Pure: the same input, the same scores, so that a stored rollout can be scored again. */
+ *  names, weights, bounds and the text of every function. Use `version` for the values that a function closes over.
+ *  Pure: the same input gives the same scores, so that a stored rollout can be scored again. */
 import { type Digest, digestJson, type Json, parseId, RollbookError } from "../../../base/index.ts";
 import type { Ending } from "../../../contract/index.ts";
 import { failedBy } from "./failure.ts";
@@ -11,9 +11,9 @@ export interface RolloutUsage {
   readonly calls: number;
   readonly promptTokens: number;
   readonly completionTokens: number;
-  /** Of the calls whose cost is known. */
+  /** Sum over the calls with a known cost. */
   readonly costUsd: number;
-  /** Calls whose cost is not known; absent: none. */
+  /** Number of calls with an unknown cost. Absent: 0. */
   readonly unpriced?: number;
 }
 
@@ -24,14 +24,14 @@ export interface RewardInput {
     readonly label?: unknown;
   };
   readonly ending: Ending;
-  /** What the agent itself said; null: nothing. */
+  /** Reward reported by the agent itself. Null: it reported none. */
   readonly claimed: number | null;
   readonly metrics: Readonly<Record<string, number>>;
   readonly finalState?: Json;
-  /** Absent if it was not counted. */
+  /** Absent if usage was not counted. */
   readonly usage?: RolloutUsage;
   readonly durationMs: number;
-  /** 1 for the first. */
+  /** 1 for the first attempt. */
   readonly attempt: number;
 }
 
@@ -40,9 +40,9 @@ export type RewardFunction = (input: RewardInput) => number | null | Promise<num
 export interface RewardTerm {
   readonly name: string;
   readonly weight: number;
-  /** Null: the term has nothing to say, and is left out. */
+  /** Null: the term does not apply and is left out. */
   readonly value: RewardFunction;
-  /** Stands for the function in the digest: of a built-in term, its name and parameters. */
+  /** Represents the function in the digest. For a built-in term: its name and parameters. */
   readonly source?: Json;
   readonly version?: string;
 }
@@ -54,7 +54,7 @@ export interface Scorer {
   score(input: RewardInput, signal?: AbortSignal): Promise<Score[]>;
 }
 
-/** A weighted sum of terms, clipped. What clipping takes away stands as a term of its own, so that scores add up. */
+/** A weighted sum of terms, clipped. The clipped amount becomes a separate term, so that the scores add up. */
 export function compositeReward(options: {
   readonly name: string;
   readonly terms: readonly RewardTerm[];
@@ -94,14 +94,14 @@ export function compositeReward(options: {
   };
 }
 
-/** One function as the whole reward. */
+/** Makes a reward of one function. */
 export function rewardOf(name: string, value: RewardFunction, options: { version?: string } = {}): Scorer {
   return compositeReward({ name, terms: [{ name, weight: 1, value, ...options }] });
 }
 
 type Weighted = { readonly weight: number };
 
-/** 1 where `check` holds, 0 where it does not or the rollout failed. */
+/** 1 if `check` holds; 0 if it does not hold or the rollout failed. */
 export function verificationTerm(
   check: (input: RewardInput) => boolean | Promise<boolean>,
   { weight = 1, version }: { readonly weight?: number; readonly version?: string } = {},
@@ -122,14 +122,14 @@ export function timeoutTerm({ weight }: Weighted): RewardTerm {
   return builtin("timeout", { weight, value });
 }
 
-/** −1 for an agent's own failure. Failures of others say nothing about the policy and cost it nothing. */
+/** −1 for a failure of the agent. Failures of other owners are no evidence about the policy and cost nothing. */
 export function terminalFailureTerm({ weight }: Weighted): RewardTerm {
   const value: RewardFunction = ({ ending }) =>
     ending.kind === "failed" && ending.owner === "agent" ? -1 : 0;
   return builtin("terminal-failure", { weight, value });
 }
 
-/** −1 for every attempt past the first, `most` at the utmost. */
+/** −1 for each attempt after the first, down to −`most`. */
 export function retriesTerm({ weight, most = 3 }: Weighted & { readonly most?: number }): RewardTerm {
   return builtin("retries", {
     weight,
@@ -138,14 +138,14 @@ export function retriesTerm({ weight, most = 3 }: Weighted & { readonly most?: n
   });
 }
 
-/** −1 at `perUsd` dollars, in proportion below, no more beyond; silent where the cost of a call is not known. */
+/** −1 at `perUsd` dollars and above, proportional below. Null if the cost of a call is unknown. */
 export function costTerm({ weight, perUsd }: Weighted & { readonly perUsd: number }): RewardTerm {
   const value: RewardFunction = ({ usage }) =>
     usage === undefined || (usage.unpriced ?? 0) > 0 ? null : 0 - Math.min(1, usage.costUsd / perUsd);
   return builtin("cost", { weight, parameters: { perUsd }, value });
 }
 
-/** −1 at `perMs` milliseconds, in proportion below, no more beyond. */
+/** −1 at `perMs` milliseconds and above, proportional below. */
 export function latencyTerm({ weight, perMs }: Weighted & { readonly perMs: number }): RewardTerm {
   const value: RewardFunction = ({ durationMs }) => 0 - Math.min(1, durationMs / perMs);
   return builtin("latency", { weight, parameters: { perMs }, value });

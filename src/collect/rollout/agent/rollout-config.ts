@@ -1,12 +1,12 @@
-/** What an agent is told beside its payload: `rollout_config`, with the names agents already know.
- *  In: the parts it is merged from, last wins. Out: one frozen object. Keys of providers never enter it from a file:
- *  the only key in it is the one that names this rollout to the gateway. */
+/** `rollout_config`: the settings that an agent gets beside its payload, with the names that agents already use.
+ *  In: the parts to merge; the last part wins. Out: one frozen object. Provider keys never enter it from a file:
+ *  its only key identifies this rollout to the gateway. */
 import { frozenCopy, given, type Json, RollbookError } from "../../../base/index.ts";
 
 export interface RolloutConfig {
   readonly exp_id: string;
   readonly input_id: string;
-  /** Where models answer: the gateway, where there is one. */
+  /** Base URL of the models: the gateway, if one is used. */
   readonly base_url?: string;
   readonly api_key?: string;
   readonly model_id?: string;
@@ -25,7 +25,7 @@ export function mergeConfig(parts: ConfigParts): RolloutConfig {
   return frozenCopy(merged(parts)) as RolloutConfig;
 }
 
-/** Of the merged configuration, what shapes the draws. Not a copy. */
+/** The sampling parameters of the merged configuration. Not a copy. */
 export function samplingOf(parts: ConfigParts): Readonly<Record<string, Json>> {
   return ((merged(parts) as RolloutConfig).sampling_params ?? {}) as Readonly<Record<string, Json>>;
 }
@@ -34,7 +34,7 @@ function merged({ required, extra, endpoint, overrides }: ConfigParts): Record<s
   return { ...required, ...extra, ...given(endpoint ?? {}), ...overrides } as Record<string, Json>;
 }
 
-/** Configuration is written to the queue and hashed into ids: a key has no place in it. */
+/** Configuration is written to the queue and hashed into ids, so it must not hold a key. */
 export function refuseKeys(config: Readonly<Record<string, Json>> | undefined, where: string): void {
   if (config === undefined || !Object.hasOwn(config, "api_key")) return;
   throw new RollbookError(

@@ -1,12 +1,12 @@
-/** Finds out whether this launch ran before with another version of its agent. In: the first rows, the versions that the book
- *  knows. Out: the version that ran. The digest of the agent enters the ids of rollouts, so all of them run again: the user is
- *  to know why. Reads ids alone. */
+/** Detects that this launch ran before with another version of its agent. In: the first rows, the versions in the book.
+ *  Out: the version that ran. The digest of the agent enters the ids of rollouts, so all of them run again. The user
+ *  must be able to see why. Reads only ids. */
 import type { Digest } from "../../../base/index.ts";
 import type { Book } from "../../../store/index.ts";
 import type { RowForm } from "../work/index.ts";
 import { type LaunchSettings, type Overrides, planner } from "../worker/index.ts";
 
-/** A few rows are enough: a launch that is given again has the same first ones. */
+/** A few rows are enough: the same launch given again has the same first rows. */
 const ROWS = 8;
 
 export class ChangedAgent {
@@ -27,7 +27,7 @@ export class ChangedAgent {
       }));
   }
 
-  /** The version that ran this row, the first time that one is found. */
+  /** Returns the earlier version that ran this row, on the first match only. */
   async find(row: unknown, overrides: Overrides | undefined): Promise<Digest | undefined> {
     if (this.#rows++ >= ROWS) return undefined;
     for (const { digest, plan } of this.#plans) {

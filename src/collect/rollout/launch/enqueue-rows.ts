@@ -1,5 +1,5 @@
-/** From rows to queued work. In: rows, and what makes them the rollouts of this launch. Out: tasks and assignments in
- *  the book, items in the queue, every planned rollout told. Tasks are durable before the queue names them. Runs none. */
+/** Queues rows as work. In: rows, and the settings of this launch. Out: tasks and assignments in the book, items in the
+ *  queue, a callback for each planned rollout. Tasks are durable before the queue names them. Runs no rollouts. */
 import { type Digest, given, type Id } from "../../../base/index.ts";
 import { Assignment, type Signer, Task } from "../../../contract/index.ts";
 import { type Book, makeSealer } from "../../../store/index.ts";
@@ -23,18 +23,18 @@ export interface EnqueueOptions extends Omit<LaunchSettings, "agent"> {
   readonly queue: Pick<WorkQueue, "enqueue">;
   readonly signer: Signer;
   readonly form?: RowForm;
-  /** The file of the rows, as messages name it. */
+  /** The file of the rows, for messages. */
   readonly source?: string;
-  /** What is different for one row: configuration, limits. */
+  /** Configuration and limits of a single row. */
   readonly override?: (row: unknown, index: number) => Overrides | undefined;
-  /** The samples of a task that run again; no other runs. */
+  /** The samples of a task to run again. If given, no other samples run. */
   readonly retries?: (task: Id) => readonly FailedSample[];
-  /** Digests of agents that have run in this book: a launch that ran with another version of its agent is told. */
+  /** Digests of agents that have run in this book, to detect a launch that ran with another version of its agent. */
   readonly agentsBefore?: readonly Digest[];
   readonly log?: (message: string) => void;
 }
 
-/** Rollouts enqueued in one commit, about. */
+/** Approximate number of rollouts per commit. */
 const CHUNK = 256;
 
 export async function enqueueRows(
@@ -47,13 +47,13 @@ export async function enqueueRows(
   }: {
     signal: AbortSignal;
     onRollout: (rollout: PlannedRollout) => void;
-    /** Told what the workers of this process will read first. */
+    /** Receives the records that the workers of this process will read first. */
     records: Pick<RecentRecords, "add">;
   },
 ): Promise<void> {
   const { book, queue, form, source, retries, override, log, agent, signer } = options;
   const plan = planner({ ...options, agent: agent.digest }, given({ form, source, retries }));
-  // Who runs failures again has changed the agent on purpose.
+  // A retry of failures implies that the agent was changed on purpose.
   const versions = retries === undefined ? (options.agentsBefore ?? []) : [];
   const changed = new ChangedAgent(
     { ...options, agent: agent.digest },
@@ -67,7 +67,7 @@ export async function enqueueRows(
     await queue.enqueue(chunk.map(({ item }) => item));
     [chunk, puts] = [[], []];
   };
-  let revisions = [agentRevision(agent)]; // goes in with the first row
+  let revisions = [agentRevision(agent)]; // stored with the first row
   let index = 0;
   try {
     for await (const row of rows) {
@@ -80,7 +80,7 @@ export async function enqueueRows(
       for (const { assignment, rollouts } of assignments) {
         if (!(await book.has(assignment.digest))) {
           const put = sealer.add({ envelope: assignment, blobs: [...revisions, task, assignment] });
-          put.catch(() => {}); // the next flush throws it
+          put.catch(() => {}); // the next flush throws this error
           puts.push(put);
           revisions = [];
         }
@@ -93,7 +93,7 @@ export async function enqueueRows(
     }
     await flush();
   } finally {
-    await Promise.allSettled(puts); // after a bad row: the caller closes the book
+    await Promise.allSettled(puts); // needed after a bad row: the caller closes the book
   }
 }
 

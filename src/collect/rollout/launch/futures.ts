@@ -1,4 +1,4 @@
-/** The rollouts of a launch, each with the promise of its result. In: what was planned; later what became of it.
+/** The rollouts of a launch, each with the promise of its result. In: planned rollouts, later their results.
  *  Out: futures. Knows neither queue nor worker. */
 import { RollbookError } from "../../../base/index.ts";
 import type { PlannedRollout } from "../worker/index.ts";
@@ -10,9 +10,9 @@ export interface RolloutFuture {
   readonly sample: number;
   done(): boolean;
   elapsedMs(): number;
-  /** Rejects with `not-yet` after `timeoutMs`, with `cancelled` if the launch ended without it. */
+  /** Rejects with `not-yet` after `timeoutMs`, and with `cancelled` if the launch ended without this result. */
   result(timeoutMs?: number): Promise<RolloutResult>;
-  /** This rollout only, where this process runs it or comes to claim it; the queue sets it aside. */
+  /** Cancels only this rollout, if this process runs or later claims it. The queue sets the item aside. */
   cancel(): void;
 }
 
@@ -24,13 +24,13 @@ interface Deferred<T> {
 
 export interface RolloutSlot extends Deferred<RolloutResult> {
   readonly planned: PlannedRollout;
-  /** Its end is being read. */
+  /** True once the end of the rollout is being read. */
   settled: boolean;
-  /** Its result is known. */
+  /** True once the result is known. */
   told: boolean;
 }
 
-/** In the order in which they were planned: rows first. */
+/** Rollouts in planned order, by row first. */
 export class Slots {
   readonly #slots = new Map<string, RolloutSlot>();
 
@@ -44,7 +44,7 @@ export class Slots {
 
   add(planned: PlannedRollout): void {
     const slot = { ...deferred<RolloutResult>(), planned, settled: false, told: false };
-    slot.promise.catch(() => {}); // told to whoever asks for the result
+    slot.promise.catch(() => {}); // callers of result() get the error
     this.#slots.set(planned.id, slot);
   }
 
@@ -56,7 +56,7 @@ export class Slots {
     return this.#slots.get(id);
   }
 
-  /** The launch is over: what has no result will have none. */
+  /** Rejects every rollout without a result: the launch is over. */
   reject(error: unknown): void {
     for (const { planned, told, reject } of this) if (!told) reject(error ?? cancelledError(planned.id));
   }

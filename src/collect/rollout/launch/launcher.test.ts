@@ -189,7 +189,7 @@ describe("launch", () => {
   it("reports an artifact sealed by a worker that died before saying so, and does not run it again", async () => {
     const { start, book, queue } = await launchWorld();
     let runs = 0;
-    // The queue forgets everything, as if no one had completed anything; the book remembers.
+    // The queue is empty, as if no rollout had been completed. The book still holds the results.
     const count: RolloutFunction = () => ++runs;
     const first = await collect(start(rows(2), count));
     const empty = openSqliteQueue(":memory:", { clock: systemClock });
@@ -213,7 +213,7 @@ describe("launch", () => {
       worker: "worker-1",
       claim: `${first!.rolloutId}:1`,
     });
-    // What others say of the artifact, without a claim, is no answer to its upload.
+    // A receipt for the artifact without a claim does not answer its upload.
     for (let atMs = 1; atMs <= 64; atMs++) {
       const judged = seal(Receipt, {
         subject: content,
@@ -228,7 +228,7 @@ describe("launch", () => {
     const [again] = await collect(start(rows(1), echo));
     expect(again).toMatchObject({ earlier: true, receipt });
 
-    // Without receipts, as after a crash between the queue's mark and the receipt: a new one, by the same claim.
+    // Without receipts, as after a crash between the queue's mark and the receipt: the same claim gets a new receipt.
     const other = await launchWorld();
     for await (const item of book.scan())
       if (item.type === "blob" && item.kind !== Receipt.kind) other.book.put(item.kind, item.bytes);
@@ -328,7 +328,7 @@ describe("launch", () => {
     );
     await launched.futures();
     await sleep(50);
-    clock.advance(20_001); // as if this process had stood still
+    clock.advance(20_001); // simulates a process that was paused
     await expect.poll(() => second, { timeout: 5000 }).toBe("running");
     endFirst(1);
     await sleep(50);

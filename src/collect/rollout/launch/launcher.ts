@@ -1,7 +1,8 @@
 /** Launches rollouts: rows × samples, durable, resumable, in completion order.
- *  In: rows, an agent, a book, a queue. Out: results, by iterating or by future. Work begins at once; leaving the
- *  iteration early cancels what runs here and gives its claims back. The same launch again runs only what is missing:
- *  ids follow from content, the queue knows what is done, the book what is sealed. Does not parse files or print. */
+ *  In: rows, an agent, a book, a queue. Out: results, by iteration or by future. Work begins at once. Leaving the
+ *  iteration early cancels the rollouts that run here and releases their claims. The same launch again runs only the
+ *  missing rollouts: ids follow from content, the queue knows the done items, the book the sealed ones. Does not parse
+ *  files or print. */
 import type { Clock, Id, Rng } from "../../../base/index.ts";
 import type { PublicKey, Signer } from "../../../contract/index.ts";
 import type { Book } from "../../../store/index.ts";
@@ -31,38 +32,38 @@ export interface LaunchOptions extends EnqueueOptions {
   readonly clock: Clock;
   readonly rng: Rng;
   readonly worker: Id;
-  /** Signs assignments, what is uploaded here, and the receipts. */
+  /** Signs assignments, the uploads of this process, and receipts. */
   readonly signer: Signer;
-  /** Whose signatures count besides our own: of workers that died, and of gateways. */
+  /** Accepts keys besides our own: those of workers that died, and of gateways. */
   readonly trusts?: (key: PublicKey) => boolean;
   /** Judges every rollout when it is uploaded. */
   readonly admit?: Admit;
-  /** Shared with others that read the same records afterwards (default: its own). */
+  /** Shared with other readers of the same records (default: a new cache). */
   readonly records?: RecentRecords | undefined;
-  /** Who records the rollouts; the book itself unless given. */
+  /** Records the rollouts (default: the book's recorder). */
   readonly recorder?: Recorder;
-  /** The last result of a sample that failed and was run again since, by another launch. Undefined: it was not. */
+  /** Last result of a failed sample that another launch ran again. Undefined: the sample was not run again. */
   readonly rerun?: (rollout: PlannedRollout) => Promise<RepeatedSample | undefined>;
-  /** How many run at a time in this process; 0: only others work. */
+  /** Number of concurrent rollouts in this process. 0: only other processes work. */
   readonly concurrency: number;
   readonly attempts?: Partial<Attempts>;
   readonly retryBaseMs?: number;
   readonly heartbeatMs?: number;
   readonly rate?: number;
-  /** The launch ends this long after it began, finished or not. */
+  /** Time after its start at which the launch ends, finished or not. */
   readonly deadlineMs?: number;
   readonly signal?: AbortSignal;
-  /** Begins no more rollouts once this is aborted, and ends when those that run here are done. */
+  /** Once aborted, no more rollouts begin, and the launch ends when the rollouts here are done. */
   readonly drain?: AbortSignal | undefined;
 }
 
 export interface Launch extends AsyncIterable<RolloutResult> {
-  /** One for each rollout, rows first, once everything is enqueued. */
+  /** Resolves after enqueueing, with one future per rollout, by row first. */
   futures(): Promise<readonly RolloutFuture[]>;
   progress(): Progress;
-  /** Resolves when nothing runs here any more, however the launch ended. */
+  /** Settles when no rollout runs here any more. Rejects if the launch failed. */
   readonly ended: Promise<void>;
-  /** Stops what runs here and gives it back; resolves when nothing is held any more. */
+  /** Stops the rollouts that run here and releases their claims. Resolves when no claim is held any more. */
   cancel(): Promise<void>;
 }
 
@@ -98,7 +99,7 @@ class RunningLaunch implements Launch {
     this.#startMs = options.clock.nowMs();
     const planned = deferred<void>();
     this.#planned = planned.promise;
-    this.#planned.catch(() => {}); // told to whoever asks for futures, and to the iteration
+    this.#planned.catch(() => {}); // futures() and the iteration get the error
     this.#over = this.#run(rows, planned.resolve).then(
       () => this.#end({}),
       (error: unknown) => {
@@ -134,6 +135,7 @@ class RunningLaunch implements Launch {
     return this.#tally.now();
   }
 
+  /** Each caller gets its own promise, so a failure that no caller asks for is not an unhandled rejection. */
   get ended(): Promise<void> {
     return this.#over.then(() => {
       if (this.#ended?.error !== undefined) throw this.#ended.error;
@@ -193,7 +195,7 @@ class RunningLaunch implements Launch {
 
   readonly #earlier = new Map<string, SettledItem>();
 
-  /** What earlier runs settled, before anything of this one can. */
+  /** Reads the items that earlier runs settled, before an item of this run can settle. */
   async #readEarlier(): Promise<number> {
     let cursor = 0;
     for (;;) {
@@ -204,7 +206,7 @@ class RunningLaunch implements Launch {
     }
   }
 
-  /** The same command again runs what is missing, and items that were set aside are missing. */
+  /** The same command again runs the missing rollouts. Items that were set aside count as missing. */
   async #revive(): Promise<void> {
     const ours = [...this.#earlier.values()].filter(({ item }) => this.#slots.has(item));
     const dead = ours.filter(({ state }) => state === "dead").map(({ item }) => item);
@@ -215,7 +217,7 @@ class RunningLaunch implements Launch {
     );
   }
 
-  /** A worker that was killed keeps its claims until they expire: without a word the launch would seem to hang. */
+  /** A killed worker keeps its claims until they expire. Without this message the launch would seem to hang. */
   async #sayClaimed(): Promise<void> {
     const { queue, clock, log } = this.#options;
     if (log === undefined || (await queue.counts()).claimed === 0) return;
@@ -245,7 +247,7 @@ class RunningLaunch implements Launch {
     });
   }
 
-  /** Reads ends from the queue until every rollout has one, or the launch is stopped, or its worker gives up. */
+  /** Reads settled items from the queue until every rollout has an end, the launch is stopped, or its worker fails. */
   async #follow(from: number): Promise<void> {
     const { queue } = this.#options;
     const watch = queue.watch();
@@ -300,7 +302,7 @@ class RunningLaunch implements Launch {
       );
   }
 
-  /** Of a sample that failed and ran again, the later result: it is what `--retry` and reports of the experiment count. */
+  /** For a failed sample that ran again, returns the later result: `--retry` and reports of the experiment count it. */
   async #read(planned: PlannedRollout, settled: SettledItem & { earlier: boolean }): Promise<ReadResult> {
     const { rerun, recorder } = this.#options;
     const contentsOf = (item: string, claims: number) =>
@@ -338,10 +340,10 @@ class RunningLaunch implements Launch {
   }
 }
 
-/** The worker server of this process: its workers come here, those of other processes have their own over the same queue. */
+/** The worker server of this process, for its own workers. Other processes have a server over the same queue. */
 function serverOf(options: LaunchOptions, records: RecentRecords): WorkerServer {
   const { queue, book, clock, signer, trusts, admit, worker, recorder } = options;
-  // No transport leads here, so a number is a name that no other worker can have.
+  // No transport leads to this server, so a counter gives names that no other worker can have.
   let sessions = 0;
   return makeWorkerServer({
     ...{ queue, book, clock, signer, admit, records, sealedHere: recorder?.sealedHere },

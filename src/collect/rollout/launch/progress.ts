@@ -1,40 +1,40 @@
-/** Where a launch stands. In: results as they come. Out: counts, rates, and when it will be done. Does not print. */
+/** Progress of a launch. In: results as they arrive. Out: counts, rates and the estimated time left. Does not print. */
 import type { Clock } from "../../../base/index.ts";
 import type { RolloutResult } from "./result.ts";
 
 export interface Progress {
   readonly total: number;
-  /** Sealed, whatever their ending; those of earlier runs included. */
+  /** Sealed rollouts with any ending, including those of earlier runs. */
   readonly done: number;
   readonly earlier: number;
   readonly dead: number;
   /** Sealed failures, by owner. */
   readonly failed: Readonly<Record<string, number>>;
-  /** Of these failures, those that are another's by the agent's word alone. */
+  /** Number of these failures that only the agent attributes to another owner. */
   readonly blamed: number;
-  /** The reason that failed or set aside most rollouts; null where none did. */
+  /** The most frequent reason of failed and set-aside rollouts. Null if there is none. */
   readonly commonFailure: { readonly reason: string; readonly count: number } | null;
   readonly truncated: number;
   readonly tokens: number;
-  /** Of the calls whose cost is known. */
+  /** Sum over the calls with a known cost. */
   readonly costUsd: number;
-  /** Calls whose cost is not known. */
+  /** Number of calls with an unknown cost. */
   readonly unpriced: number;
-  /** What runs spent that are no results: attempts that were tried again, and runs that were killed or interrupted. */
+  /** Usage of runs without a result: attempts that were retried, and runs that were killed or interrupted. */
   readonly givenUp: {
     readonly runs: number;
     readonly tokens: number;
     readonly costUsd: number;
     readonly unpriced: number;
   };
-  /** Of labelled rollouts; null while there is none. */
+  /** Mean over labelled rollouts. Null while there is none. */
   readonly meanReward: number | null;
   readonly perSecond: number;
-  /** Null while nothing can be said. */
+  /** Null while there is no estimate. */
   readonly etaMs: number | null;
 }
 
-/** The score that marked such failures before endings said who declared them. */
+/** The score that marked failures blamed by the agent, before endings had the field `declaredBy`. */
 const OLD_BLAME = "blamed-by-agent";
 
 export class LaunchTally {

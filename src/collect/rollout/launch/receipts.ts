@@ -1,5 +1,5 @@
-/** The receipts of a launch's results: those given in this process, those that other workers were given, and, in place
- *  of one that a crash took, a new one. In: what the queue says is done. Out: a receipt for each of it. */
+/** The receipts of a launch's results: those of this process, those of other workers, and new receipts in place of
+ *  receipts lost in a crash. In: items that are done in the queue. Out: a receipt for each item. */
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Digest } from "../../../base/index.ts";
 import type { Receipt, Sealed } from "../../../contract/index.ts";
@@ -9,13 +9,13 @@ import type { GivenReceipt, SealedIndex, WorkerServer } from "../worker/index.ts
 interface DoneItem {
   readonly item: string;
   readonly content: Digest;
-  /** Done before this launch began: its receipt was given, or never will be. */
+  /** Done before this launch began: its receipt already exists, or was lost. */
   readonly earlier: boolean;
   /** Done by a worker of this process, which will note the receipt. */
   readonly own: boolean;
 }
 
-/** The queue hears before the receipt is written; so long at most, unless its writer died. */
+/** Longest wait for a receipt, which is written after the queue's mark. After this time its writer has died. */
 const PATIENCE_MS = 2_000;
 const LOOK_MS = 25;
 const NOTE_MS = 5;
@@ -30,7 +30,7 @@ export class Receipts {
     this.#server = server;
   }
 
-  /** A receipt that a worker of this process was given. */
+  /** Notes a receipt that a worker of this process got. */
   note({ digest, record: { subject, outcome } }: Sealed<Receipt>): void {
     if (isTaken(outcome)) this.#own.set(subject, { digest, outcome });
   }
@@ -38,7 +38,7 @@ export class Receipts {
   async of(items: readonly DoneItem[]): Promise<Map<Digest, GivenReceipt>> {
     const given = new Map<Digest, GivenReceipt>();
     let missing = this.#collect(items, given, this.#own);
-    // A worker of this process is about to note its own; looking them up would read everything that was written since.
+    // A worker of this process is about to note its receipt. A lookup instead would read everything written since.
     for (let waitedMs = 0; waitedMs < PATIENCE_MS && missing.some(isComing); waitedMs += NOTE_MS) {
       await sleep(NOTE_MS);
       missing = this.#collect(missing, given, this.#own);
@@ -58,7 +58,7 @@ export class Receipts {
     return given;
   }
 
-  /** Moves what `from` knows into `given`; returns the rest. */
+  /** Moves the receipts found in `from` into `given`. Returns the items without a receipt. */
   #collect(
     items: readonly DoneItem[],
     given: Map<Digest, GivenReceipt>,

@@ -1,6 +1,6 @@
 /** Scores stored rollouts again. In: envelopes in a book, a scorer. Out: new sealed feedback records beside the old
- *  artifacts, which stay as they are. Scoring twice with one scorer counts once: the key is the scorer's digest.
- *  Does not choose what to score and does not assemble batches: `batch assemble --feedback NAME` reads the records. */
+ *  artifacts, which stay unchanged. Scoring twice with one scorer counts once: the key is the scorer's digest. Does not
+ *  select rollouts and does not assemble batches: `batch assemble --feedback NAME` reads the records. */
 import { type Clock, type Digest, type Json, parseId } from "../../../base/index.ts";
 import {
   Feedback,
@@ -18,7 +18,7 @@ import { readUsage } from "./result.ts";
 interface Rescored {
   readonly envelope: Digest;
   readonly content: Digest;
-  /** What the artifact says, and what the scorer says now; null: nothing. */
+  /** Rewards of the artifact and of the scorer. Null: no reward. */
   readonly before: number | null;
   readonly after: number | null;
   readonly feedback: Digest[];
@@ -29,7 +29,7 @@ export async function rescore(
   options: {
     readonly book: Pick<BlobStore, "get" | "put" | "flush">;
     readonly scorer: Scorer;
-    /** The name of the total in the feedback; terms stand below it as NAME.TERM. */
+    /** The name of the total in the feedback. Its terms are named NAME.TERM. */
     readonly name: string;
     readonly clock: Clock;
     readonly signer?: Signer;
@@ -68,7 +68,7 @@ export async function rescore(
   return results;
 }
 
-/** What the scorer saw when the rollout ended, read back from its records. */
+/** Restores the scorer's input at the end of the rollout from its records. */
 async function readInput(
   book: Pick<BlobStore, "get">,
   digest: Digest,

@@ -1,5 +1,5 @@
-/** What became of a rollout, read from the book. In: a planned rollout and its end in the queue. Out: a result.
- *  The same for every worker, here or in another process, now or before a crash. */
+/** The result of a rollout, read from the book. In: a planned rollout and its end in the queue. Out: a result.
+ *  The result is the same for every worker, in this or another process, now or before a crash. */
 import type { Digest, Id } from "../../../base/index.ts";
 import {
   Call,
@@ -17,14 +17,14 @@ import type { GivenReceipt, PlannedRollout, RecentRecords } from "../worker/inde
 
 interface Planned {
   readonly rolloutId: string;
-  /** Which row, from 0, and which sample of it. */
+  /** Index of the row, and of the sample within the row, both from 0. */
   readonly row: number;
   readonly sample: number;
   readonly task: string;
   readonly taskTitle: string | null;
   readonly group: string;
   readonly attempt: number;
-  /** What its earlier runs spent: attempts that were given up, and runs that were killed or interrupted. */
+  /** Usage of earlier runs: attempts that were given up, and runs that were killed or interrupted. */
   readonly givenUp: GivenUp;
 }
 
@@ -36,18 +36,18 @@ export interface SealedResult extends Planned {
   readonly state: "sealed";
   readonly envelope: Digest;
   readonly content: Digest;
-  /** What the worker server said when it was uploaded. */
+  /** Answer of the worker server to the upload. */
   readonly receipt: GivenReceipt;
   readonly ending: Ending;
-  /** The weighted sum of the scores; null: unlabelled. */
+  /** The weighted sum of the scores. Null: unlabelled. */
   readonly reward: number | null;
   readonly scores: readonly Score[];
   readonly usage: RolloutUsage;
-  /** Who chose among several candidates, or sampled tokens: the last revision of each family. */
+  /** Policies that chose among several candidates or sampled tokens: the last revision of each family. */
   readonly policies: readonly ResultPolicy[];
   readonly worker: string;
   readonly durationMs: number;
-  /** Settled before this launch began: by an earlier run of the same command. */
+  /** True if an earlier run of the same command settled the rollout. */
   readonly earlier: boolean;
 }
 
@@ -57,7 +57,7 @@ export interface ResultPolicy {
   readonly revision: string;
 }
 
-/** Set aside after its last attempt, without an artifact: its workers died, or it was cancelled. */
+/** Set aside without an artifact after its last attempt: its workers died, or it was cancelled. */
 interface DeadResult extends Planned {
   readonly state: "dead";
   readonly reason: string;
@@ -65,7 +65,7 @@ interface DeadResult extends Planned {
 
 export type RolloutResult = SealedResult | DeadResult;
 
-/** All but the receipt, which may not be there yet. */
+/** A result without the receipt, which may not exist yet. */
 export type ReadResult = Omit<SealedResult, "receipt"> | DeadResult;
 
 /** The rollout that ran a failed sample again. */
@@ -74,7 +74,7 @@ export interface RepeatedSample {
   readonly envelope: Digest;
 }
 
-/** The contents that the book holds of the first `claims` claims of an item. */
+/** Returns the contents that the book holds for the first `claims` claims of an item. */
 export type ContentsOf = (item: string, claims: number) => Promise<readonly Digest[]>;
 
 export async function readResult(

@@ -1,6 +1,6 @@
-/** Asks a gateway which book it writes to, before the first rollout begins. In: the gateway's place, and the book in which
- *  its artifacts will be looked for. Out: nothing, or an error that says what to do. Through a gateway on another book
- *  every call is paid for, and no rollout is ever found. */
+/** Asks a gateway for the book it writes to, before the first rollout begins. In: the gateway's place, and the book in
+ *  which the launch will look for artifacts. Out: nothing, or an error with the next step. With a gateway on another
+ *  book, every call would be paid for and no rollout would ever be found. */
 import { resolve } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { isRollbookError, RollbookError, reasonOf } from "../../../base/index.ts";
@@ -8,20 +8,20 @@ import type { Book } from "../../../store/index.ts";
 import type { RolloutDesk } from "../../rollout-desk.ts";
 
 export interface GatewayPlace {
-  /** `http://127.0.0.1:8790`, or several with commas between them: a rollout is recorded by one that answers. */
+  /** `http://127.0.0.1:8790`, or several URLs separated by commas. One gateway that answers records a rollout. */
   readonly url: string;
-  /** Needed where the gateway asks for one. */
+  /** Required if the gateway demands a token. */
   readonly token?: string;
-  /** Of a gateway in this process: rollouts are opened and closed without HTTP. */
+  /** A gateway in this process: rollouts are opened and closed without HTTP. */
   readonly desk?: RolloutDesk;
 }
 
 const TIMEOUT_MS = 10_000;
-/** About three seconds in all, where no server listens. */
+/** About three seconds in all if no server listens. */
 const ATTEMPTS = 13;
 const PAUSE_MS = 250;
 
-/** Of several gateways one must answer, and all that do must write to this book. */
+/** At least one of several gateways must answer, and every gateway that answers must write to this book. */
 export async function checkGatewayBook(place: GatewayPlace, book: Pick<Book, "id" | "root">): Promise<void> {
   const patience = { isOver: false };
   const checks = await Promise.allSettled(
@@ -34,7 +34,7 @@ export async function checkGatewayBook(place: GatewayPlace, book: Pick<Book, "id
   if (failures.length === checks.length) throw failures[0];
 }
 
-/** Without the slash and the /v1 that base URLs end in. */
+/** Removes the trailing slash and the /v1 of base URLs. */
 export function gatewayUrls({ url }: GatewayPlace): string[] {
   return url
     .split(",")
@@ -43,7 +43,7 @@ export function gatewayUrls({ url }: GatewayPlace): string[] {
     .map(withScheme);
 }
 
-/** `localhost:8790` is a URL too, of the scheme localhost. */
+/** `localhost:8790` parses as a URL with the scheme localhost. */
 function withScheme(url: string): string {
   if (/^https?:\/\//i.test(url)) return url;
   throw new RollbookError(
@@ -53,7 +53,7 @@ function withScheme(url: string): string {
   );
 }
 
-/** Over when one gateway has answered: the others are not waited for. */
+/** Set when one gateway has answered: we do not wait for the others. */
 interface Patience {
   isOver: boolean;
 }
@@ -100,7 +100,7 @@ async function bookOf(place: GatewayPlace, patience: Patience): Promise<{ id: st
   );
 }
 
-/** A gateway that was started together with the launch gets a moment to listen. */
+/** Waits a moment for a gateway that was started together with the launch. */
 async function ask({ url, token }: GatewayPlace, patience: Patience): Promise<Response> {
   for (let attempt = 1; ; attempt++) {
     try {
@@ -122,6 +122,6 @@ function read(text: string): { id: string; root: string } | undefined {
     const { id, root } = JSON.parse(text) as { id?: unknown; root?: unknown };
     return typeof id === "string" && typeof root === "string" ? { id, root } : undefined;
   } catch {
-    return undefined; // not JSON: some other server
+    return undefined; // not JSON: another kind of server
   }
 }

@@ -1,6 +1,6 @@
-/** Runs one rollout to its typed ending. In: a job, an agent, a recorder. Out: an execution that waits to be sealed or
- *  abandoned: whether a failure is sealed or tried again is not the executor's to say. Never throws for what an agent
- *  does: that is data. Does not claim, retry or count. */
+/** Runs one rollout to its typed ending. In: a job, an agent, a recorder. Out: an execution, to be sealed or abandoned.
+ *  The caller decides if a failure is sealed or retried. Never throws for an agent's behaviour: that is data.
+ *  Does not claim, retry or count. */
 import {
   type Clock,
   type Digest,
@@ -56,7 +56,7 @@ interface ExecutorOptions {
   /** Cancels the rollout. */
   readonly signal?: AbortSignal;
   readonly log?: (message: string) => void;
-  /** How long an agent may take to stop after its signal; then it is left to itself. */
+  /** Time for an agent to stop after its signal. After this time we no longer wait for the agent. */
   readonly graceMs?: number;
 }
 
@@ -142,18 +142,18 @@ async function runAgent({ job, options, recording, limits }: AgentRun): Promise<
   }
 }
 
-/** An agent that does not look at the status of a reply fails by what it finds in it: the refusal says more. */
+/** An agent that ignores the status of a reply fails later, on the reply's content. The refusal explains more. */
 async function withRefusal(ran: ReadOutput, recording: Recording): Promise<ReadOutput> {
   const { ending } = ran;
   if (ending.kind !== "failed") return ran;
   const refusal = await recording.lastRefusal?.();
   if (refusal === undefined || ending.message.includes(refusal)) return ran;
-  // First, because summaries show the first line.
+  // The refusal comes first, because summaries show the first line.
   const message = `the gateway refused its last call: ${refusal} Then it failed: ${ending.message}`;
   return { ...ran, ending: { ...ending, ...failure(ending.owner, message) } };
 }
 
-/** What the agent returned or threw, or nothing if it does not stop when told. */
+/** Returns the agent's output or its failure. An agent that does not stop after the signal fails after `graceMs`. */
 async function settle(
   { agent, graceMs = GRACE_MS }: ExecutorOptions,
   payload: RolloutJob["task"]["payload"],
@@ -185,10 +185,10 @@ async function settle(
   }
 }
 
-/** What an agent says of others: a task it calls broken would otherwise cost it nothing. */
+/** Handles an ending that blames another owner. Otherwise an agent could avoid all cost by calling its task broken. */
 function takenAtItsWord(output: ReadOutput, { blame = "marked" }: Agent): ReadOutput {
   const { ending } = output;
-  // Only a signal cancels.
+  // Only a signal can cancel a rollout.
   if (ending.kind === "cancelled")
     return { ...output, ending: failure("agent", "the agent says that it was cancelled, but it was not") };
   if (ending.kind !== "failed" || ending.owner === "agent" || blame === "trusted") return output;
@@ -221,7 +221,7 @@ function contextOf({ job, options, recording, limits }: AgentRun, signal: AbortS
   });
 }
 
-/** With a scorer its terms count, and what the agent said of itself is kept with weight 0. */
+/** If there is a scorer, its terms count, and the agent's own scores are kept with weight 0. */
 async function scoreRun(run: {
   job: RolloutJob;
   agent: Agent;
@@ -250,8 +250,8 @@ async function scoreRun(run: {
       .map((score) => ({ ...score, weight: 0 }));
     return { ending: ran.ending, scores: [...own, ...claims] };
   } catch (error) {
-    // A reward that cannot be computed is a fault of the task, not of the agent that ran it; unless what broke says
-    // that it was neither, as a sandbox does: then the rollout is tried again.
+    // A reward that cannot be computed is a failure of the task, not of the agent that ran it. If the error names
+    // another owner, such as the sandbox, the rollout is retried.
     const named = namedEnding(error);
     const isOther = named?.kind === "failed" && named.owner !== "agent";
     const why = `the reward ${agent.scorer.name} failed: ${reasonOf(error)}`;
@@ -259,7 +259,7 @@ async function scoreRun(run: {
   }
 }
 
-/** A reward that takes its time does not keep a launch from ending. */
+/** A slow reward does not prevent a launch from ending. */
 async function unlessCancelled<T>(
   scored: Promise<{ ending: Ending; scores: T[] }>,
   signal: AbortSignal | undefined,
@@ -278,7 +278,7 @@ async function unlessCancelled<T>(
   }
 }
 
-/** A report that no artifact can hold (a bad stream, a foreign ending) is the agent's failure, and sealed as such. */
+/** A report that no artifact can hold (a bad stream, a foreign ending) is sealed as the agent's failure. */
 async function sealRun(recording: Recording, closing: RolloutClosing): Promise<Recorded> {
   try {
     return await recording.close(closing);

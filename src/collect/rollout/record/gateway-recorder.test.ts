@@ -141,7 +141,7 @@ describe("rollouts recorded by a gateway", () => {
     };
     const [result] = await run(ask, { recorder: dying });
     expect(result).toMatchObject({ state: "sealed", reward: 1, attempt: 2, usage: { calls: 1 } });
-    // What the killed run spent is told apart.
+    // The usage of the killed run is counted separately.
     const { usage, givenUp } = result as SealedResult;
     expect(givenUp).toEqual({ ...usage, runs: 1 });
     expect(usage.costUsd).toBeGreaterThan(0);
@@ -294,7 +294,7 @@ describe("rollouts recorded by a gateway", () => {
   });
 });
 
-/** Stands for a gateway that is killed and started again: its port is closed for a while. */
+/** Simulates a gateway that is killed and started again: its port is closed for a while. */
 async function doorTo(gateway: string) {
   const sockets: Socket[] = [];
   const server = createNetServer((socket) => {
@@ -324,7 +324,7 @@ async function listening(answer: RequestListener) {
   return { server, url: `http://127.0.0.1:${(server.address() as AddressInfo).port}` };
 }
 
-/** Where no server listens any more. */
+/** A URL where no server listens any more. */
 async function closedUrl(): Promise<string> {
   const { server, url } = await listening(() => {});
   await new Promise((done) => server.close(done));
@@ -332,7 +332,7 @@ async function closedUrl(): Promise<string> {
 }
 
 describe("a launch through a gateway", () => {
-  /** A launch on a book of its own, with an agent that counts its runs. */
+  /** Launches on a separate book, with an agent that counts its runs. */
   async function launchOver(place: GatewayPlace) {
     const world = await launchWorld();
     let runs = 0;

@@ -1,7 +1,7 @@
-/** Records rollouts through a gateway, over HTTP: it sees the model calls and seals them.
- *  In: the gateway's URL and token. Out: a Recorder. Each attempt is a rollout of its own at the gateway, because what
- *  it recorded cannot be unrecorded: an attempt that is given up is sealed with the reason, outside every baseline.
- *  A rollout that called no model is sealed by the book's recorder. */
+/** Records rollouts through a gateway over HTTP. The gateway sees the model calls and seals them.
+ *  In: the gateway's URL and token. Out: a Recorder. Each attempt is a separate rollout at the gateway, because
+ *  recorded calls cannot be removed. An abandoned attempt is sealed with the reason, outside every baseline. The book's
+ *  recorder seals a rollout that called no model. */
 import { type Digest, given, isRollbookError, RollbookError, reasonOf } from "../../../base/index.ts";
 import type { Ending } from "../../../contract/index.ts";
 import type { RolloutDesk } from "../../rollout-desk.ts";
@@ -11,20 +11,20 @@ import { checkGatewayBook, type GatewayPlace, gatewayUrls } from "./check-gatewa
 import { AwayGateway, type GatewayWait } from "./gateway-wait.ts";
 import type { Recorded, Recorder, RolloutOpening } from "./recorder.ts";
 
-/** The score that marked a reported result before endings said who declared them. */
+/** The score that marked a reported result, before endings had the field `declaredBy`. */
 const OLD_MARK = "reported";
 
 export function gatewayRecorder(place: GatewayPlace, fallback: Recorder, wait: GatewayWait = {}): Recorder {
   const desks = desksOf(place);
   const away = new AwayGateway(gatewayUrls(place), wait);
   const sealedHere = new Set<Digest>();
-  /** Attempts of this process during which their gateway could not be reached, with its URL. */
+  /** Attempts of this process that lost their gateway, with its URL. */
   const cutOff = new Map<string, string>();
   return {
     sealedHere: (envelope) => sealedHere.delete(envelope),
     checkBook: (book) => checkGatewayBook(place, book),
     namesOf: (item, last) => namesUpTo(item, last),
-    // In contrast to what a gateway sealed by itself after a crash.
+    // False for a rollout that a gateway sealed by itself after a crash.
     isReported: ({ ending, scores }) =>
       ending.declaredBy !== undefined || scores.some(({ name }) => name === OLD_MARK),
     async open(opening) {
@@ -38,7 +38,7 @@ export function gatewayRecorder(place: GatewayPlace, fallback: Recorder, wait: G
         return { desk: each, apiKey: (await each.open(openingBody(id, opening))).apiKey };
       };
       const { signal } = opening;
-      // An attempt that no gateway has heard of is no attempt.
+      // An attempt that reached no gateway does not count as an attempt.
       const { desk, apiKey } = await away.reach(() => atOne(inTurn(desks, id), openAt), signal);
       const watched = async <T>(work: object | Promise<object>): Promise<T> => {
         try {
@@ -51,7 +51,7 @@ export function gatewayRecorder(place: GatewayPlace, fallback: Recorder, wait: G
       const status = () =>
         watched<{ readonly usage: RolloutUsage; readonly lastRefusal?: string }>(desk.status(id));
       const closeNow = (body: object) => watched<Partial<Recorded>>(desk.close(id, body));
-      // Of several gateways another one records the next attempt sooner.
+      // With several gateways, another gateway records the next attempt sooner than this one comes back.
       const close = (body: object) =>
         desks.length > 1 ? closeNow(body) : away.reach(() => closeNow(body), signal);
       return {
@@ -77,8 +77,8 @@ export function gatewayRecorder(place: GatewayPlace, fallback: Recorder, wait: G
   };
 }
 
-/** Whether a recording could not begin because an earlier attempt has its name: a queue that was made anew counts claims from
- *  the first again. The next claim has another name. */
+/** True if a recording could not begin because an earlier attempt has its name. A recreated queue counts claims from 1
+ *  again. The next claim has another name. */
 export function isNameTaken(error: unknown): boolean {
   return error instanceof RollbookError && error.fields.refusal === "rollout-closed";
 }
@@ -87,7 +87,7 @@ function namesUpTo(item: string, last: number): readonly string[] {
   return Array.from({ length: last }, (_, i) => claimedNames({ item, token: i + 1 })).flat();
 }
 
-/** Without undefined fields, which do not exist in JSON. */
+/** Leaves out undefined fields, which do not exist in JSON. */
 function openingBody(id: string, opening: RolloutOpening): object {
   const { environment, task, assignment, group, seed, dataSource, maxTurns, budgetUsd } = opening;
   const { worker, attempt, claim, experiment, router } = opening;
@@ -98,8 +98,9 @@ function openingBody(id: string, opening: RolloutOpening): object {
   };
 }
 
-/** An attempt whose worker or gateway died would stay open until it is idle. The gateway keeps one that is closed as it is, and
- *  knows none that was never opened. Another worker cannot know which of the two it was. */
+/** Closes an attempt whose worker or gateway died. Otherwise it would stay open until its idle timeout. The gateway
+ *  leaves a closed attempt unchanged and does not know an attempt that was never opened. Another worker cannot tell
+ *  these two apart. */
 function closeEarlier(desk: RecorderDesk, rollout: string, gateway: string | undefined): Promise<void> {
   const what =
     gateway === undefined
@@ -112,7 +113,7 @@ function closeEarlier(desk: RecorderDesk, rollout: string, gateway: string | und
 
 interface RecorderDesk extends RolloutDesk {
   readonly url: string;
-  /** A refusal says that there is nothing to close. */
+  /** Accepts a refusal, which means that there is nothing to close. */
   closeIfOpen(rollout: string, closing: object): Promise<void>;
 }
 
@@ -123,7 +124,7 @@ function desksOf(place: GatewayPlace): readonly RecorderDesk[] {
     : [deskHere(place.desk, urls[0] ?? place.url)];
 }
 
-/** Another first one for each rollout, so that gateways share the work. */
+/** Rotates the list by a hash of the rollout's id, so that gateways share the work. */
 function inTurn(desks: readonly RecorderDesk[], id: string): readonly RecorderDesk[] {
   let sum = 0;
   for (const byte of Buffer.from(id)) sum = (31 * sum + byte) >>> 0;
@@ -131,7 +132,7 @@ function inTurn(desks: readonly RecorderDesk[], id: string): readonly RecorderDe
   return [...desks.slice(first), ...desks.slice(0, first)];
 }
 
-/** At the first gateway that can do it. What a gateway refuses for another reason, the others would refuse, too. */
+/** Does the work at the first gateway that is up. Any other refusal is final: all gateways would refuse. */
 async function atOne<T>(
   desks: readonly RecorderDesk[],
   work: (desk: RecorderDesk) => Promise<T>,
@@ -160,13 +161,13 @@ function deskOver(place: GatewayPlace, url: string): RecorderDesk {
   };
 }
 
-/** A gateway of this process refuses with an error; to a rollout that is the infrastructure's failure, as a status is. */
+/** A gateway in this process refuses by throwing: a failure of the infrastructure, like an error status over HTTP. */
 function deskHere(desk: RolloutDesk, url: string): RecorderDesk {
   const refused = (cause: unknown): never => {
     const message = `the gateway refused ${url}: ${reasonOf(cause).slice(0, 500)}`;
     throw refusal(message, isRollbookError(cause) ? cause.code : undefined, { cause });
   };
-  // Fields that are undefined do not exist in JSON.
+  // Removes undefined fields, which do not exist in JSON.
   const plain = (body: object) => JSON.parse(JSON.stringify(body)) as object;
   return {
     url,
@@ -181,7 +182,7 @@ function deskHere(desk: RolloutDesk, url: string): RecorderDesk {
   };
 }
 
-/** POSTs what is given, GETs if nothing is. */
+/** Sends a POST with the body, or a GET without one. */
 async function ask(place: GatewayPlace, url: string, body?: object): Promise<unknown> {
   const response = await send(place, url, body);
   const text = await response.text();
@@ -197,7 +198,7 @@ function refusal(message: string, code: string | undefined, options?: ErrorOptio
   return new RollbookError("failed-infrastructure", fields, message, options);
 }
 
-/** The gateway cannot be reached, or cannot record: another one may. */
+/** The gateway cannot be reached or cannot record. Another gateway may. */
 function down(
   url: string,
   message: string,

@@ -1,6 +1,6 @@
-/** Waits for a gateway that went away during a launch, as one that is started again does. In: the gateways' URLs. Out: work
- *  that is done once one of them answers. All rollouts of a process wait together; after the longest wait they fail at once,
- *  until a gateway answers again. */
+/** Waits for a gateway that goes away during a launch, for example during a restart. In: the gateways' URLs. Out: work
+ *  that is done once a gateway answers. All rollouts of a process wait together. After the longest wait they fail at
+ *  once, until a gateway answers again. */
 import { setTimeout as sleep } from "node:timers/promises";
 import { isRollbookError } from "../../../base/index.ts";
 
@@ -13,7 +13,7 @@ export interface GatewayWait {
 const WAIT_MS = 60_000;
 const FIRST_PAUSE_MS = 100;
 const MOST_PAUSE_MS = 2_000;
-/** A server that answers and still drops the work is not waited for without end. */
+/** Bounds the retries for a server that answers but still drops the work. */
 const MOST_TRIES = 5;
 
 export class AwayGateway {
@@ -27,7 +27,7 @@ export class AwayGateway {
     this.#options = options;
   }
 
-  /** Does the work, again if no gateway could be reached. Nobody waits once `signal` is aborted. */
+  /** Does the work, and retries it if no gateway could be reached. Waiting ends when `signal` is aborted. */
   async reach<T>(work: () => Promise<T>, signal: AbortSignal | undefined): Promise<T> {
     for (let tries = 1; ; tries++) {
       try {
@@ -45,14 +45,14 @@ export class AwayGateway {
     }
   }
 
-  /** Whether a gateway answered in time. */
+  /** True if a gateway answered in time. */
   async #wait(): Promise<boolean> {
     const { waitMs = WAIT_MS, log } = this.#options;
     const name = this.#urls.join(", ");
     log?.(`the gateway at ${name} does not answer; waiting up to ${Math.ceil(waitMs / 1000)} s`);
     let waitedMs = 0;
     for (let pauseMs = FIRST_PAUSE_MS; waitedMs < waitMs; pauseMs = Math.min(2 * pauseMs, MOST_PAUSE_MS)) {
-      // The worker's heartbeat keeps the process alive; a launch that has ended does not wait.
+      // Does not keep the process alive: the worker's heartbeat does, and a launch that has ended does not wait.
       await sleep(pauseMs, undefined, { ref: false });
       waitedMs += pauseMs;
       if (!(await this.#answers())) continue;
@@ -63,7 +63,7 @@ export class AwayGateway {
     return false;
   }
 
-  /** Any status is an answer. */
+  /** Any status counts as an answer. */
   async #answers(): Promise<boolean> {
     const asked = this.#urls.map(async (url) => {
       const response = await fetch(`${url}/v1/book`, { signal: AbortSignal.timeout(MOST_PAUSE_MS) });

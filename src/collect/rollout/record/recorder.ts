@@ -1,6 +1,6 @@
-/** Who keeps the record of a rollout and makes the artifact of it. Two kinds: the book's own recorder here, for agents
- *  that report their choices themselves, and a gateway, which records model calls as they pass.
- *  In: what the rollout is for; later how it ended. Out: a sealed artifact, ready to be uploaded. Does not store. */
+/** Keeps the record of a rollout and makes its artifact. There are two kinds: the book's own recorder, for agents that
+ *  report their choices themselves, and a gateway, which records model calls as they pass.
+ *  In: the purpose of the rollout, later its ending. Out: a sealed artifact, ready for upload. Does not store. */
 import { type Digest, given, type Id, type Json, parseId } from "../../../base/index.ts";
 import {
   type Ending,
@@ -18,7 +18,7 @@ import type { Book } from "../../../store/index.ts";
 import { rewardStream } from "../../reward-stream.ts";
 import { type RolloutUsage, type Score, totalOf } from "../agent/index.ts";
 
-/** The family of an agent's own run, where nothing finer was recorded: one candidate, taken with certainty. */
+/** Family of an agent's own run, if no finer choices were recorded: one candidate, chosen with probability 1. */
 export const AGENT_FAMILY = parseId("agent");
 
 export interface RolloutOpening
@@ -31,16 +31,16 @@ export interface RolloutOpening
   readonly worker: Id;
   readonly attempt: number;
   readonly claim?: Id;
-  /** The launch it is run for. */
+  /** The launch that runs this rollout. */
   readonly experiment?: Id;
-  /** The named router that chooses its models. */
+  /** The named router that chooses the models of this rollout. */
   readonly router?: Digest;
-  /** The number of the claim, which grows with every claim, also where the attempt does not. */
+  /** The number of the claim. It grows with every claim, even if the attempt stays the same. */
   readonly token?: number;
   readonly startedAtMs: number;
   readonly maxTurns?: number;
   readonly budgetUsd?: number;
-  /** Cancels the rollout: a recorder that waits for a gateway waits no longer. */
+  /** Cancels the rollout. A recorder that waits for a gateway stops waiting. */
   readonly signal?: AbortSignal;
 }
 
@@ -51,7 +51,7 @@ export interface RolloutClosing extends Pick<RolloutDraft, "streams" | "calls"> 
   readonly endedAtMs: number;
 }
 
-/** A sealed artifact. Without blobs it stands in the book already. */
+/** A sealed artifact. Without blobs, it is already in the book. */
 export interface Recorded {
   readonly content: Digest;
   readonly envelope: Digest;
@@ -59,32 +59,32 @@ export interface Recorded {
 }
 
 export interface Recording {
-  /** Where model calls of this rollout go, and the key that names it. */
+  /** URL for this rollout's model calls, and the key that identifies the rollout. */
   readonly baseUrl?: string;
   readonly apiKey?: string;
-  /** What was recorded so far: rewards that count cost ask before the rollout is closed. */
+  /** Usage recorded so far. Rewards that depend on cost read it before the rollout is closed. */
   usage(): Promise<RolloutUsage>;
-  /** Why its last model call was refused before it reached a model; undefined if it was not. */
+  /** Reason why the last model call was refused before it reached a model. Undefined if it was not refused. */
   lastRefusal?(): Promise<string | undefined>;
   close(closing: RolloutClosing): Promise<Recorded>;
-  /** No result: the rollout was cancelled, or will be tried again. */
+  /** Ends without a result: the rollout was cancelled, or will be retried. */
   abandon(ending: Ending): Promise<void>;
 }
 
 export interface Recorder {
-  /** Refuses where rollouts would be sealed in another book than this one. Asked before the first rollout begins. */
+  /** Throws if rollouts would be sealed in another book. Called before the first rollout begins. */
   checkBook?(book: Pick<Book, "id" | "root">): Promise<void>;
   open(opening: RolloutOpening): Promise<Recording>;
-  /** Under which ids the results of an item may stand in the book, up to its claim `token`; the item's own unless given. */
+  /** Ids under which the book may hold results of an item, up to its claim `token` (default: the item's own id). */
   namesOf?(item: string, token: number): readonly string[];
-  /** Whether this process sealed the artifact of that envelope, so that nothing has to be checked that sealing has checked;
-   *  none unless given. Asked once for each. */
+  /** True if this process sealed the artifact of that envelope, so that the checks of sealing need not run again.
+   *  Called once per envelope (default: always false). */
   sealedHere?(envelope: Digest): boolean;
-  /** Whether an artifact under such an id is a result; all are unless given. */
+  /** True if an artifact under such an id is a result (default: always true). */
   isReported?(content: Pick<RolloutContent, "ending" | "scores">): boolean;
 }
 
-/** Seals what the agent reports; knows of no model calls but those in its report. */
+/** Seals the agent's report. Knows only the model calls in that report. */
 export function bookRecorder(): Recorder {
   return {
     async open(opening) {
@@ -128,7 +128,7 @@ function draftOf(
   };
 }
 
-/** What the steps of an agent's own run are logged under. */
+/** The policy revision under which the steps of an agent's own run are logged. */
 export function agentRevision({ digest }: RolloutOpening["agent"]): Sealed<PolicyRevision> {
   return nameRevision(AGENT_FAMILY, { id: agentName(digest), digest });
 }

@@ -1,6 +1,6 @@
-/** Task rows as people have them: lines of JSON, of slime's form or plain.
- *  In: a parsed row. Out: payload, prompt and label, apart. The payload is the row's metadata and nothing else: prompt
- *  and label never leak into it, and it shares no object with the row. Does not read files. */
+/** Task rows in common forms: lines of JSON, in slime's form or plain.
+ *  In: a parsed row. Out: payload, prompt and label, separately. The payload is the row's metadata and nothing else:
+ *  prompt and label never leak into it, and it shares no object with the row. Does not read files. */
 import { isObject, type Json, RollbookError } from "../../../base/index.ts";
 
 export type RowForm = "auto" | "slime" | "plain";
@@ -9,11 +9,11 @@ interface TaskRow {
   readonly payload: Readonly<Record<string, Json>>;
   readonly prompt?: Json;
   readonly label?: Json;
-  /** What was odd about the row, in words. */
+  /** Description of an unusual property of the row. */
   readonly warning?: string;
 }
 
-/** The fields of slime's rows. A row with a prompt and nothing else but these is of that form. */
+/** The fields of slime's rows. A row with a prompt and only these fields is in slime's form. */
 const SLIME_FIELDS: ReadonlySet<string> = new Set(["prompt", "label", "metadata", "tools"]);
 
 const REGENERATE =
@@ -36,7 +36,7 @@ export function readRow(
   return isSlime ? slimeRow(fields, where) : { payload: copy(fields) };
 }
 
-/** Rollouts are configured under `rollout_config` only: a payload with the old name would reach an agent that ignores it. */
+/** Only `rollout_config` configures rollouts. A payload with the old name would reach an agent that ignores it. */
 function requireNewNames(row: Record<string, Json>, where: string): void {
   for (const [name, place] of [
     ["", row],
@@ -64,7 +64,7 @@ function slimeRow(row: Record<string, Json>, where: string): TaskRow {
       `${where}: metadata is ${Array.isArray(metadata) ? "an array" : `a ${typeof metadata}`}, not an object. ${REGENERATE}`,
     );
   const payload: Record<string, Json> = isObject(metadata) ? copy(metadata) : {};
-  // slime writes a list of tools at the top of a row into its metadata.
+  // slime moves a list of tools at the top level of a row into its metadata.
   if (Array.isArray(tools) && !Object.hasOwn(payload, "tools")) payload.tools = copy(tools);
   return {
     payload,
@@ -78,7 +78,7 @@ function slimeRow(row: Record<string, Json>, where: string): TaskRow {
   };
 }
 
-/** Through text, so that nothing is shared and a key named `__proto__` stays a key. */
+/** Copies through JSON text, so that no object is shared and a key named `__proto__` stays a key. */
 function copy<T extends Json>(value: T): T {
   return JSON.parse(JSON.stringify(value)) as T;
 }

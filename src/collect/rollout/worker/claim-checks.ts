@@ -1,12 +1,12 @@
-/** The checks of the worker protocol, in their order. Pure: the facts come in, a fault or a standing goes out.
- *  Order: unknown worker, stale heartbeat, unknown assignment, wrong worker, already claimed. Expired claims count as
- *  taken back, whether or not the queue has got to it. */
+/** The checks of the worker protocol, in their order. Pure. In: facts. Out: a fault or a standing.
+ *  Order: unknown worker, stale heartbeat, unknown assignment, wrong worker, already claimed. An expired claim counts
+ *  as released, even if the queue has not processed it yet. */
 import { type Digest, RollbookError } from "../../../base/index.ts";
 import type { ClaimKey, ItemState } from "../../queue/index.ts";
 import { mayClaim } from "../work/index.ts";
 import { type RegisteredWorker, STALE_AFTER_MS } from "./worker-registration.ts";
 
-/** The life of one claim, for those who hold its key. */
+/** The state of one claim, as seen by the holder of its key. */
 type ClaimState = "active" | "uploaded" | "expired" | "rejected";
 
 function claimState(state: ItemState, token: number, nowMs: number): ClaimState {
@@ -35,7 +35,7 @@ export function checkAlive(worker: RegisteredWorker, nowMs: number): void {
   );
 }
 
-/** Whether `worker` may claim `item` by name. */
+/** Throws unless `worker` may claim `item` by name. */
 export function checkNamedClaim(at: {
   worker: RegisteredWorker;
   item: string;
@@ -77,7 +77,7 @@ type Standing =
   | { standing: "active"; attempt: number }
   | { standing: "expired" | "duplicate"; message: string };
 
-/** What an upload for `claim` meets before anyone has looked into it. */
+/** Checks an upload for `claim` before its content is opened. */
 export function checkUpload(at: {
   worker: RegisteredWorker;
   claim: ClaimKey;

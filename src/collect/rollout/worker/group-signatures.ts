@@ -1,6 +1,6 @@
-/** Checks attestations of uploads by reference. A worker signs what it uploads together once, so that the same attestation
- *  comes with every rollout of the group: it is opened, verified and put into the book once. In: bytes, the same
- *  object for the whole group, which never changes. Out: the record, and whether it holds. */
+/** Checks attestations of uploads by reference. A worker signs a group of uploads once, so every rollout of the group
+ *  carries the same attestation. It is opened, verified and put into the book once. In: bytes, the same unchanged
+ *  object for the whole group. Out: the record, and the result of its check. */
 import type { Digest } from "../../../base/index.ts";
 import { Attestation, checkAttestationAside, openRecord, refuse } from "../../../contract/index.ts";
 import type { BlobStore } from "../../../store/index.ts";
@@ -23,18 +23,18 @@ export class GroupSignatures {
     return this.#of(bytes).record;
   }
 
-  /** Throws a refusal unless the signature is good and the book holds everything it covers. */
+  /** Throws a refusal unless the signature is valid and the book holds everything it covers. */
   async check(bytes: Uint8Array): Promise<void> {
     const opened = this.#of(bytes);
     opened.holds ??= this.#check(opened.record).catch((error: unknown) => {
-      // What is missing now may come.
+      // A missing blob may still arrive, so the failure is not cached.
       this.#opened.delete(bytes);
       throw error;
     });
     await opened.holds;
   }
 
-  /** Into the book, if this one did not just go there. The caller flushes. */
+  /** Puts the attestation into the book, unless this object was just put. The caller flushes. */
   put(bytes: Uint8Array): void {
     const opened = this.#of(bytes);
     if (opened.isPut !== true) this.#book.put(Attestation.kind, bytes);
@@ -55,7 +55,7 @@ export class GroupSignatures {
   }
 }
 
-/** Kept beside the artifact, an attestation must not name what the book will never have. */
+/** An attestation stored beside the artifact must not name a blob that the book will never hold. */
 export async function requireSubjects(
   subjects: readonly Digest[],
   has: (digest: Digest) => boolean | Promise<boolean>,

@@ -1,6 +1,6 @@
-/** Signs what several claims of a worker upload at the same time with one signature: a group of rollouts is sealed together,
- *  and a signature for each costs as much as checking the rollout does. In: envelopes that the book holds. Out: the bytes of
- *  an attestation that covers the envelope, the same for all that came in one turn of the event loop. */
+/** Signs the concurrent uploads of a worker with one signature. A group of rollouts is sealed together, and a separate
+ *  signature costs as much as checking the rollout. In: envelopes that the book holds. Out: the bytes of an attestation
+ *  that covers the envelope, the same for all envelopes of one turn of the event loop. */
 import type { Digest } from "../../../base/index.ts";
 import type { Signer } from "../../../contract/index.ts";
 import { SUBJECTS_PER_SIGNATURE } from "../../../store/index.ts";

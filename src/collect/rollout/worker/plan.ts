@@ -1,6 +1,6 @@
-/** From rows to work: tasks, assignments and queue items with ids that follow from content alone, so that the same
- *  launch planned twice is the same work. In: rows, what they are launched with. Out: sealed records and items. Pure.
- *  A row that appears twice is two assignments of one task: they differ in their visit. */
+/** Plans rows as work: tasks, assignments and queue items with ids that follow from content alone. The same launch
+ *  planned twice is therefore the same work. In: rows, launch settings. Out: sealed records and items. Pure. A row that
+ *  appears twice is two assignments of one task, which differ in their visit. */
 import {
   type Digest,
   digestJson,
@@ -22,7 +22,7 @@ import type { QueueItem } from "../../queue/index.ts";
 import { type RolloutLimits, refuseKeys } from "../agent/index.ts";
 import { type RowForm, sealTask, workItems } from "../work/index.ts";
 
-/** What is the same for every rollout of a launch. All of it enters the ids. */
+/** Settings shared by every rollout of a launch. All of them enter the ids. */
 export interface LaunchSettings {
   readonly exp: string;
   readonly agent: Digest;
@@ -32,10 +32,10 @@ export interface LaunchSettings {
   readonly dataSource: "real" | "synthetic";
   readonly modelId?: string;
   readonly baseUrl?: string;
-  /** Further fields of `rollout_config`. */
+  /** Additional fields of `rollout_config`. */
   readonly extra?: Readonly<Record<string, Json>>;
   readonly limits?: RolloutLimits;
-  /** The named router that chooses among the models of a route: a record of the book, which the gateway reads. */
+  /** The named router that chooses among the models of a route. The gateway reads it as a record of the book. */
   readonly router?: Digest;
 }
 
@@ -49,13 +49,13 @@ export interface PlannedRollout {
   readonly row: number;
   readonly sample: number;
   readonly task: Id;
-  /** Null: the task has none. */
+  /** Null: the task has no title. */
   readonly taskTitle: string | null;
   readonly group: Id;
   readonly item: QueueItem;
 }
 
-/** A sample that is to be run again: of which group, and how many results it has had. */
+/** A sample to run again: its group, and the number of results it has so far. */
 export interface FailedSample {
   readonly group: Id;
   readonly sample: number;
@@ -73,7 +73,7 @@ interface PlannedAssignment {
   readonly rollouts: readonly PlannedRollout[];
 }
 
-/** What an item of the queue says; bulk is in the book. */
+/** Payload of a queue item. Bulk data is in the book. */
 export interface WorkOrder {
   readonly assignment: Digest;
   readonly sample: number;
@@ -92,12 +92,12 @@ interface OrderExtra {
 
 interface PlanOptions {
   readonly form?: RowForm;
-  /** The file of the rows, as messages name it. */
+  /** The file of the rows, for messages. */
   readonly source?: string;
   readonly retries?: (task: Id) => readonly FailedSample[];
 }
 
-/** With `retries` only these samples of a task are planned, in the groups they are of. */
+/** With `retries`, plans only these samples of a task, in their own groups. */
 export function planner(settings: LaunchSettings, { form = "auto", source, retries }: PlanOptions = {}) {
   refuseKeys(settings.extra, "the configuration");
   if (!Number.isSafeInteger(settings.samples) || settings.samples < 1)
@@ -125,7 +125,7 @@ export function planner(settings: LaunchSettings, { form = "auto", source, retri
       assignments:
         retries === undefined
           ? [planAssignment({ ...common, identity })]
-          : visit > 0 // the first visit has planned the retries of all
+          : visit > 0 // the first visit plans the retries of all visits
             ? []
             : retries(task.record.id).map((again) => planAssignment({ ...common, identity, again })),
       ...(warning === undefined ? {} : { warning }),
@@ -161,7 +161,7 @@ function planAssignment({ again, identity, ...plan }: AssignmentPlan): PlannedAs
   };
 }
 
-/** Items of one agent are for workers that have this very agent. */
+/** Items of an agent are for workers with exactly this agent. */
 export function laneOf(agent: Digest): string {
   return `agent-${agent.slice(7, 23)}`;
 }
@@ -197,7 +197,7 @@ function settingsJson(settings: LaunchSettings): Json {
     baseUrl: baseUrl ?? null,
     extra: (extra ?? {}) as Json,
     limits: (limits ?? {}) as Json,
-    // Absent, not null: a launch without one has the ids it always had.
+    // Absent, not null, so that a launch without a router keeps its earlier ids.
     ...(router === undefined ? {} : { router }),
   };
 }

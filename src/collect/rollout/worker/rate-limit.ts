@@ -1,5 +1,5 @@
-/** How many may begin now: a bucket that fills at `perSecond` and holds one second's worth.
- *  In: a clock, a rate. Out: how many may begin, less those that did. Does not wait. */
+/** A token bucket that fills at `perSecond` and holds one second's worth.
+ *  In: a clock, a rate. Out: the number of rollouts that may begin now. Does not wait. */
 import type { Clock } from "../../../base/index.ts";
 
 interface RateLimit {

@@ -4,7 +4,7 @@ import { RolloutEnvelope, seal, Task } from "../../../contract/index.ts";
 import type { Blob } from "../../../store/index.ts";
 import { RecentRecords } from "./recent-records.ts";
 
-/** Tasks by number, and how often each was read. */
+/** Makes tasks by number, and counts the reads of each. */
 function bookOf(count: number, most?: number) {
   const tasks = Array.from({ length: count }, (_, i) =>
     seal(Task, {

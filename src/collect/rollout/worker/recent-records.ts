@@ -1,6 +1,7 @@
-/** Records of a book that this process read or sealed a moment ago: the samples of a task share its records, what an upload
- *  was checked by is told again as its result, and a loop then cuts a batch from it. In: types and digests. Out: records,
- *  opened and checked once. A digest names one record for ever, so none becomes wrong. Holds the newest. */
+/** Cache of records that this process recently read or sealed. The samples of a task share its records. The records
+ *  that checked an upload are read again for its result, and a loop then cuts a batch from them. In: types and digests.
+ *  Out: records, opened and checked once. A digest always names the same record, so entries stay valid. Keeps the
+ *  newest. */
 import type { Digest } from "../../../base/index.ts";
 import type { RecordOf, RecordType } from "../../../contract/index.ts";
 import { type BlobStore, readRecord } from "../../../store/index.ts";
@@ -25,18 +26,18 @@ export class RecentRecords {
     return record;
   }
 
-  /** Reads a record that is not asked for again, such as a call, and does not hold it. */
+  /** Reads a record that is needed only once, such as a call, without caching it. */
   readOnce<T extends RecordType>(type: T, digest: Digest): Promise<RecordOf<T>> {
     return readRecord(this.#book, type, digest);
   }
 
-  /** Undefined for one that has to be read. */
+  /** Undefined if the record is not cached. */
   held<T extends RecordType>(type: T, digest: Digest): RecordOf<T> | undefined {
     const held = this.#held.get(digest);
     return held?.kind === type.kind ? (held.record as RecordOf<T>) : undefined;
   }
 
-  /** A record that was just read from the book, or is durable there. */
+  /** Caches a record that was just read from the book, or is durable there. */
   add<T extends RecordType>({ kind }: T, digest: Digest, record: RecordOf<T>): void {
     this.#held.set(digest, { kind, record });
     if (this.#held.size <= this.#most) return;

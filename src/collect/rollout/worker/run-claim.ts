@@ -1,7 +1,7 @@
-/** One claim of a worker, from the claim to its receipt: adopted, run, given up, or given back.
- *  In: a claim, and what the worker has. Out: an upload to the server, or word that there will be none.
- *  Order of truth: the artifact is durable before the queue hears of it; what a worker that died in between had sealed is
- *  uploaded, not run again. Decides nothing about when to claim. */
+/** Runs one claim of a worker, up to its receipt: the rollout is adopted, run, given up, or released.
+ *  In: a claim, and the resources of the worker. Out: an upload to the server, or a failure or release of the claim.
+ *  Order of writes: the artifact is durable before the queue is updated. If a worker sealed an artifact and then died,
+ *  the artifact is uploaded and not run again. Does not decide when to claim. */
 import { type Clock, given, type Id, isRollbookError, parseId, type Rng } from "../../../base/index.ts";
 import {
   Assignment,
@@ -34,7 +34,7 @@ import type { SealedIndex } from "./sealed-index.ts";
 import { checkNamed, INLINE_LIMIT_BYTES, inlineBytes } from "./upload.ts";
 import type { WorkerServer } from "./worker-protocol.ts";
 
-/** Attempts by who is to blame. What an agent or a task does wrong it does again. */
+/** Maximum attempts by failure owner. A failure of an agent or a task would repeat. */
 export type Attempts = Readonly<Record<FailureOwner, number>>;
 const ATTEMPTS: Attempts = {
   agent: 1,
@@ -44,7 +44,7 @@ const ATTEMPTS: Attempts = {
   infrastructure: MAX_ATTEMPTS,
 };
 
-/** What a worker has to run claims with. */
+/** Resources with which a worker runs claims. */
 export interface ClaimRunner {
   readonly server: WorkerServer;
   /** Signs registration and uploads. */
@@ -54,19 +54,19 @@ export interface ClaimRunner {
   readonly agent: Agent;
   readonly recorder: Recorder;
   readonly clock: Clock;
-  /** Only for the jitter of retries. */
+  /** Used only for the jitter of retries. */
   readonly rng: Rng;
   readonly name: Id;
   readonly attempts?: Partial<Attempts>;
   readonly retryBaseMs?: number;
   readonly cancelled?: ReadonlySet<string>;
-  /** Shared with the server, where it is of this process (default: its own). */
+  /** Shared with a server in the same process (default: a new cache). */
   readonly records?: RecentRecords;
   readonly onReceipt?: (receipt: Sealed<Receipt>) => void;
   readonly log?: (message: string) => void;
 }
 
-/** … once the worker server knows the worker. */
+/** A claim runner that is registered with the worker server. */
 export interface RegisteredRunner extends ClaimRunner {
   readonly session: string;
   readonly signTogether: SignTogether;
@@ -76,7 +76,7 @@ export interface RegisteredRunner extends ClaimRunner {
 const RETRY_BASE_MS = 1_000;
 const RETRY_MAX_MS = 60_000;
 
-/** `isKnown`: the book had something under the names of the claim when it was made. */
+/** `isKnown`: the book held content under the names of the claim when the claim was made. */
 export async function runClaim(
   claim: Claim,
   options: RegisteredRunner,
@@ -94,8 +94,8 @@ export async function runClaim(
     const execution = await executeRollout(job, by);
     await settleClaim(claim, execution, options, signal);
   } catch (error) {
-    // What breaks around a rollout, not in it: a gateway that is away, a record that is missing. A disk that fails
-    // must stop the worker.
+    // Failures around a rollout, not inside it: an unreachable gateway, a missing record. Any other error, such as a
+    // failing disk, must stop the worker.
     if (!isRollbookError(error, "failed-infrastructure") && !isRollbookError(error, "missing-blob"))
       throw error;
     if (isNameTaken(error)) await server.release(session, [claim]);
@@ -103,8 +103,8 @@ export async function runClaim(
   }
 }
 
-/** Uploads what a worker that died in between had sealed for this item, if a trusted key signed it. The first claim of
- *  all can find it only at the start. */
+/** Uploads an artifact that a worker sealed for this item before it died, if a trusted key signed it. The first claim
+ *  of an item can find such an artifact only in the index read at the start. */
 async function adoptSealed(claim: Claim, options: RegisteredRunner): Promise<boolean> {
   const { sealed, recorder, book } = options;
   const found = await sealed.find(namesOf(claim, options), {
@@ -129,7 +129,7 @@ async function adoptSealed(claim: Claim, options: RegisteredRunner): Promise<boo
   return false;
 }
 
-/** Under which ids the book may hold results of the claim's item. */
+/** Ids under which the book may hold results of the claim's item. */
 export function namesOf(
   { item, token }: Claim,
   { recorder }: Pick<ClaimRunner, "recorder">,
@@ -147,7 +147,7 @@ async function settleClaim(
   const { ending } = execution;
   if (signal.aborted) {
     await execution.abandon();
-    // Given back, so that it runs after a resume; a claim that was lost is not ours to give.
+    // Releases the claim, so that it runs after a resume. A lost claim is no longer ours to release.
     if (cancelled?.has(claim.item)) await server.fail(session, claim, { message: "cancelled" });
     else await server.release(session, [claim]);
     return;
@@ -157,7 +157,7 @@ async function settleClaim(
     await giveUp(claim, ending, options);
     return;
   }
-  // The last look before sealing: a worker that slept past its time must not put a second artifact beside another's.
+  // Last check before sealing: a worker that was paused past its claim must not add a second artifact.
   if ((await server.heartbeat(session, [keyOf(claim)])).length > 0) {
     await execution.abandon();
     return;
@@ -167,14 +167,14 @@ async function settleClaim(
 
 async function upload(claim: Claim, recorded: Recorded, options: RegisteredRunner): Promise<Sealed<Receipt>> {
   const { server, session, signer, book, signTogether } = options;
-  // What comes inline is not in the book yet: a signature over more of it would name what the book may never hold.
+  // Inline blobs are not in the book yet. A signature over more of them would name blobs that the book may never hold.
   const attestation =
     recorded.blobs.length === 0
       ? await signTogether(recorded.envelope)
       : signer.attest([recorded.envelope, ...signedAmong(recorded.blobs)]).bytes;
   const whole = { claim: keyOf(claim), ...recorded, attestation };
   if (inlineBytes(whole) <= INLINE_LIMIT_BYTES) return server.upload(session, whole);
-  // Too large for one message: into the book with its signature, then by name.
+  // Too large for one message: put the blobs and the signature into the book, then upload by reference.
   await checkNamed(recorded.blobs, (digest) => book.get(digest));
   for (const { kind, bytes } of recorded.blobs) book.put(kind, bytes);
   book.put(Attestation.kind, attestation);

@@ -1,5 +1,5 @@
-/** Which rollouts the book holds already, by their ids: what a worker that died had sealed but not reported; and the
- *  receipts that were given. In: a book's directory. Out: digests. Reads through the catalog; changes no record. */
+/** Index of the rollouts in the book by id, including those that a worker sealed but did not report before it died, and
+ *  of the given receipts. In: a book's directory. Out: digests. Reads through the catalog; changes no record. */
 import type { Digest } from "../../../base/index.ts";
 import {
   Attestation,
@@ -14,7 +14,7 @@ import { isTaken } from "../../receipt.ts";
 interface SealedArtifact {
   readonly content: Digest;
   readonly envelope: Digest;
-  /** By whomever. */
+  /** Attestations of any signer. */
   readonly attestations: readonly Digest[];
 }
 
@@ -24,17 +24,17 @@ export interface GivenReceipt {
 }
 
 export interface SealedIndex {
-  /** Artifacts under these ids that `accept` takes, the signed ones only.
-   *  `fresh`: also what was sealed since the last look, by whomever. */
+  /** Signed artifacts under these ids that `accept` accepts.
+   *  `fresh`: includes artifacts that any process sealed since the last sync. */
   find(
     ids: readonly string[],
     options: { fresh: boolean; accept?: (content: Digest) => Promise<boolean> },
   ): Promise<SealedArtifact[]>;
-  /** Those of the ids that have contents. `find` of the others finds nothing, unless it looks afresh. */
+  /** The subset of ids that have contents. For other ids, `find` returns nothing unless it syncs first. */
   among(ids: readonly string[]): ReadonlySet<string>;
-  /** The contents under these ids, signed or not; looks afresh. */
+  /** The contents under these ids, signed or not. Syncs first. */
   contents(ids: readonly string[]): Promise<Digest[]>;
-  /** The receipts that take these contents as results, by content; looks afresh. */
+  /** The receipts that accept these contents as results, by content. Syncs first. */
   receipts(contents: readonly Digest[]): Promise<Map<Digest, GivenReceipt>>;
   close(): Promise<void>;
 }
@@ -44,7 +44,7 @@ export async function openSealedIndex(root: string): Promise<SealedIndex> {
   let syncing: Promise<unknown> = catalog.sync();
   await syncing;
   const lookAfresh = async () => {
-    // A look that is under way may have passed what we ask for: begin another after it.
+    // A running sync may already have passed the records we need, so another sync follows it.
     syncing = syncing.then(() => catalog.sync());
     await syncing;
   };
@@ -78,7 +78,7 @@ export async function openSealedIndex(root: string): Promise<SealedIndex> {
             outcome: ReceiptOutcome;
             claim?: string;
           };
-          // Without a claim the receipt is a judgement of the artifact, not the result of an item.
+          // A receipt without a claim judges the artifact. It is not the result of an item.
           if (claim !== undefined && isTaken(outcome) && !given.has(content))
             given.set(content, { digest, outcome });
         }

@@ -1,6 +1,6 @@
-/** An uploaded artifact, taken apart and checked against its claim and its assignment.
- *  In: the upload, a way to read what the book holds. Out: the opened records, or a refusal with a code.
- *  Every digest is recomputed and every blob must be one the artifact names. Writes nothing. */
+/** Opens an uploaded artifact and checks it against its claim and its assignment.
+ *  In: the upload, a reader of the book. Out: the opened records, or a refusal with a code.
+ *  Every digest is recomputed, and the artifact must name every blob. Writes nothing. */
 import { type Digest, digestBytes, type RollbookError } from "../../../base/index.ts";
 import {
   Assignment,
@@ -31,7 +31,7 @@ import { type GroupSignatures, requireSubjects } from "./group-signatures.ts";
 import type { RecentRecords } from "./recent-records.ts";
 import type { RegisteredWorker } from "./worker-registration.ts";
 
-/** More travels by reference: the worker puts it into the book and names it. */
+/** Larger uploads go by reference: the worker puts the blobs into the book and names them. */
 export const INLINE_LIMIT_BYTES = 65_536;
 
 export interface Upload {
@@ -40,10 +40,9 @@ export interface Upload {
   readonly envelope: Digest;
   /** A sealed attestation by the worker's key whose subjects include the envelope. */
   readonly attestation: Uint8Array;
-  /** The blobs of the artifact; those left out are in the book already. Empty: an upload by reference. */
+  /** The blobs of the artifact. Omitted blobs are already in the book. Empty: an upload by reference. */
   readonly blobs: readonly Blob[];
-  /** Made under an earlier claim of this item, whose holder died before it could say so: what counts is that a trusted
-   *  key signed it. */
+  /** Made under an earlier claim of this item, whose holder died before reporting it. Needs a trusted signature. */
   readonly adopted?: true;
 }
 
@@ -66,7 +65,7 @@ export async function openUpload(
     has: (digest: Digest) => Promise<boolean>;
     signatures: GroupSignatures;
     records: RecentRecords;
-    /** This process sealed it: the book has all that it names, checked and durable. */
+    /** This process sealed the artifact: the book holds everything it names, checked and durable. */
     isSealedHere: boolean;
   },
 ): Promise<OpenedUpload> {
@@ -85,19 +84,19 @@ export async function openUpload(
   return { content, envelope };
 }
 
-/** Refuses blobs that name what is neither among them nor in the book. For a caller that puts them into the book itself: what
- *  is there stays there, also if the upload that names it is refused. */
+/** Refuses blobs that refer to a blob that is neither among them nor in the book. For a caller that puts the blobs into
+ *  the book itself: they stay in the book even if the upload that names them is refused. */
 export async function checkNamed(blobs: readonly Blob[], read: ReadBlob): Promise<void> {
   await new UploadParts({ blobs }, read).needNamed(new Set());
 }
 
-/** Blobs by digest, the inline ones first; remembers which were asked for and found. */
+/** Blobs by digest, inline blobs first. Tracks the blobs that were requested and found. */
 class UploadParts {
   readonly #inline: Map<Digest, Blob>;
-  /** By their kinds. */
+  /** Kinds of the found blobs. */
   readonly #found = new Map<Digest, string>();
   readonly #book: ReadBlob;
-  /** Of an upload by reference: what comes inline is not in the book, and may never be. */
+  /** Used only for an upload by reference: inline blobs are not in the book, and may never be. */
   readonly #records: RecentRecords | undefined;
 
   constructor({ blobs }: Pick<Upload, "blobs">, book: ReadBlob, records?: RecentRecords) {
@@ -131,7 +130,7 @@ class UploadParts {
     return record;
   }
 
-  /** Present, and what it is named as; what is `external` may also be elsewhere. */
+  /** Requires that the blob is present and has the named kind. An `external` blob may be absent here. */
   async need({ digest, kind, field, external }: Reference): Promise<void> {
     const actual = this.#found.get(digest) ?? (await this.read(digest))?.kind;
     if (actual === undefined && external !== true) throw this.#missing(digest, field);
@@ -143,7 +142,7 @@ class UploadParts {
     );
   }
 
-  /** Whatever the inline records name in their turn, but for those that are checked. */
+  /** Requires every blob that the inline records refer to, except for records already checked. */
   async needNamed(checked: ReadonlySet<Digest>): Promise<void> {
     for (const [digest, { kind, bytes }] of this.#inline) {
       const type = recordType(kind);
@@ -152,7 +151,7 @@ class UploadParts {
     }
   }
 
-  /** A blob that no record names would be stored without a purpose, or for another one. */
+  /** A blob that no record names would be stored without a purpose, or for an unintended one. */
   refuseUnused(): void {
     for (const [digest, { kind }] of this.#inline)
       if (!this.#found.has(digest))
@@ -163,7 +162,7 @@ class UploadParts {
         );
   }
 
-  /** Of an inline upload: bytes were sent, and none hash to what was claimed. */
+  /** In an inline upload, bytes were sent, but no blob hashes to the claimed digest. */
   #missing(digest: Digest, what: string): RollbookError {
     if (this.#inline.size > 0 && (what === "envelope" || what === "content"))
       return refuse(
@@ -179,7 +178,7 @@ class UploadParts {
   }
 }
 
-/** The artifact is the one that this worker's claim asked for, or an earlier claim of the same item. */
+/** Requires that the artifact was made for this worker's claim, or for an earlier claim of the same item. */
 function checkClaimed(
   upload: Upload,
   { content, envelope }: OpenedUpload,
@@ -188,7 +187,7 @@ function checkClaimed(
   const bound = content.assignment;
   const item = bound === undefined ? undefined : rolloutIdFor(bound.digest, bound.sample);
   const claim = upload.adopted === true ? claimOf(envelope, upload.claim) : upload.claim;
-  // Through a gateway every claim makes a rollout of its own name.
+  // Through a gateway, every claim makes a rollout with a separate name.
   const name = claimedNames(claim).includes(content.rolloutId) ? content.rolloutId : claim.item;
   const pairs: [string, unknown, unknown][] = [
     ["envelope.content", upload.content, envelope.content],
@@ -210,7 +209,7 @@ function checkClaimed(
       );
 }
 
-/** The claim of the same item under which an envelope says it was made: this one, or one before it. */
+/** The claim of the same item under which the envelope was made: this claim or an earlier one. */
 function claimOf({ claim }: RolloutEnvelope, { item, token }: ClaimKey): ClaimKey {
   const made = parseClaimId(claim);
   return { item, token: made?.item === item ? Math.min(token, made.token) : token };
@@ -246,7 +245,7 @@ async function checkSigned(
   await requireSubjects(subjects, (subject) => subject === envelope || inline.has(subject) || has(subject));
 }
 
-/** Everything the artifact names is there, and its numbers are numbers. */
+/** Requires that every referenced blob is present, and that the numeric columns are valid. */
 async function checkReferences(
   parts: UploadParts,
   content: RolloutContent,

@@ -27,7 +27,7 @@ import { makeRegistration } from "./worker-registration.ts";
 
 const codeOf = async (promise: Promise<unknown>) => (await rejectionOf(promise)).code;
 
-/** A worker that holds a claim and has honest work ready. */
+/** A worker that holds a claim and has a valid upload ready. */
 async function withClaim() {
   const at = await openWorkerServer();
   const worker = at.join("w1");
@@ -97,7 +97,8 @@ describe("the whole way", () => {
     const [one, two] = (await server.claim(worker.session, { limit: 2 })) as [Claim, Claim];
     const [mine, other] = [rolloutFor(one), rolloutFor(two)];
     const { content, envelope } = mine;
-    // The rest is missing, which shows that nobody looks for it.
+    // The other blobs are missing. An upload that this process sealed still passes, so the server does not look for
+    // them.
     for (const { kind, bytes } of [content, envelope, other.content, other.envelope]) book.put(kind, bytes);
     const upload = { ...uploadOf(one, mine, worker.signer), blobs: [] };
     const unknown = { ...uploadOf(two, other, worker.signer), blobs: [] };
@@ -193,7 +194,7 @@ describe("claims are checked in order", () => {
     clock.advance(1);
     expect(await code(worker.session, "stranger")).toBe("stale-heartbeat");
     await server.heartbeat(worker.session, []);
-    // The old claim is taken back before looking.
+    // The server releases the expired claim before it checks the item.
     const [taken] = await server.claim(worker.session, { limit: 1, item: claim.item });
     expect(taken).toMatchObject({ item: claim.item, attempt: 2 });
   });
@@ -361,7 +362,7 @@ describe("an artifact that a worker left behind when it died", () => {
       );
     for (const name of [".run-2", ".2"])
       expect(await codeOf(named(first, first.claim.item + name))).toBe("not-bound");
-    // The second name is that of earlier versions, whose workers may still run.
+    // Earlier versions used the second name, and their workers may still run.
     for (const [at, name] of [
       [second, ".run-2"],
       [third, ".2"],
@@ -487,7 +488,7 @@ describe("structural faults are errors with codes, and nothing is stored", () =>
   it("a column with NaN in it", async () => {
     const { server, worker, claim, upload } = await withClaim();
     const rollout = rolloutFor(claim);
-    // What an honest sealer refuses to make, bent together by hand.
+    // Built by hand, because the sealer refuses to make it.
     const nan = new Uint8Array(new Float32Array([0, Number.NaN, 0]).buffer);
     const good = rollout.content.record.streams[0]!;
     if (good.level !== "token") throw new Error("not a token stream");

@@ -1,9 +1,9 @@
 /** The worker protocol: register → claim → heartbeat → upload → receipt, over any queue and any book.
- *  In: what workers ask. Out: claims, and for every upload a sealed receipt that is durable when it is given.
- *  A structural fault (forged digest, another worker's claim, an artifact for another task) is an error with a code;
- *  an upload that came too late, twice or too large gets a receipt that says so. Runs no rollouts, opens no sockets.
+ *  In: requests of workers. Out: claims, and for every upload a sealed receipt that is durable before it is returned.
+ *  A structural fault (forged digest, another worker's claim, an artifact for another task) is an error with a code.
+ *  An upload that is late, repeated or too large gets a receipt with that outcome. Runs no rollouts, opens no sockets.
  *  Order of writes: artifact, then the queue's mark, then the receipt. A crash between them loses no accepted rollout
- *  and accepts none twice: accepted is what the queue says is done. */
+ *  and accepts none twice: an item is accepted once the queue marks it as done. */
 import { type Clock, type Digest, parseId, RollbookError } from "../../../base/index.ts";
 import {
   type PublicKey,
@@ -34,32 +34,32 @@ export interface WorkerServerOptions {
   queue: WorkQueue;
   book: Pick<BlobStore, "put" | "flush" | "get" | "has">;
   clock: Clock;
-  /** Which keys may register. */
+  /** True for keys that may register. */
   trusts: (key: PublicKey) => boolean;
-  /** A fresh name that cannot be guessed, per registration. */
+  /** Returns a new, unguessable name for each registration. */
   newSession: () => string;
-  /** Judges what is stored; without it receipts say "stored". */
+  /** Judges stored artifacts. Without it, receipts say "stored". */
   admit?: Admit | undefined;
   /** Signs receipts. */
   signer?: Signer;
-  /** Whether this process sealed the artifact of that envelope; none unless given. */
+  /** True if this process sealed the artifact of that envelope (default: always false). */
   sealedHere?: ((envelope: Digest) => boolean) | undefined;
-  /** Shared with others that read the same records (default: its own). */
+  /** Shared with other readers of the same records (default: a new cache). */
   records?: RecentRecords;
 }
 
 interface ClaimRequest {
   limit: number;
   lane?: string;
-  /** One item by name, instead of whatever a lane holds. */
+  /** Claims one item by name, instead of any item of a lane. */
   item?: string;
 }
 
-/** Every call but `register` names the session that `register` gave. */
+/** Every call except `register` names the session that `register` returned. */
 export interface WorkerServer {
   register(registration: Registration): { session: string };
   claim(session: string, request: ClaimRequest): Promise<Claim[]>;
-  /** Every HEARTBEAT_MS, also without claims. Returns the claims that are lost. */
+  /** Called every HEARTBEAT_MS, even without claims. Returns the lost claims. */
   heartbeat(session: string, claims: readonly ClaimKey[]): Promise<ClaimKey[]>;
   upload(session: string, upload: Upload): Promise<Sealed<Receipt>>;
   fail(
@@ -68,7 +68,7 @@ export interface WorkerServer {
     reason: { message: string; retryAfterMs?: number },
   ): Promise<FailOutcome>;
   release(session: string, claims: readonly ClaimKey[]): Promise<void>;
-  /** For the owner of the queue: gives once more the receipt of an item that is done, in place of one a crash took. */
+  /** For the owner of the queue: issues the receipt of a done item again, after a crash lost it. */
   reissue(item: string): Promise<Sealed<Receipt>>;
 }
 
@@ -94,7 +94,7 @@ export function makeWorkerServer(options: WorkerServerOptions): WorkerServer {
   return {
     register(registration) {
       const worker = checkRegistration(registration, { nowMs: clock.nowMs(), trusts });
-      // One session per worker and key: the newest.
+      // Keeps one session per worker and key: the newest.
       for (const [session, { holder }] of workers) if (holder === worker.holder) workers.delete(session);
       const session = newSession();
       workers.set(session, worker);
@@ -142,7 +142,7 @@ export function makeWorkerServer(options: WorkerServerOptions): WorkerServer {
   };
 }
 
-/** The claim under the name by which the queue knows its holder. */
+/** The claim, with the holder name that the queue uses. */
 function heldBy(worker: RegisteredWorker, { item, token }: ClaimKey): ClaimKey {
   return { item, token, worker: worker.holder };
 }
@@ -193,7 +193,7 @@ async function receive(
   return answer({ outcome: "duplicate", signals: [], message: "this assignment has its result already" });
 }
 
-/** The artifact that the queue says is the result of an item. */
+/** Opens the artifact that the queue marks as the result of an item. */
 async function openDone({ queue, book }: WorkerServerOptions, item: string) {
   const state = await queue.state(item);
   if (state?.state !== "done")
@@ -219,7 +219,7 @@ function oversize(bytes: number): Admission {
   return { outcome: "oversize", signals: [signal], message };
 }
 
-/** What is referred to first, the envelope as the commit mark last. Who vouches for it comes after that. */
+/** Puts referenced blobs first and the envelope last, as the commit mark. The attestation follows the envelope. */
 function putBlobs(book: WorkerServerOptions["book"], { blobs }: Upload): void {
   const isEnvelope = ({ kind }: Blob) => kind === RolloutEnvelope.kind;
   for (const { kind, bytes } of [...blobs.filter((blob) => !isEnvelope(blob)), ...blobs.filter(isEnvelope)])

@@ -1,6 +1,6 @@
-/** Who a worker is: a name and a key, and the key is what counts. Pure.
- *  A worker registers by signing its name, key and the time. Claims are held in the name of both, so a stranger who
- *  takes the name gets none of its claims; uploads must be signed by the same key. */
+/** The identity of a worker: a name and a key, of which the key decides. Pure.
+ *  A worker registers by signing its name, key and the time. Claims are held under both name and key, so a stranger
+ *  with the same name gets no claims of this worker. Uploads must be signed by the same key. */
 import { type Digest, digestJson, type Id, parseId, RollbookError } from "../../../base/index.ts";
 import {
   Attestation,
@@ -16,21 +16,21 @@ export interface Registration {
   readonly worker: string;
   readonly publicKey: PublicKey;
   readonly atMs: number;
-  /** A sealed attestation by that key over `registrationDigest`. */
+  /** A sealed attestation by `publicKey` over `registrationDigest`. */
   readonly attestation: Uint8Array;
 }
 
 export interface RegisteredWorker {
   readonly id: Id;
   readonly key: PublicKey;
-  /** The name under which the queue keeps its claims. */
+  /** The name under which the queue keeps the worker's claims. */
   readonly holder: string;
   readonly seenAtMs: number;
 }
 
-/** A registration is good this long: a recorded one cannot be replayed later. */
+/** Validity of a registration. The limit prevents a later replay of a recorded registration. */
 const REGISTRATION_MS = 60_000;
-/** Two heartbeats missed. */
+/** The time of two missed heartbeats. */
 export const STALE_AFTER_MS = CLAIM_TTL_MS;
 
 function registrationDigest(parts: Omit<Registration, "attestation">): Digest {
@@ -38,7 +38,7 @@ function registrationDigest(parts: Omit<Registration, "attestation">): Digest {
   return digestJson("rollbook.worker-registration.v1", { worker, publicKey, atMs });
 }
 
-/** What a worker sends to register. */
+/** Makes the signed message with which a worker registers. */
 export function makeRegistration(signer: Signer, worker: string, atMs: number): Registration {
   const parts = { worker, publicKey: signer.publicKey, atMs };
   return { ...parts, attestation: signer.attest([registrationDigest(parts)]).bytes };
@@ -73,7 +73,7 @@ export function checkRegistration(
   return { id, key, holder: holderOf(id, key), seenAtMs: nowMs };
 }
 
-/** 96 bits of the key are enough to keep namesakes apart, and short enough for any name to keep its place. */
+/** 96 bits of the digest of name and key distinguish workers with the same name. All names give the same length. */
 function holderOf(worker: Id, key: PublicKey): string {
   return `${digestJson("rollbook.worker-holder.v1", { worker, key }).slice(7, 31)}`;
 }

@@ -1,6 +1,7 @@
-/** A worker: registers, claims work and keeps its claims alive while they run. Stateless: it may die at any moment, and
- *  another goes on. In: a server, a book, an agent. Out: sealed rollouts in the book, receipts for them. What becomes of
- *  one claim is in run-claim.ts. Speaks to the queue through the worker server alone, but for its bell. */
+/** A worker: registers, claims work and keeps its claims alive while they run. It is stateless: it may die at any
+ *  moment, and another worker continues. In: a server, a book, an agent. Out: sealed rollouts in the book, receipts for
+ *  them. run-claim.ts handles one claim. Uses the queue only through the worker server, except for watching and
+ *  counts. */
 import { isRollbookError } from "../../../base/index.ts";
 import type { Book } from "../../../store/index.ts";
 import { type Claim, type ClaimKey, HEARTBEAT_MS, type WorkQueue } from "../../queue/index.ts";
@@ -13,29 +14,29 @@ import { type ClaimRunner, namesOf, type RegisteredRunner, runClaim } from "./ru
 import { makeRegistration } from "./worker-registration.ts";
 
 export interface WorkerOptions extends ClaimRunner {
-  /** Only to hear of new work, and of its end. */
+  /** Used only to learn of new work, and of an empty queue. */
   readonly queue: Pick<WorkQueue, "watch" | "counts">;
   readonly book: Pick<Book, "id" | "root" | "get" | "put" | "flush">;
   readonly concurrency: number;
   readonly heartbeatMs?: number;
-  /** Rollouts begun per second, at most. */
+  /** Maximum number of rollouts begun per second. */
   readonly rate?: number;
-  /** Stops: what runs is cancelled and given back. */
+  /** Stops the worker: running rollouts are cancelled and their claims released. */
   readonly signal: AbortSignal;
-  /** Claims nothing more once this is aborted, and ends when what runs is done. */
+  /** Once aborted, the worker claims nothing more and ends when its running rollouts are done. */
   readonly drain?: AbortSignal | undefined;
-  /** Ends when the queue has nothing left for anyone, or nothing for this agent for so long; absent: never. */
+  /** Ends the worker if the queue is empty, or has had no work for this agent for this long. Absent: never. */
   readonly idleMs?: number;
 }
 
 const NONE: ReadonlySet<string> = new Set();
-/** What becomes ready by waiting (a retry, an expired claim) is found by asking again this often. */
+/** Polling interval for work that becomes ready with time (a retry, an expired claim). */
 const ASK_MS = 250;
 
 export interface Worker {
-  /** Resolves when the worker has ended and holds nothing; rejects if it could not go on. */
+  /** Resolves when the worker has ended and holds no claims. Rejects if it could not continue. */
   readonly ended: Promise<void>;
-  /** Cancels one rollout if it runs here. */
+  /** Cancels one rollout, if this worker runs it. */
   cancel(item: string): void;
 }
 
@@ -49,10 +50,10 @@ export function startWorker(options: WorkerOptions): Worker {
   };
 }
 
-/** By claim, not by item: what was lost and claimed again may not have stopped yet. */
+/** Keyed by claim, not by item: a rollout whose claim was lost may still run when its item is claimed again. */
 type Running = Map<string, { key: ClaimKey; stop: AbortController; done: Promise<void> }>;
 
-/** A worker that the worker server knows. */
+/** A worker that is registered with the worker server. */
 type Joined = WorkerOptions & RegisteredRunner;
 
 async function join(options: WorkerOptions): Promise<Joined> {
@@ -70,7 +71,7 @@ async function work(options: Joined, running: Running): Promise<void> {
   const rate = makeRateLimit(options.clock, options.rate);
   let fault: { error: unknown } | undefined;
   let busyAtMs = options.clock.nowMs();
-  // One bell for all: to wait for hundreds of promises anew whenever one ends costs more than a short rollout does.
+  // One shared notification: waiting on hundreds of promises again after each end costs more than a short rollout.
   let ring = () => {};
   const hasEnded = () =>
     new Promise<void>((resolve) => {
@@ -132,7 +133,7 @@ async function isDrained({ queue, idleMs, clock }: WorkerOptions, busyAtMs: numb
   return waiting + claimed === 0 || clock.nowMs() - busyAtMs >= idleMs;
 }
 
-/** A process that stood still for too long has to show that it lives before it may claim. */
+/** A process that was paused for too long must send a heartbeat before it may claim. */
 async function claimSome({ server, session }: Joined, limit: number, lane: string): Promise<Claim[]> {
   try {
     return await server.claim(session, { limit, lane });

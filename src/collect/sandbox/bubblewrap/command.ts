@@ -1,20 +1,20 @@
-/** The command line that builds the sandbox: enter the cgroup, drop to nobody, and let bwrap assemble a file
- *  system of read-only system directories, the task's files and one small writable /tmp.
+/** Builds the command line of the sandbox: enter the cgroup, drop to an unprivileged user, and run bwrap. bwrap mounts
+ *  read-only system directories, the task's files and one small writable /tmp.
  *  In: task and paths. Out: argv and the file descriptors it expects. Pure: starts nothing, touches nothing. */
 import { existsSync, lstatSync, readlinkSync } from "node:fs";
 import { closeAbove, SHELL } from "../descriptors.ts";
 import { programArgv } from "../ending.ts";
 import { CLEAN_ENV, type Limits, type Program, type SandboxTask } from "../sandbox.ts";
 
-/** Descriptors beyond stdin, stdout and stderr, in the order of the spawn's stdio. */
+/** Descriptors above stdin, stdout and stderr, in the order of the spawn's stdio. */
 export const FD = { outputs: 3, seccomp: 4, status: 5 } as const;
 
 export const TASK_UID = 65534;
-/** Where the host's own Node appears inside. */
+/** Path of the host's Node inside the sandbox. */
 const NODE_INSIDE = "/run/rollbook/node";
 export const PYTHON = "/usr/bin/python3";
 
-/** Members of the cgroup that are ours: bwrap outside, the runner inside, and one helper of the runner. */
+/** Number of our own members of the cgroup: bwrap outside, the runner inside, and one helper of the runner. */
 export const OWN_PIDS = 3;
 
 export interface Paths {
@@ -22,7 +22,7 @@ export interface Paths {
   readonly setpriv: string;
   readonly procsFiles: readonly string[];
   readonly taskDirectory: string;
-  /** Holds passwd and group for the inside. */
+  /** Holds passwd and group for the sandbox. */
   readonly etcDirectory: string;
 }
 
@@ -32,7 +32,7 @@ export function sandboxArgv(task: SandboxTask, paths: Paths): string[] {
   return [
     ...[...SHELL, ENTER, "sh", String(paths.procsFiles.length), ...paths.procsFiles],
     ...ulimits(limits),
-    // Root keeps its capabilities through bwrap and ignores several limits: leave root before entering.
+    // Root keeps its capabilities through bwrap and ignores several limits, so drop root before entering.
     ...(process.getuid?.() === 0 ? dropRoot(paths.setpriv) : []),
     ...[paths.bwrap, ...NAMESPACES, ...environment(program), ...fileSystem(limits, paths)],
     ...["--", "/bin/sh", "-c", RUN, "sh", String(limits.filesBytes + 1), String(outputs.length), ...outputs],
@@ -40,7 +40,7 @@ export function sandboxArgv(task: SandboxTask, paths: Paths): string[] {
   ];
 }
 
-/** `sh -c` text: $1 = number of cgroup.procs files, then the files, then two limits, then the command. */
+/** Text for `sh -c`. $1 = number of cgroup.procs files, then the files, then two limits, then the command. */
 const ENTER = [
   closeAbove(FD.status),
   "n=$1; shift",
@@ -49,13 +49,13 @@ const ENTER = [
   'exec "$@"',
 ].join("\n");
 
-/** Process 1 inside: runs the program as an ordinary child, so that signals act as usual, then sends the wanted
- *  files, one base64 line each, and passes the status on. Whatever the program left behind dies with process 1.
- *  $1 = byte limit, $2 = number of outputs, then the outputs, then the program. */
+/** Process 1 inside the sandbox. It runs the program as an ordinary child, so that signals work as usual. It then sends
+ *  the requested files, one base64 line each, and exits with the program's status. Processes that the program left
+ *  behind die with process 1. $1 = byte limit, $2 = number of outputs, then the outputs, then the program. */
 const RUN = [
   "max=$1; n=$2; shift 2",
   'i=0; while [ "$i" -lt "$n" ]; do eval "out_$i=\\$1"; shift; i=$((i+1)); done',
-  // The runner's own remarks ("Killed") are not the program's: they go nowhere.
+  // Messages of the runner's shell ("Killed") are not the program's output, so they are discarded.
   'exec 4>&2 2>/dev/null; (exec 2>&4 3>&- 4>&-; exec "$@")',
   "code=$?",
   'i=0; while [ "$i" -lt "$n" ]; do eval "path=/tmp/\\$out_$i"',
@@ -81,7 +81,7 @@ function dropRoot(setpriv: string): string[] {
 }
 
 function ulimits(limits: Limits): string[] {
-  // File size in blocks of 512 bytes, CPU seconds as a second net under the wall clock.
+  // File size in blocks of 512 bytes. CPU seconds are a second limit besides the wall clock.
   const blocks = Math.ceil(limits.scratchBytes / 512);
   return [String(blocks), String(Math.ceil(limits.timeoutMs / 1000) * Math.ceil(limits.cpus) + 1)];
 }
@@ -100,7 +100,7 @@ function fileSystem(limits: Limits, paths: Paths): string[] {
   ];
 }
 
-/** /usr, and the directories beside it, which on merged systems are links into it. */
+/** /usr and the directories beside it, which are links into /usr on merged systems. */
 const SYSTEM: readonly string[] = ["/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32"].flatMap(
   (path) => {
     if (!existsSync(path)) return [];

@@ -1,6 +1,6 @@
 /** The bubblewrap engine: one short-lived set of namespaces per task, one cgroup per slot.
- *  In: tasks. Out: results whose verdicts come from the kernel's own counters. Needs Linux, bwrap and writable
- *  cgroups; says so at once when one is missing. Does not probe itself (probe.ts does). */
+ *  In: tasks. Out: results whose verdicts come from the kernel's own counters. Needs Linux, bwrap and writable cgroups,
+ *  and throws at once if one of them is missing. Does not probe itself (probe.ts does). */
 import { type ChildProcess, spawn } from "node:child_process";
 import {
   accessSync,
@@ -31,7 +31,7 @@ import { encode, hostArch, seccompProgram } from "../seccomp/index.ts";
 import { layFiles } from "../task-files.ts";
 import { FD, OWN_PIDS, type Paths, PYTHON, sandboxArgv, TASK_UID } from "./command.ts";
 
-/** How long a killed sandbox may take to vanish before the slot is given up. */
+/** Time for a killed sandbox to disappear. After it, the slot is abandoned. */
 const REAP_MS = 5_000;
 
 export function openBubblewrap(): SandboxEngine {
@@ -69,7 +69,7 @@ class BubblewrapSlot implements Slot {
     mkdirSync(etcDirectory, { mode: 0o755 });
     writeFileSync(join(etcDirectory, "passwd"), `nobody:x:${TASK_UID}:${TASK_UID}:nobody:/tmp:/bin/sh\n`);
     writeFileSync(join(etcDirectory, "group"), `nogroup:x:${TASK_UID}:\n`);
-    // Only the task's user may pass into the slot: other users of the host must not read hidden files.
+    // Only the task's user may enter the slot's directory: other users of the host must not read hidden files.
     if (process.getuid?.() === 0) chownSync(this.#directory, TASK_UID, TASK_UID);
   }
 
@@ -97,7 +97,7 @@ class BubblewrapSlot implements Slot {
     const seccomp = openSync(this.#seccompFile, "r");
     let child: ChildProcess;
     try {
-      // An empty environment: what bwrap is started with shows in /proc/1/environ inside.
+      // Empty, because the environment of bwrap is visible in /proc/1/environ inside.
       child = spawn(command, args, {
         cwd: "/",
         env: {},
@@ -121,10 +121,10 @@ class BubblewrapSlot implements Slot {
       const flood = () => end("flood");
       const stdout = gather(child, 1, new OutputBuffer(limits.outputBytes, flood));
       const stderr = gather(child, 2, new OutputBuffer(limits.outputBytes, flood));
-      // Base64 takes 4/3 of the bytes, and a newline for each file.
+      // Base64 needs 4/3 of the bytes, plus a newline for each file.
       const outputs = gather(child, FD.outputs, new OutputBuffer(limits.filesBytes * 2 + 4096, flood));
       const status = gather(child, FD.status, new OutputBuffer(4096, flood));
-      child.stdin?.on("error", () => {}); // The program need not read its input: EPIPE is its choice.
+      child.stdin?.on("error", () => {}); // A program may ignore its input, so EPIPE is not an error.
       child.stdin?.end(task.stdin);
       child.on("error", (cause) => {
         clearTimeout(timer);
@@ -159,7 +159,7 @@ function verdict(
   { before, after }: { before: Counters; after: Counters },
 ): ExecResult {
   const outOfMemory = after.oomKills > before.oomKills;
-  // bwrap reports an exit code only when the sandbox stood and the runner ran: without one, nothing of ours did.
+  // bwrap reports an exit code only if the sandbox started and the runner ran. Otherwise the sandbox failed.
   const stood = /"exit-code"/.test(textOf(run.status.bytes()));
   if (run.ended === undefined && !stood && !outOfMemory) throw fell(run);
   return resultOf({
@@ -191,7 +191,7 @@ function stuck(): RollbookError {
 }
 
 function findProgram(name: string): string {
-  // Fixed places, not PATH: a sandbox must not be looked up where an agent may have written.
+  // Fixed directories instead of PATH: an agent may have written to a directory on PATH.
   for (const directory of ["/usr/bin", "/bin", "/usr/local/bin"]) {
     const path = join(directory, name);
     try {

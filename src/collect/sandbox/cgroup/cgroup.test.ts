@@ -12,10 +12,10 @@ import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { findCgroups } from "./find.ts";
 
-/** Plain directories stand in for the kernel's: they show which files are written, and how. */
+/** Plain directories replace the kernel's file system, so that tests can see the written files and values. */
 let root: string;
 beforeEach(() => {
-  root = mkdtempSync(join(tmpdir(), "cgroup test-")); // the space is escaped in mountinfo
+  root = mkdtempSync(join(tmpdir(), "cgroup test-")); // mountinfo escapes the space
 });
 afterEach(() => rmSync(root, { recursive: true, force: true }));
 
@@ -40,7 +40,7 @@ describe("cgroup version 1", () => {
     const read = (file: string) => readFileSync(join(root, file.replace("/", `/${name}/`)), "utf8");
     expect([read("memory/memory.limit_in_bytes"), read("pids/pids.max")]).toEqual(["67108864", "20"]);
     expect(read("cpu,cpuacct/cpu.cfs_quota_us")).toBe("150000");
-    // No swap accounting in this kernel: nothing is invented.
+    // This kernel has no swap accounting, so the file must not be created.
     expect(existsSync(join(root, "memory", name!, "memory.memsw.limit_in_bytes"))).toBe(false);
   });
 

@@ -1,9 +1,9 @@
-/** Reading and writing the small files of a cgroup file system. Calls are synchronous: the kernel answers at once. */
+/** Reads and writes the small files of a cgroup file system. Calls are synchronous: the kernel answers at once. */
 import { readdirSync, readFileSync, rmdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { RollbookError } from "../../../base/index.ts";
 
-/** Lines of /proc/<pid>/cgroup as [controllers, path]; version 2 has no controllers. */
+/** Lines of /proc/<pid>/cgroup as [controllers, path]. Version 2 has no controllers. */
 export function membership(pid: number): [string, string][] {
   return readFileSync(`/proc/${pid}/cgroup`, "utf8")
     .trim()
@@ -26,7 +26,7 @@ export function readPids(file: string): number[] {
   try {
     return readFileSync(file, "utf8").split("\n").filter(Boolean).map(Number);
   } catch (error) {
-    // ENODEV: the group was removed while we looked (a container that has just ended).
+    // ENODEV: the group was removed during the read (a container that has just ended).
     if (["ENOENT", "ENODEV"].includes((error as NodeJS.ErrnoException).code ?? "")) return [];
     throw error;
   }
@@ -40,7 +40,7 @@ export function killOne(pid: number): void {
   }
 }
 
-/** A group of a dead owner may still hold its last processes: they are ended first. */
+/** Kills the remaining processes first: the group of a dead owner may still hold some. */
 export function removeGroup(directory: string): void {
   for (let tries = 0; ; tries++) {
     for (const pid of readPids(join(directory, "cgroup.procs"))) killOne(pid);

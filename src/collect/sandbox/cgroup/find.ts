@@ -1,6 +1,6 @@
-/** Control groups as slots: one group per worker bounds memory, processes and CPU of whatever runs in it.
+/** Control groups as slots: one group per worker bounds memory, processes and CPU of its members.
  *  In: /proc/self/mountinfo (or a given text). Out: CgroupSlot with limits, counters and kill.
- *  Knows version 1 (one directory per controller) and version 2 (one directory). Does not start programs. */
+ *  Supports version 1 (one directory per controller) and version 2 (one directory). Does not start programs. */
 import { readFileSync } from "node:fs";
 import { unavailable } from "./files.ts";
 import { type Cgroups, CONTROLLERS } from "./slot.ts";

@@ -1,4 +1,4 @@
-/** Version 1: one directory per controller, so a slot is several directories of one name. */
+/** Version 1: one directory per controller, so a slot is several directories with the same name. */
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { reasonOf } from "../../../base/index.ts";
@@ -58,7 +58,7 @@ class SlotV1 implements CgroupSlot {
   }
 
   limit({ memoryBytes, pids, cpus }: GroupLimits): void {
-    // memory ≤ memory+swap must hold at every moment, so the order depends on the direction.
+    // memory ≤ memory+swap must hold at all times, so the order depends on the direction of the change.
     const order = ["memory.limit_in_bytes", "memory.memsw.limit_in_bytes"];
     if (memoryBytes > this.#memoryBytes) order.reverse();
     if (memoryBytes !== this.#memoryBytes) {

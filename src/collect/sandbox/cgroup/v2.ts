@@ -47,8 +47,8 @@ export class CgroupsV2 implements Cgroups {
     return new SlotV2(join(this.#root, own[1]));
   }
 
-  /** The root first (an administrator), then the groups around this process (a delegated user session).
-   *  Not the group of this process itself: a group with members cannot hand controllers to its children. */
+  /** The root first (for an administrator), then the groups above this process (for a delegated user session).
+   *  The group of this process itself is excluded: a group with members cannot delegate controllers to its children. */
   #candidates(): string[] {
     const own = membership(process.pid).find(([controllers]) => controllers === "")?.[1] ?? "/";
     const around: string[] = [];
@@ -61,7 +61,7 @@ export class CgroupsV2 implements Cgroups {
 class SlotV2 implements CgroupSlot {
   readonly procsFiles: readonly string[];
   readonly #directory: string;
-  /** Since Linux 6.12 a peak can be reset, per open file; -1 where it cannot. */
+  /** Open file of the memory peak. Since Linux 6.12 it can be reset per open file. -1 if the kernel cannot. */
   #peakFd: number | undefined;
 
   constructor(directory: string) {
@@ -72,7 +72,7 @@ class SlotV2 implements CgroupSlot {
   limit({ memoryBytes, pids, cpus }: GroupLimits): void {
     this.#write("memory.max", String(memoryBytes));
     writeIfPresent(this.#path("memory.swap.max"), "0");
-    // The whole group goes at once: a survivor with half its processes gone has no meaningful verdict.
+    // Kills the whole group at once: a program that lost some of its processes has no meaningful verdict.
     this.#write("memory.oom.group", "1");
     this.#write("pids.max", String(pids));
     this.#write("cpu.max", `${Math.ceil(cpus * CPU_PERIOD_US)} ${CPU_PERIOD_US}`);
@@ -93,7 +93,7 @@ class SlotV2 implements CgroupSlot {
       this.#peakFd ??= openSync(this.#path("memory.peak"), "r+");
       writeSync(this.#peakFd, "reset");
     } catch (error) {
-      // EACCES/EINVAL/ENOENT: an older kernel. The peak is then reported as unknown, never as a stale one.
+      // EACCES/EINVAL/ENOENT: an older kernel. The peak is then reported as unknown, never as a stale value.
       if (!["EACCES", "EINVAL", "ENOENT"].includes((error as NodeJS.ErrnoException).code ?? "")) throw error;
       this.#peakFd = -1;
     }

@@ -1,6 +1,6 @@
-/** The little of Docker's HTTP interface that the engine needs, over its unix socket.
- *  In: method, path, body. Out: parsed answers or the demultiplexed output of an exec. Written here because the
- *  usual client brings sixty packages and install scripts. Does not know what a sandbox is. */
+/** The subset of Docker's HTTP API that the engine needs, over its unix socket.
+ *  In: method, path, body. Out: parsed answers or the demultiplexed output of an exec. Written here because the usual
+ *  client brings sixty packages and install scripts. Knows nothing of sandboxes. */
 import { Agent, type IncomingMessage, request } from "node:http";
 import type { Readable } from "node:stream";
 import { RollbookError, reasonOf } from "../../../base/index.ts";
@@ -18,7 +18,7 @@ export class DockerClient {
     this.#socketPath = socketPath;
   }
 
-  /** Statuses listed in `expect` come back as undefined; any other refusal throws. */
+  /** Returns undefined for a status listed in `expect`. Any other refusal throws. */
   async call(
     method: "GET" | "POST" | "DELETE",
     path: string,
@@ -33,7 +33,7 @@ export class DockerClient {
     return content === "" ? undefined : parseBody(content);
   }
 
-  /** Sends a tar stream; the answer is a sequence of JSON documents, of which one may report an error. */
+  /** Sends a tar stream. The answer is a sequence of JSON documents, and one of them may report an error. */
   async upload(path: string, tar: Readable): Promise<void> {
     const answer = await this.#request("POST", path, { stream: tar });
     const content = (await readAll(answer)).toString();
@@ -60,7 +60,7 @@ export class DockerClient {
       call.on("error", fail);
       call.on("upgrade", (_answer, socket, head) => {
         read(socket, head);
-        socket.end(stdin); // The half-open socket is how the program sees the end of its input.
+        socket.end(stdin); // Half-closing the socket ends the program's input.
       });
       call.on("response", (answer) => {
         if ((answer.statusCode ?? 0) < 400) return read(answer);
@@ -95,7 +95,8 @@ export class DockerClient {
   }
 }
 
-/** Frames of 8 bytes of header (stream, 3 zeros, big-endian length) and the payload, cut anywhere. Exported for tests. */
+/** Parses frames, split anywhere: 8 bytes of header (stream, 3 zeros, big-endian length), payload. Exported for
+ *  tests. */
 export function demultiplexer(onChunk: ExecStream["onChunk"]): (chunk: Uint8Array) => void {
   const header = Buffer.alloc(8);
   let headerBytes = 0;
@@ -128,7 +129,7 @@ function parseBody(content: string): unknown {
   try {
     return JSON.parse(content);
   } catch {
-    return content; // /_ping answers "OK".
+    return content; // /_ping answers with plain "OK".
   }
 }
 

@@ -1,5 +1,5 @@
 /** One hardened container, kept warm: it holds namespaces and a cgroup while tasks are executed in it one by one.
- *  In: limits and the directory shown as /task. Out: start, exec, counters, the answer "is it as new?", removal. */
+ *  In: limits and the directory mounted as /task. Out: start, exec, counters, a check for reuse, removal. */
 import { readdirSync } from "node:fs";
 import { RollbookError } from "../../../base/index.ts";
 import type { Cgroups, CgroupView, Counters } from "../cgroup/index.ts";
@@ -11,7 +11,7 @@ import type { DockerClient } from "./client.ts";
 export const OWNER_LABEL = "rollbook.owner";
 const TASK_USER = "65534:65534";
 
-/** Process 1, the runner, and the threads that Docker itself needs inside for a moment to start an exec. */
+/** Process 1, the runner, and the threads that Docker needs briefly inside to start an exec. */
 const OWN_PIDS = 12;
 
 interface ContainerSpec {
@@ -51,7 +51,7 @@ export class Container {
     }
   }
 
-  /** Undefined once the container has ended and its group with it. */
+  /** Undefined after the container and its group have ended. */
   counters(): Counters | undefined {
     try {
       return this.#group.counters();
@@ -80,14 +80,14 @@ export class Container {
     return (made as { Id: string }).Id;
   }
 
-  /** The status of an exec whose output has ended, or undefined when Docker no longer knows it. */
+  /** Status of an exec after its output has ended. Undefined if Docker no longer knows the exec. */
   async statusOf(execId: string): Promise<number | undefined> {
     for (let tries = 0; tries < 500; tries++) {
       const state = (await this.#client.call("GET", `/exec/${execId}/json`, { expect: [404, 409] })) as
         | { Running: boolean; ExitCode: number | null; Pid: number }
         | undefined;
       if (state === undefined) return undefined;
-      // Docker reports its own failure to start a process as status 126, and as text on stdout.
+      // Docker reports its own failure to start a process as status 126, with text on stdout.
       if (!state.Running && state.ExitCode !== null && state.Pid === 0) throw notStarted(this.id);
       if (!state.Running && state.ExitCode !== null) return state.ExitCode;
       await new Promise((resolve) => setTimeout(resolve, 2));
@@ -104,13 +104,13 @@ export class Container {
     return (seen as { State: { Running: boolean; OOMKilled: boolean } } | undefined)?.State;
   }
 
-  /** Process 1 is going or gone, which nothing inside can bring about: signals from inside do not reach it. */
+  /** True if process 1 is exiting or gone. Nothing inside can cause this: signals from inside do not reach it. */
   isEnding(): boolean {
     return isEnding(this.#pid);
   }
 
-  /** Nothing runs but process 1 and /tmp is empty, seen from the host, which the task cannot deceive.
-   *  Where the host may not look (not root), the answer is no. */
+  /** True if only process 1 runs and /tmp is empty. The host checks this, so the task cannot deceive it.
+   *  False if the host may not look (not root). */
   isAsNew(): boolean {
     try {
       return this.#group.members() === 1 && readdirSync(`/proc/${this.#pid}/root/tmp`).length === 0;
@@ -136,7 +136,7 @@ function notStarted(container: string): RollbookError {
   );
 }
 
-/** Process 1 is root without any capability: the task, being nobody, can neither signal it nor read its memory. */
+/** Process 1 is root without any capability: the task, as another user, can neither signal it nor read its memory. */
 function settings({ image, taskDirectory, limits }: ContainerSpec): unknown {
   return {
     Image: image,
@@ -146,7 +146,7 @@ function settings({ image, taskDirectory, limits }: ContainerSpec): unknown {
     WorkingDir: "/",
     Hostname: "sandbox",
     NetworkDisabled: true,
-    // Nothing inside is worth a gentle end, and process 1 would ignore it.
+    // No process inside needs a graceful stop, and process 1 would ignore the signal.
     StopSignal: "SIGKILL",
     Labels: { [OWNER_LABEL]: ownerTag() },
     HostConfig: {
@@ -161,7 +161,7 @@ function settings({ image, taskDirectory, limits }: ContainerSpec): unknown {
       SecurityOpt: ["no-new-privileges", `seccomp=${JSON.stringify(ociProfile())}`],
       Tmpfs: {
         "/tmp": `rw,exec,nosuid,nodev,mode=1777,size=${limits.scratchBytes}`,
-        // Docker mounts a message queue file system that anyone may write: files there would outlive the task.
+        // Docker mounts a message queue file system that is writable for everyone. Files there would outlive the task.
         "/dev/mqueue": "ro,noexec,nosuid,nodev,size=4096",
       },
       Binds: [`${taskDirectory}:/task:ro`],

@@ -25,7 +25,7 @@ await describeNeeding(requirement, "with a Docker daemon of our own", () => {
     daemon = await startPrivateDaemon();
     client = new DockerClient(daemon.socketPath);
     await importImage(client, BASE);
-    // The shipped Dockerfile itself, on the imported base: no registry is asked.
+    // Builds the shipped Dockerfile on the imported base, without a registry.
     const folder = fileURLToPath(new URL("../../../../sim", import.meta.url));
     await buildImage(client, { folder, base: BASE, image: IMAGE });
   }, 120_000);

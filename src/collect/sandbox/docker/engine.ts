@@ -1,5 +1,5 @@
-/** The Docker engine: one warm container per slot, tasks by exec. A container is used again only if, seen from the
- *  host, the last task left nothing in it; otherwise it is replaced.
+/** The Docker engine: one warm container per slot, tasks by exec. A container is reused only if the last task left
+ *  nothing in it, as seen from the host. Otherwise it is replaced.
  *  In: tasks. Out: results whose verdicts come from the container's cgroup. Needs a local daemon on Linux. */
 import { existsSync } from "node:fs";
 import { mkdir, rm } from "node:fs/promises";
@@ -17,7 +17,7 @@ import { ensureImage } from "./image.ts";
 
 export interface DockerOptions {
   readonly socketPath?: string;
-  /** Imported from this machine's own programs when the daemon does not have it. */
+  /** If the daemon lacks the image, it is imported from this machine's own programs. */
   readonly image?: string;
 }
 
@@ -43,7 +43,7 @@ export async function openDocker(options: DockerOptions = {}): Promise<SandboxEn
 
 const INTERPRETERS = { node: "node", python: "python3" };
 
-/** Runs the program; with $1 = 1 empties /tmp behind it. */
+/** Runs the program. With $1 = 1, empties /tmp afterwards. */
 const RUN = [
   "wipe=$1; shift; exec 4>&2 2>/dev/null",
   '(exec 2>&4 4>&-; exec "$@")',
@@ -51,7 +51,7 @@ const RUN = [
   "exit $code",
 ].join("\n");
 
-/** Sends the outputs as base64 lines, $1 = byte limit, then empties /tmp. */
+/** Sends the outputs as base64 lines, then empties /tmp. $1 = byte limit. */
 const SEND = [
   "max=$1; shift; exec 2>/dev/null",
   'for name in "$@"; do path=/tmp/$name',
@@ -89,7 +89,7 @@ class DockerSlot implements Slot {
     if (run.ended === undefined && !outOfMemory && gone) throw died();
     const files = await this.#outputs(container, task, run.ended !== undefined || gone);
     if (run.ended !== undefined || outOfMemory || !container.isAsNew()) await this.#discard();
-    // The peak is the container's, over all its tasks: not this task's.
+    // The group's peak covers all tasks of the container, so the peak of this task is unknown.
     return resultOf({ run, status, outOfMemory, before, after, peakMemoryBytes: null, files });
   }
 
@@ -98,7 +98,7 @@ class DockerSlot implements Slot {
     await rm(this.#directory, { recursive: true, force: true });
   }
 
-  /** Limits are the container's, so other limits mean another container. */
+  /** Limits apply to the container, so other limits need another container. */
   async #warm(task: SandboxTask, taskDirectory: string): Promise<Container> {
     const { memoryBytes, pids, cpus, scratchBytes } = task.limits;
     const limits = { memoryBytes, pids, cpus, scratchBytes };
@@ -134,7 +134,7 @@ class DockerSlot implements Slot {
     const end = (why: NonNullable<ExecRun["ended"]>) => {
       ended ??= why;
       killing ??= container.kill();
-      // Reported below, once the output has ended; without a handler here it would end this process.
+      // The error is reported below, after the output has ended. Without a handler here, it would end this process.
       killing.catch(() => {});
     };
     const timer = setTimeout(() => end("timeout"), limits.timeoutMs);
@@ -165,7 +165,7 @@ class DockerSlot implements Slot {
     const argv = ["/bin/sh", "-c", SEND.replace("WIPE", WIPE), "sh", String(filesBytes + 1), ...names];
     const execId = await container.createExec({ argv, env: CLEAN_ENV, stdin: false });
     const sent = new OutputBuffer(filesBytes * 2 + 4096);
-    // Processes the program left may slow this down or stop it: then there are no outputs.
+    // Processes left by the program may slow or stop this step. The outputs are then missing.
     const timer = setTimeout(() => container.kill().catch(() => {}), task.limits.timeoutMs);
     try {
       await this.#client.startExec(execId, {
@@ -192,7 +192,7 @@ async function ranOutOfMemory(
   return (await container.state())?.OOMKilled ?? false;
 }
 
-/** Containers whose owner was killed before it could remove them. */
+/** Removes containers whose owner was killed before it could remove them. */
 async function sweep(client: DockerClient): Promise<void> {
   const filters = encodeURIComponent(JSON.stringify({ label: [OWNER_LABEL] }));
   const found = (await client.call("GET", `/containers/json?all=1&filters=${filters}`)) as {

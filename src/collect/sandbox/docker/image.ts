@@ -1,6 +1,6 @@
-/** The image that tasks run in. With a registry it is built from sim/Dockerfile; without one it is made here, from
- *  this machine's own programs and the libraries they load, and imported.
- *  In: a daemon and a reference. Out: the image is there, or a typed error. */
+/** The image for tasks. With a registry it is built from sim/Dockerfile. Without a registry it is made here, from this
+ *  machine's own programs and their libraries, and imported.
+ *  In: a daemon and a reference. Out: nothing; the image exists afterwards, or a typed error is thrown. */
 import { spawn, spawnSync } from "node:child_process";
 import {
   chmodSync,
@@ -21,7 +21,7 @@ import type { Readable } from "node:stream";
 import { RollbookError } from "../../../base/index.ts";
 import type { DockerClient } from "./client.ts";
 
-/** What a task may find in /usr/bin, besides node. */
+/** Programs in /usr/bin for tasks, besides node. */
 const PROGRAMS = `
   sh awk base64 basename cat chmod comm cp cut date dd diff dirname du env expr find grep head id ln
   ls mkdir mkfifo mktemp mv od paste printf python3 readlink rm rmdir sed seq setsid sha256sum sleep
@@ -56,7 +56,7 @@ export async function importImage(client: DockerClient, image: string): Promise<
 function fillRoot(root: string): void {
   for (const folder of ["usr/bin", "usr/lib", "usr/lib64", "etc", "tmp", "task", "proc", "dev", "sys"])
     mkdirSync(join(root, folder), { recursive: true });
-  // The runtime gives the mounted /tmp the mode of this one.
+  // The runtime gives the mounted /tmp the mode of this directory.
   chmodSync(join(root, "tmp"), 0o1777);
   for (const [link, target] of [
     ["bin", "usr/bin"],
@@ -76,7 +76,7 @@ function fillRoot(root: string): void {
   for (const library of librariesOf(loaded)) copyLibrary(root, library);
 }
 
-/** The standard library, without its tests, and the extension modules it loads. */
+/** Copies the standard library without its tests. Returns the extension modules that it loads. */
 function copyPython(root: string): string[] {
   const told = spawnSync(
     "/usr/bin/python3",
@@ -106,7 +106,7 @@ function librariesOf(binaries: readonly string[]): Set<string> {
 }
 
 function copyLibrary(root: string, library: string): void {
-  // /lib and /lib64 are links into /usr, here as on the host.
+  // /lib and /lib64 are links into /usr, in the image as on the host.
   const place = join(root, library.startsWith("/usr/") ? library : `/usr${library}`);
   mkdirSync(dirname(place), { recursive: true });
   copyFileSync(realpathSync(library), place);

@@ -1,4 +1,5 @@
-/** One attack: a program, and a judge that says what went wrong. In: a source text and its judge. Out: an Attack. Pure. */
+/** One attack: a program, and a judge that describes the fault.
+ *  In: a source text and its judge. Out: an Attack. Pure. */
 import type { ExecResult, Files, Limits, Program, ProgramIo, Threat } from "../sandbox.ts";
 
 export interface Attack {
@@ -7,7 +8,7 @@ export interface Attack {
   readonly program: Program;
   readonly files: Files;
   readonly limits: Partial<Limits>;
-  /** What went wrong, or undefined when the sandbox held. Asks for the exact verdict, not only for no harm. */
+  /** Description of the fault, or undefined if the sandbox held. Demands the exact verdict, not only no harm. */
   fault(result: ExecResult): string | undefined;
 }
 
@@ -16,10 +17,10 @@ interface AttackOptions extends ProgramIo {
   readonly fault: Attack["fault"];
 }
 
-/** For attacks that end by themselves: long enough for a slow or crowded machine, on which time is no verdict. */
+/** For attacks that end by themselves. Long enough for a slow or crowded machine: a timeout there proves nothing. */
 export const PATIENCE_MS = 20_000;
 
-/** For engines that run real processes. */
+/** Makes an attack for engines that run real processes. */
 export function shell(name: string, threat: Threat, script: string, options: AttackOptions): Attack {
   const { limits, fault, ...io } = options;
   return {
@@ -29,7 +30,7 @@ export function shell(name: string, threat: Threat, script: string, options: Att
   };
 }
 
-/** Every engine runs JavaScript: Node inside namespaces, or QuickJS in WebAssembly. */
+/** Makes an attack for every engine: Node in namespaces and QuickJS in WebAssembly both run JavaScript. */
 export function javascript(name: string, threat: Threat, source: string, options: AttackOptions): Attack {
   const { limits, fault, ...io } = options;
   return {

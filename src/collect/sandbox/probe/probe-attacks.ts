@@ -1,4 +1,4 @@
-/** The attacks that every engine must hold against at start: few and fast. The attack suite of the tests adds the rest.
+/** The attacks that every engine must withstand at start: few and fast. The attack suite of the tests adds more.
  *  In: the host's bait. Out: attacks. Runs nothing itself. */
 import { type SandboxEngine, textOf } from "../sandbox.ts";
 import { type Attack, javascript, shell } from "./attack.ts";
@@ -32,7 +32,7 @@ export function probeAttacks(witness: Witness): Attack[] {
       limits: { timeoutMs: 400 },
       fault: (result) => flags(result, "timedOut"),
     }),
-    // Ends by itself as soon as a fork is refused.
+    // Ends by itself once a fork is refused.
     shell("fork until refused", "processes", "i=0; while [ $i -lt 2000 ]; do sleep 9 & i=$((i+1)); done", {
       limits: { pids: 24 },
       fault: (result) =>
@@ -54,7 +54,7 @@ export function probeAttacks(witness: Witness): Attack[] {
   ];
 }
 
-/** Those that the engine claims to hold against and whose language it runs. */
+/** Attacks for the threats that the engine claims to cover, in languages that it runs. */
 export function against(
   engine: Pick<SandboxEngine, "covers" | "runs">,
   attacks: readonly Attack[],
@@ -108,7 +108,7 @@ const found = [];
 for (let fd = 3; fd < 1100; fd++) try { found.push(...readdirSync("/proc/self/fd/" + fd + "/")); } catch {}
 console.log(JSON.stringify(found));`;
 
-/** The listing's own descriptor is closed by the time it is looked at. */
+/** The listing's own descriptor is already closed when this check runs. */
 const OPEN_DESCRIPTORS = `for fd in /proc/self/fd/*; do [ -e "$fd" ] && printf "%s " "\${fd##*/}"; done; echo`;
 
 const ENVIRONMENT = "console.log(JSON.stringify(Object.keys(process.env)));";

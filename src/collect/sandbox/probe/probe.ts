@@ -1,5 +1,5 @@
-/** Attacks an engine before anything is trusted to it, and refuses it unless every attack fails as it should.
- *  In: an engine. Out: nothing, or a typed error. Never falls back to anything weaker. */
+/** Attacks an engine before any task runs in it, and refuses it unless every attack fails as expected.
+ *  In: an engine. Out: nothing, or a typed error. Never falls back to a weaker engine. */
 import { RollbookError, reasonOf } from "../../../base/index.ts";
 import { checkTask, type ExecResult, type SandboxEngine, type Slot } from "../sandbox.ts";
 import type { Attack } from "./attack.ts";
@@ -21,7 +21,7 @@ export async function probe(engine: SandboxEngine): Promise<void> {
   }
 }
 
-/** Why the sandbox did not hold against this attack, or undefined. */
+/** Reason why the sandbox did not withstand this attack, or undefined. */
 export function faultOf(attack: Attack, result: ExecResult, witness: Witness): string | undefined {
   return attack.fault(result) ?? witness.findings()[0];
 }

@@ -1,18 +1,17 @@
-/** Stands on the host while attacks run inside, and tells whether one of them got through: a secret file that
- *  must not be read or changed, a listener that no program may reach.
- *  In: nothing. Out: the bait to hand to the attacks, and the findings. */
+/** Observes from the host if an attack inside got out. It holds a secret file that must not be read or changed, and a
+ *  listener that no program may reach. In: nothing. Out: the bait for the attacks, and the findings. */
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { type AddressInfo, createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
 export interface Witness {
-  /** A file on the host, outside everything a task may see. */
+  /** A file on the host, outside of all paths that a task may see. */
   readonly secretPath: string;
   readonly secret: string;
-  /** Listens on the host's loopback. */
+  /** Port of a listener on the host's loopback. */
   readonly port: number;
-  /** What got through so far, in words; empty when nothing did. */
+  /** Descriptions of the escapes so far. Empty if there are none. */
   findings(): string[];
   close(): Promise<void>;
 }
@@ -20,7 +19,7 @@ export interface Witness {
 export async function openWitness(): Promise<Witness> {
   const directory = mkdtempSync(join(tmpdir(), "rollbook-witness-"));
   const secretPath = join(directory, "secret");
-  // Any text that cannot occur by chance; the directory's random name is one.
+  // A text that cannot occur by chance: the random name of the directory makes it unique.
   const secret = `secret of ${directory}`;
   writeFileSync(secretPath, secret);
   let connections = 0;

@@ -13,7 +13,7 @@ sandboxContract("QuickJS", {
 
 const MIB = 1024 * 1024;
 
-/** What a program can make the host keep: names, small writes, long arguments of the few functions there are. */
+/** Ways to make the host keep memory: names, small writes, and long arguments of the available functions. */
 const HOARDS = {
   "long names": "for (let i = 0; ; i++) fs.mkdirSync('/tmp/' + i + 'n'.repeat(1 << 20));",
   "many files": "for (let i = 0; ; i++) fs.writeFileSync('/tmp/' + String(i).padStart(200, '0'), '');",
@@ -39,7 +39,7 @@ it.each(Object.entries(HOARDS))(
       const result = await sandbox.exec(program, { "a.mjs": `import fs from "node:fs"; ${code}` }, limits);
       clearInterval(timer);
       expect(result.exitCode === 0 || Buffer.from(result.stderr).includes("E")).toBe(true);
-      // The guest's own memory, a copy of what it hands over, and the thread's young generation.
+      // Allowance for the guest's own memory, a copy of the data it hands over, and the thread's young generation.
       expect(most - before).toBeLessThan(160 * MIB);
     } finally {
       await sandbox.close();

@@ -1,5 +1,5 @@
-/** The QuickJS engine: JavaScript in WebAssembly in a worker thread. Works wherever Node does, without privileges.
- *  In: JavaScript tasks. Out: results. The boundary is WebAssembly's: the program has no system call to make, only
+/** The QuickJS engine: JavaScript in WebAssembly in a worker thread. Runs wherever Node runs, without privileges.
+ *  In: JavaScript tasks. Out: results. WebAssembly is the boundary: the program cannot make system calls. It has only
  *  the few functions of guest.ts. Does not run commands or Python. */
 import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
@@ -18,14 +18,14 @@ import {
 import type { FromWorker, GuestEnd, GuestTask } from "./messages.ts";
 import { type WasmModule, wasm } from "./wasm.ts";
 
-/** Processes, signals and privileges do not exist here, so there is nothing to hold against. */
+/** Processes, signals and privileges do not exist here, so those threats do not apply. */
 const COVERS: readonly Threat[] = [
   ...(["write-outside", "host-files", "network", "environment"] as const),
   ...(["memory", "time", "output", "scratch", "leftovers"] as const),
 ];
 
-/** Past its deadline a program is interrupted from inside; one that cannot be (inside a regular expression, say)
- *  loses its thread this much later. */
+/** A program past its deadline is interrupted from inside. If this is impossible (for example in a regular expression),
+ *  its thread is terminated this much later. */
 const GRACE_MS = 100;
 
 const require = createRequire(import.meta.url);
@@ -100,7 +100,7 @@ class QuickjsSlot implements Slot {
       };
       const onError = (error: Error) =>
         lose(() => {
-          // The thread's own heap is bounded as well; only the program can have filled it.
+          // The thread's own heap is limited too, and only the program can have filled it.
           if ((error as NodeJS.ErrnoException).code === "ERR_WORKER_OUT_OF_MEMORY")
             resolve(lost("memory", task));
           else reject(died(error));
@@ -141,7 +141,7 @@ async function startWorker(wasmModule: WasmModule): Promise<Worker> {
   await new Promise<void>((resolve, reject) => {
     const onError = (cause: Error) => reject(died(cause));
     const onExit = () => reject(died());
-    // Its first message says that its modules are loaded: no program pays for that with its own time.
+    // The first message reports that the modules are loaded, so that no program spends its own time on loading.
     worker
       .on("error", onError)
       .on("exit", onExit)
@@ -150,7 +150,7 @@ async function startWorker(wasmModule: WasmModule): Promise<Worker> {
         resolve();
       });
   });
-  // A thread that is being ended may still report an error after its task was settled.
+  // A terminating thread may still report an error after its task was settled.
   worker.on("error", () => {});
   return worker;
 }

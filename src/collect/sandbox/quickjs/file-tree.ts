@@ -1,12 +1,12 @@
 /** The guest's whole file system: /task as given, read-only; /tmp in memory, bounded; nothing else. Names count against
- *  the scratch space like content: they are kept in the host's memory.
+ *  the scratch space like content, because the host's memory holds them.
  *  In: the task's files. Out: reads, writes and listings by absolute or relative path. Holds no handle of the host. */
 
 type WriteFault = "EROFS" | "ENOENT" | "ENOSPC" | "ENAMETOOLONG";
 
-/** What a file or a folder takes beside its content: entries of two maps, and two bytes for a character of its path. */
+/** Overhead of a file or folder besides its content: entries of two maps, and two bytes per character of its path. */
 const ENTRY_BYTES = 256;
-/** As on Linux: of one name, and of a whole path. */
+/** Limits of a name and of a whole path, as on Linux. */
 const MAX_NAME_CHARS = 255;
 const MAX_PATH_CHARS = 4096;
 
@@ -30,7 +30,7 @@ export class FileTree {
     return whole.startsWith("/tmp/") ? this.#tmp.get(whole.slice(5)) : undefined;
   }
 
-  /** Undefined when written, else the error's name, as in errno(3). */
+  /** Undefined on success, else the name of the error, as in errno(3). */
   write(path: string, content: Uint8Array): WriteFault | undefined {
     if (isTooLong(path)) return "ENAMETOOLONG";
     const whole = absolute(path);
@@ -67,7 +67,7 @@ export class FileTree {
     return this.#tmp.delete(whole.slice(5));
   }
 
-  /** Names in a folder, sorted; undefined where there is no such folder. /task's folders exist through their files. */
+  /** Names in a folder, sorted. Undefined if the folder does not exist. Folders of /task are implied by their files. */
   list(path: string): string[] | undefined {
     const whole = absolute(path);
     if (whole === "/") return ["task", "tmp"];
@@ -92,7 +92,7 @@ function parentOf(path: string): string {
   return path.slice(0, path.lastIndexOf("/"));
 }
 
-/** Resolves `.` and `..` as text: there are no links. */
+/** Resolves `.` and `..` as text, because there are no links. */
 export function absolute(path: string, base = "/task"): string {
   const parts: string[] = [];
   for (const part of (path.startsWith("/") ? path : `${base}/${path}`).split("/")) {

@@ -1,5 +1,5 @@
-/** JavaScript that runs inside QuickJS before the program: the part of Node that programs may count on.
- *  `host` is the only door; it is closed over here and removed from the global object. */
+/** JavaScript that runs inside QuickJS before the program: the part of Node's API that programs may use.
+ *  `host` is the only access to the host. This code closes over it and removes it from the global object. */
 
 /** Evaluated once per task. Numbers and names follow Node: argv, env, exit codes, error codes. */
 export const PRELUDE = `(() => {
@@ -76,7 +76,7 @@ const FS_NAMES = [
   ...["readdirSync", "mkdirSync", "unlinkSync", "rmSync"],
 ] as const;
 
-/** Source of the module "node:fs"; the object is handed over under a name only this module reads, once. */
+/** Source of the module "node:fs". The object is passed under a global name that only this module reads, once. */
 export const FS_MODULE = `
 const fs = globalThis.__fs;
 delete globalThis.__fs;

@@ -1,4 +1,4 @@
-/** What the engine and its worker thread say to each other. */
+/** The messages between the engine and its worker thread. */
 import type { Limits } from "../sandbox.ts";
 
 export interface GuestTask {
@@ -11,7 +11,7 @@ export interface GuestTask {
   readonly limits: Limits;
 }
 
-/** Output travels as it is written, so that what a terminated program said is not lost. */
+/** Output is sent as it is written, so that the output of a terminated program is not lost. */
 export type FromWorker =
   | { readonly kind: "ready" }
   | { readonly kind: "output"; readonly stream: "stdout" | "stderr"; readonly bytes: Uint8Array }

@@ -1,6 +1,6 @@
 /** Runs one program in a fresh QuickJS, compiled to WebAssembly, with its own capped memory.
- *  In: task, compiled module, sink for output. Out: how it ended. Everything the program can touch is made here;
- *  nothing survives the call. Runs in a worker thread, which the engine may terminate at any moment. */
+ *  In: task, compiled module, sink for output. Out: its ending. Everything that the program can access is made here,
+ *  and nothing survives the call. Runs in a worker thread, which the engine may terminate at any moment. */
 import releaseSync from "@jitl/quickjs-wasmfile-release-sync";
 import {
   newQuickJSWASMModuleFromVariant,
@@ -16,7 +16,7 @@ import { FS_MODULE, PRELUDE } from "./guest.ts";
 import type { FromWorker, GuestEnd, GuestTask } from "./messages.ts";
 import { type WasmModule, wasm } from "./wasm.ts";
 
-// The package is typed for CommonJS, where the default export sits one level deeper.
+// The package has types for CommonJS, where the default export is one level deeper.
 const variant = releaseSync as unknown as QuickJSSyncVariant;
 
 const PAGE = 65_536;
@@ -25,7 +25,7 @@ const INITIAL_PAGES = 256;
 const STACK_BYTES = 256 * 1024;
 /** Node's status for a program whose top-level await never settles. */
 const UNSETTLED = 13;
-/** Writes that are sent one by one; later ones in pieces of at least so many bytes. */
+/** Number of writes that are sent one by one. Later writes are batched to at least `GATHERED_BYTES`. */
 const PROMPT_MESSAGES = 1_000;
 const GATHERED_BYTES = 4_096;
 
@@ -35,7 +35,7 @@ export async function runGuest(
   send: (message: FromWorker) => void,
 ): Promise<GuestEnd> {
   const maximum = Math.max(INITIAL_PAGES, Math.floor(task.limits.memoryBytes / PAGE));
-  // The cap that holds: the engine's own memory limit does not count everything it allocates.
+  // The effective cap: the memory limit of QuickJS does not count everything it allocates.
   const wasmMemory = new wasm.Memory({ initial: INITIAL_PAGES, maximum });
   const quickjs = await newQuickJSWASMModuleFromVariant(newVariant(variant, { wasmModule, wasmMemory }));
   const guest = new Guest(task, send);
@@ -44,7 +44,7 @@ export async function runGuest(
     const runtime = quickjs.newRuntime();
     runtime.setMaxStackSize(STACK_BYTES);
     outcome = guest.run(runtime);
-    // No disposal: the instance and all its memory are dropped whole, however the program left them.
+    // No disposal: the instance and all its memory are dropped as a whole, in any state.
   } catch (error) {
     outcome = guest.crashed(error);
   }
@@ -98,7 +98,7 @@ class Guest {
     });
   }
 
-  /** A trap or an abort of the engine itself is the program's doing, never ours: it is data. */
+  /** A trap or an abort of QuickJS is caused by the program, not by us, so it is data. */
   crashed(error: unknown): Pick<GuestEnd, "exitCode" | "why"> {
     if (this.#stop !== undefined) return this.#stop;
     const memory = /out of memory|OOM|Cannot enlarge|allocation|null function/i.test(String(error));
@@ -163,7 +163,7 @@ class Guest {
 
   #write(stream: "stdout" | "stderr", bytes: Uint8Array): void {
     const { outputBytes } = this.#task.limits;
-    // One byte past the limit travels too: it tells the other side that something was cut.
+    // Sends one byte past the limit, so that the receiver knows that output was cut.
     const room = outputBytes + 1 - this.#written[stream];
     if (room > 0 && bytes.byteLength > 0)
       this.#sendOutput(stream, Uint8Array.prototype.slice.call(bytes, 0, room));
@@ -171,7 +171,7 @@ class Guest {
     if (this.#written[stream] > floodBytes(outputBytes)) this.#stop ??= { exitCode: null, why: "flood" };
   }
 
-  /** The first writes travel at once; after many, small ones are gathered: a message takes far more than the byte in it. */
+  /** Sends the first writes at once. Later small writes are batched, because a message costs far more than a byte. */
   #sendOutput(stream: "stdout" | "stderr", bytes: Uint8Array): void {
     const unsent = this.#unsent[stream];
     unsent.parts.push(bytes);
@@ -255,7 +255,7 @@ class Guest {
 }
 
 function jsonHandle(context: QuickJSContext, value: unknown): QuickJSHandle {
-  // JSON.parse inside, not eval: the text may hold anything.
+  // Uses JSON.parse inside, not eval, because the text may contain anything.
   const json = context.getProp(context.global, "JSON");
   const parse = context.getProp(json, "parse");
   return context.unwrapResult(context.callFunction(parse, json, context.newString(JSON.stringify(value))));

@@ -1,7 +1,5 @@
-/** The parts of WebAssembly used here, typed: the types for Node alone have none, and those for browsers do not belong
- *  in this package. */
+/** Types for the parts of WebAssembly used here. Node's types lack them, and browser types do not belong here. */
 
-/** A compiled WebAssembly.Module. */
 export interface WasmModule {
   readonly [Symbol.toStringTag]: "WebAssembly.Module";
 }

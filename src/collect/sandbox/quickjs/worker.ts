@@ -1,4 +1,4 @@
-/** The thread in which guests run, one after the other. In: GuestTask messages. Out: output and ends. */
+/** The thread that runs guests one after the other. In: GuestTask messages. Out: output and ends. */
 import { parentPort, workerData } from "node:worker_threads";
 import type { FromWorker, GuestTask } from "./messages.ts";
 import { runGuest } from "./realm.ts";

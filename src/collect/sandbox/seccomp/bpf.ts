@@ -1,4 +1,4 @@
-/** The policy as a classic BPF program, the form the kernel loads (seccomp(2), struct sock_filter).
+/** The policy as a classic BPF program, in the form that the kernel loads (seccomp(2), struct sock_filter).
  *  In: architecture. Out: little-endian instructions of 8 bytes. Pure. */
 import { RollbookError } from "../../../base/index.ts";
 import {
@@ -106,7 +106,7 @@ function unless(code: number, k: number, then: Instruction): Instruction[] {
   return [{ code, jt: 1, jf: 0, k }, then];
 }
 
-/** The body runs for this call only, with the number loaded; falling out of it means: allowed. */
+/** The body runs only for this call, with the number loaded. If it ends without a verdict, the call is allowed. */
 function call(nr: number, body: readonly Instruction[]): Instruction[] {
   const block = [...body, ret(ALLOW)];
   return [{ code: JUMP_EQ, jt: 0, jf: block.length, k: nr }, ...block];

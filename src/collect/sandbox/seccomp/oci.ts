@@ -1,4 +1,4 @@
-/** The policy as an OCI seccomp profile, the form Docker takes in `seccomp=`. Pure. */
+/** The policy as an OCI seccomp profile, in the form that Docker takes in `seccomp=`. Pure. */
 import {
   DENIED,
   DENIED_IOCTLS,
@@ -27,7 +27,7 @@ export function ociProfile(): { defaultAction: string; syscalls: OciRule[] } {
     syscalls: [
       deny([...DENIED], EPERM),
       deny(["clone3"], ENOSYS),
-      // Masked equality: (argument & value) == valueTwo, so each flag is a rule of its own.
+      // Masked equality: (argument & value) == valueTwo, so each flag needs a separate rule.
       ...NAMESPACE_FLAGS.map((flag) =>
         deny(["clone"], EPERM, { index: 0, value: flag, valueTwo: flag, op: "SCMP_CMP_MASKED_EQ" }),
       ),

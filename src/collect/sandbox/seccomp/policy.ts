@@ -1,6 +1,6 @@
-/** What system calls a task may not make: one policy, rendered as a BPF program (bpf.ts, for bubblewrap) and as
- *  an OCI profile (oci.ts, for Docker). Denied: whatever reaches the kernel's administration, other processes,
- *  namespaces, keys, or state that outlives the task. Calls newer than the table do not exist for a task. */
+/** The system calls that a task may not make: one policy, rendered as a BPF program (bpf.ts, for bubblewrap) and as an
+ *  OCI profile (oci.ts, for Docker). Denied: calls that reach the kernel's administration, other processes, namespaces,
+ *  keys, or state that outlives the task. Calls newer than the table do not exist for a task. */
 
 export type Arch = "x64" | "arm64";
 
@@ -8,10 +8,10 @@ export const EPERM = 1;
 export const ENOSYS = 38;
 export const EAFNOSUPPORT = 97;
 
-/** The newest call this table was reviewed against (mseal, Linux 6.10); later numbers answer ENOSYS. */
+/** The newest call in the review of this table (mseal, Linux 6.10). Later numbers return ENOSYS. */
 export const LAST_REVIEWED = 462;
 
-/** name: [x64, arm64]; undefined where the architecture has no such call. */
+/** name: [x64, arm64]. Undefined if the architecture has no such call. */
 const NUMBERS: Readonly<Record<string, readonly [number | undefined, number | undefined]>> = {
   _sysctl: [156, undefined],
   acct: [163, 89],
@@ -85,7 +85,7 @@ const NUMBERS: Readonly<Record<string, readonly [number | undefined, number | un
   userfaultfd: [323, 282],
   ustat: [136, undefined],
   vhangup: [153, 58],
-  // Looked at by argument, below.
+  // Checked by argument, below.
   clone: [56, 220],
   clone3: [435, 435],
   ioctl: [16, 29],
@@ -97,16 +97,16 @@ const BY_ARGUMENT = new Set(["clone", "clone3", "ioctl", "socket", "socketpair"]
 
 export const DENIED: readonly string[] = Object.keys(NUMBERS).filter((name) => !BY_ARGUMENT.has(name));
 
-/** clone with any of these makes a namespace. clone3 hides its flags in memory, so it "does not exist" and the
- *  C library falls back to clone. */
+/** clone with any of these flags makes a namespace. clone3 hides its flags in memory, so it returns ENOSYS. The C
+ *  library then falls back to clone. */
 export const NAMESPACE_FLAGS: readonly number[] = [
   0x00020000, 0x02000000, 0x04000000, 0x08000000, 0x10000000, 0x20000000, 0x40000000,
 ];
 
-/** Unix and internet sockets only: the network namespace is empty, but vsock, for one, ignores namespaces. */
+/** Only Unix and internet sockets: the network namespace is empty, but vsock, for example, ignores namespaces. */
 export const SOCKET_FAMILIES: readonly number[] = [1, 2, 10];
 
-/** TIOCSTI and TIOCLINUX type into a terminal. */
+/** TIOCSTI and TIOCLINUX insert input into a terminal. */
 export const DENIED_IOCTLS: readonly number[] = [0x5412, 0x541c];
 
 export function numberOf(name: string, arch: Arch): number | undefined {

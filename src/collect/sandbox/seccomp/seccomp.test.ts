@@ -20,7 +20,7 @@ import { type Arch, DENIED, EAFNOSUPPORT, ENOSYS, EPERM, numberOf } from "./poli
 
 const AUDIT = { x64: 0xc000003e, arm64: 0xc00000b7 } as const;
 
-/** The kernel's rules for these five instructions, written from linux/filter.h for this test. */
+/** The kernel's rules for these five instructions, written for this test from linux/filter.h. */
 function evaluate(
   program: readonly Instruction[],
   call: { nr: number; arch: number; args?: readonly number[] },
@@ -66,7 +66,7 @@ describe.each(["x64", "arm64"] as const)("the system call filter on %s", (arch: 
   });
 
   it("looks into the arguments of clone, socket and ioctl", () => {
-    expect(answer("clone", 0x003d0f00)).toBe(ALLOW); // what pthread_create passes
+    expect(answer("clone", 0x003d0f00)).toBe(ALLOW); // the flags of pthread_create
     expect(answer("clone", 0x10000000 | 17)).toBe(ERRNO | EPERM); // a user namespace
     for (const family of [1, 2, 10]) expect(answer("socket", family)).toBe(ALLOW);
     for (const family of [0, 16, 17, 38, 40]) expect(answer("socket", family)).toBe(ERRNO | EAFNOSUPPORT);
@@ -76,7 +76,7 @@ describe.each(["x64", "arm64"] as const)("the system call filter on %s", (arch: 
   it("fits the kernel's limit and encodes to eight bytes an instruction", () => {
     expect(program.length).toBeLessThan(4096);
     expect(encode(program).byteLength).toBe(program.length * 8);
-    // BPF_LD|BPF_W|BPF_ABS of offset 4, by hand.
+    // BPF_LD|BPF_W|BPF_ABS of offset 4, encoded by hand.
     expect([...encode(program).subarray(0, 8)]).toEqual([0x20, 0, 0, 0, 4, 0, 0, 0]);
   });
 });
@@ -86,7 +86,7 @@ await describeNeeding(requirement, "the numbers of the policy", () => {
     x64: "/usr/include/x86_64-linux-gnu/asm/unistd_64.h",
     arm64: "/usr/include/asm-generic/unistd.h",
   };
-  // The generic header serves arm64 everywhere; the other is there on x64 machines only.
+  // The generic header serves arm64 on every machine. The other header exists only on x64 machines.
   for (const arch of ["x64", "arm64"] as const)
     if (existsSync(headers[arch]))
       it(`are those of the kernel's own header for ${arch}`, () => {

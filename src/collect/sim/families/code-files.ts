@@ -1,5 +1,5 @@
-/** The programs around a handed-in function: the visible check, the runner of hidden cases, and the cheat that knows the
- *  visible examples by heart. In: a task and its cases. Out: source text. */
+/** The programs around a handed-in function: the visible check, the runner of hidden cases, and the cheat that
+ *  memorizes the visible examples. In: a task and its cases. Out: source text. */
 import type { Json } from "../../../base/index.ts";
 import type { Grading, SourceFiles } from "../tasks/index.ts";
 import type { Language } from "./family.ts";
@@ -12,7 +12,7 @@ export interface Example {
   readonly want: Json;
 }
 
-/** What is called: a function of the handed-in file, or of the module that stands for it. */
+/** The function under test: in the handed-in file, or in the module that replaces it. */
 interface Callee {
   readonly language: Language;
   readonly functionName: string;
@@ -105,7 +105,7 @@ if (failed > 0) process.exitCode = 1;
   };
 }
 
-/** The inputs go in, the answers come out; neither file knows what is right. */
+/** Builds the runner of hidden cases. It gets inputs and prints answers; no file contains the right answers. */
 export function runnerOf(task: Callee, hidden: readonly Example[]): Grading {
   const inputs = JSON.stringify(hidden.map(({ args }) => args));
   const expected = hidden.map(({ want }) => want);

@@ -1,6 +1,6 @@
-/** Makes a task out of a function: visible examples, hidden cases, the runner and the mutants that deserve the name.
- *  In: what the function should do (evaluated here, in the generator), sources, inputs. Out: a draft.
- *  Expected answers come from `evaluate`, never from running the reference: that the two agree is what the proof shows. */
+/** Makes a task out of a function: visible examples, hidden cases, the runner and the mutants that fail a hidden case.
+ *  In: the intended behaviour (evaluated here, in the generator), sources, inputs. Out: a draft.
+ *  Expected answers come from `evaluate`, never from running the reference. The proof shows that the two agree. */
 import { canonicalize, type Json } from "../../../base/index.ts";
 import type { Mutant, SourceFiles } from "../tasks/index.ts";
 import {
@@ -27,21 +27,21 @@ export interface CodeCandidate {
 interface CodeTask {
   readonly language: Language;
   readonly functionName: string;
-  /** Gets the visible cases, so that it may quote one. */
+  /** Gets the visible cases, so that the statement can quote one. */
   statement(examples: readonly Example[]): string;
   readonly evaluate: Evaluate;
   readonly reference: string;
   readonly start: { readonly source: string; readonly evaluate: Evaluate };
   readonly mistakes: readonly CodeCandidate[];
-  /** Ordinary inputs; the visible cases are the first of them. */
+  /** Ordinary inputs. The first of them are the visible cases. */
   readonly plain: readonly Args[];
   /** Inputs that only the oracle uses. */
   readonly edges: readonly Args[];
   readonly visibleCases: number;
-  /** Further files an agent may read, for instance sample data. */
+  /** Additional files that an agent may read, such as sample data. */
   readonly files?: SourceFiles;
-  /** Where what is handed in is not itself a module: its path, the Python module among `files` that runs it, and how the
-   *  visible examples are known by heart in its language. */
+  /** For a handed-in file that is not itself a module: its path, the Python module among `files` that runs it, and the
+   *  source in its language that memorizes the visible examples. */
   readonly foreign?: {
     readonly path: string;
     readonly module: string;
@@ -78,7 +78,7 @@ export function codeTask(task: CodeTask): Draft | Unusable {
   };
 }
 
-/** Every input once. The start must fail a visible example: an agent has to see that there is work to do. */
+/** Lists every input once. The start must fail a visible example, so that an agent sees that there is work to do. */
 function examplesOf(task: CodeTask): { visible: Example[]; hidden: Example[] } | Unusable {
   const want = (args: Args): Example => ({ args, want: task.evaluate(args) });
   const plain = uniqueBy(task.plain, canonicalize);
@@ -95,7 +95,7 @@ function examplesOf(task: CodeTask): { visible: Example[]; hidden: Example[] } |
   return { visible, hidden };
 }
 
-/** Those that fail a hidden case, no two with the same answers, from nearly right to quite wrong. */
+/** Mutants that fail a hidden case, with distinct answers, ordered from nearly right to mostly wrong. */
 function usefulMutants(task: CodeTask, hidden: readonly Example[]): Pick<CodeCandidate, "flaw" | "source">[] {
   const graded = task.mistakes
     .filter((mistake) => mistake.source !== task.reference && mistake.source !== task.start.source)
@@ -106,7 +106,7 @@ function usefulMutants(task: CodeTask, hidden: readonly Example[]): Pick<CodeCan
     })
     .filter(({ right }) => right < hidden.length);
   const different = uniqueBy(graded, ({ key }) => key).sort((a, b) => b.right - a.right);
-  // Spread over the range: the nearest misses are worth the most to a learner, and the far ones must be there too.
+  // Keeps mutants across the whole range: near misses teach a learner the most, and far misses must be present too.
   const kept = different.length <= MOST_MUTANTS - 1 ? different : spread(different, MOST_MUTANTS - 1);
   return kept.map(({ mistake }) => mistake);
 }

@@ -1,4 +1,4 @@
-/** Every family, in the order in which tasks of all families take turns. */
+/** Every family, in the order in which generation alternates between them. */
 import { RollbookError } from "../../../base/index.ts";
 import type { Family } from "./family.ts";
 import { gridPlanning } from "./grid-planning.ts";
@@ -10,7 +10,7 @@ import { sqlQuery } from "./sql-query.ts";
 import { wordProblems } from "./word-problems.ts";
 
 export const FAMILIES: readonly Family[] = [
-  // A small module with mistakes in it, to be repaired; and a function, to be written from what it does.
+  // Families of two kinds: repair a small module with mistakes, and write a function from its description.
   bugfixFamily("js-bugfix", "javascript"),
   implementFamily("js-implement", "javascript"),
   bugfixFamily("py-bugfix", "python"),

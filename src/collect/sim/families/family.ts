@@ -1,5 +1,5 @@
-/** What a family of tasks is: a name, a language and a pure draw. A draw builds a whole task from randomness alone, or
- *  says why this draw makes none. */
+/** A family of tasks: a name, a language and a pure draw. A draw builds a whole task from randomness alone, or gives
+ *  the reason why this draw makes none. */
 import type { Rng } from "../../../base/index.ts";
 import type { Grading, Solutions, VisibleTask } from "../tasks/index.ts";
 
@@ -8,22 +8,21 @@ export const DIFFICULTIES: readonly Difficulty[] = [1, 2, 3, 4, 5];
 
 export type Language = "javascript" | "python";
 
-/** What `generateTasks` needs of a family, also of one from outside the package. */
+/** The part of a family that `generateTasks` needs. Families outside this package can implement it. */
 export interface TaskFamily {
-  /** An id: environments and reports name it. */
+  /** An id, which environments and reports use. */
   readonly name: string;
   readonly language: Language;
   /** Pure: the same randomness gives the same task. */
   draw(rng: Rng, difficulty: Difficulty): Draft | Unusable;
 }
 
-/** A family of the package, with what its documents say of it. */
+/** A family of this package, with the facts that the documentation states about it. */
 export interface Family extends TaskFamily {
   readonly summary: string;
-  /** What raises the difficulty, in words. */
+  /** Description of the factors that raise the difficulty. */
   readonly grows: string;
-  /** How many different structures a task can have, constants and wording aside; counted from the tables it is drawn
-   *  from. */
+  /** Number of task structures, ignoring constants and wording, counted from the tables of the family. */
   readonly structures: number;
 }
 
@@ -33,7 +32,7 @@ export interface Draft {
   readonly solutions: Solutions;
 }
 
-/** A draw that makes no good task, for instance because too few mistakes change an answer. */
+/** A draw that makes no good task, for example because too few mistakes change an answer. */
 export interface Unusable {
   readonly unusable: string;
 }
@@ -46,7 +45,7 @@ export function pick<T>(rng: Rng, items: readonly T[]): T {
   return items[rng.below(items.length)]!;
 }
 
-/** Different items, in random order. */
+/** Distinct items, in random order. */
 export function sample<T>(rng: Rng, items: readonly T[], count: number): T[] {
   return rng.shuffle([...items]).slice(0, count);
 }

@@ -1,5 +1,5 @@
-/** A plan of moves through a grid world: waypoints in order, mud, a budget. The plan is a text file; nothing of it is
- *  run, it is walked. The visible check is JavaScript. */
+/** A plan of moves through a grid world: waypoints in order, mud, a budget. The plan is a text file. The grader walks
+ *  the plan and runs no code. The visible check is JavaScript. */
 import type { Rng } from "../../../base/index.ts";
 import { findCell, type GridWorld, type Mutant, walkGrid } from "../tasks/index.ts";
 import { type Difficulty, type Draft, type Family, pick, type Unusable } from "./family.ts";
@@ -32,7 +32,7 @@ function taskOf(
   const mutants = mutantsOf(world, reference);
   if (mutants.length < 4) return { unusable: "too few mistakes change an answer" };
   const map = `${world.rows.join("\n")}\n`;
-  // Empty or just begun; the goal may stand right beside the start, and then a first move would arrive.
+  // An empty plan or its first move. Empty if the goal is next to the start, because one move would arrive.
   const [start, goal] = [findCell(world.rows, "S"), findCell(world.rows, "G")];
   const beside = Math.abs(start[0] - goal[0]) + Math.abs(start[1] - goal[1]) === 1;
   const begun = rng.below(2) === 0 || beside ? "" : reference.slice(0, 1);
@@ -52,7 +52,7 @@ function taskOf(
   };
 }
 
-/** Plausible plans that miss something: each is walked, and only those that fall short are kept. */
+/** Plausible plans with a flaw. Each plan is walked, and only plans that fall short are kept. */
 function mutantsOf(world: GridWorld, reference: string): Mutant[] {
   const { rows, mudCost } = world;
   const waypoints = waypointsOf(world);
@@ -82,7 +82,7 @@ function back(move: string): string {
   return { U: "D", D: "U", L: "R", R: "L" }[move] ?? move;
 }
 
-/** Through walls and all, in the order of the waypoints. */
+/** Ignores walls and visits the waypoints in order. */
 function straight(world: GridWorld): string {
   const marks = ["S", ...waypointsOf(world), "G"].map((mark) => findCell(world.rows, mark));
   return marks
@@ -120,7 +120,7 @@ function statementOf(rng: Rng, world: GridWorld, difficulty: Difficulty): string
   ].join("\n\n");
 }
 
-/** Sees moves and the goal; order, mud and budget are for the reader of the task. */
+/** Checks only the moves and the goal. The agent must handle order, mud and budget from the statement. */
 const CHECK = `// Exit code 0 means that the plan keeps to free cells and ends on the goal.
 import { readFileSync } from "node:fs";
 

@@ -1,4 +1,4 @@
-/** JSON records in, other JSON out: filter, unfold, derive, sort, group. JavaScript. */
+/** Tasks that turn JSON records into other JSON: filter, unfold, derive, sort, group. JavaScript. */
 import type { Rng } from "../../../base/index.ts";
 import { type Args, codeTask } from "./code-task.ts";
 import { type Difficulty, type Family, pick, sample } from "./family.ts";
@@ -21,7 +21,7 @@ import {
   shapeOps,
 } from "./records/index.ts";
 
-/** Steps before the final shape, whether inner lists are unfolded, and how tricky the shape may be. */
+/** Number of steps before the final shape, a flag for unfolding inner lists, and the levels of the shape. */
 const PLAN: Readonly<Record<Difficulty, { before: number; unfolds: boolean; shapes: readonly number[] }>> = {
   1: { before: 0, unfolds: false, shapes: [1, 2] },
   2: { before: 1, unfolds: false, shapes: [1, 2] },
@@ -78,7 +78,7 @@ function drawSteps(rng: Rng, schema: Schema, difficulty: Difficulty): Pipeline {
   return [...(unfolded ? [step(unfolded.op)] : []), ...kept.map(step), step(shape)];
 }
 
-/** A limit without an order before it would hang on the order of the input, which is stated nowhere. */
+/** A limit without a preceding sort would depend on the order of the input, which the statement does not define. */
 function inOrder(ops: readonly Op[]): Op[] {
   const last = (op: Op) => (op.name === "limit" ? 2 : op.name === "sort-by" ? 1 : 0);
   return ops.toSorted((a, b) => last(a) - last(b));
@@ -100,7 +100,7 @@ function inputs(rng: Rng, schema: Schema): { plain: Args[]; edges: Args[] } {
   };
 }
 
-/** Two numbers only, so that there are ties to break. */
+/** Uses only two values, so that there are ties to break. */
 function tied(rng: Rng, [records]: Args, schema: Schema): Args {
   const field = schema.numbers[0]!;
   return [(records as JsonRecord[]).map((r) => ({ ...r, [field.name]: field.low + rng.below(2) }))];
@@ -133,7 +133,7 @@ function countStructures(): number {
   const before = recordOps(SCHEMAS[0]!).length;
   const choose = (n: number, k: number): number => (k === 0 ? 1 : (choose(n - 1, k - 1) * n) / k);
   return Object.values(PLAN).reduce((sum, plan) => {
-    // Unfolded records have no flag, hence one operation fewer.
+    // Unfolded records have no flag, so one operation fewer is available.
     const available = plan.unfolds ? before - 1 : before;
     const shapes = shapeOps(SCHEMAS[0]!).filter((op) => plan.shapes.includes(op.level)).length;
     return sum + choose(available, Math.min(plan.before, available)) * shapes * SCHEMAS.length;

@@ -1,4 +1,4 @@
-/** A log in text, a question about it: parse, filter, and find out. JavaScript. */
+/** A text log and a question about it: parse, filter, and find the answer. JavaScript. */
 import type { Rng } from "../../../base/index.ts";
 import { type Args, codeTask } from "./code-task.ts";
 import { type Difficulty, type Family, pick, sample } from "./family.ts";

@@ -1,4 +1,4 @@
-/** A regular expression from examples and a description. JavaScript. */
+/** Tasks that ask for a regular expression from examples and a description. JavaScript. */
 import type { Json, Rng } from "../../../base/index.ts";
 import { type Args, type CodeCandidate, codeTask } from "./code-task.ts";
 import { between, type Family, pick } from "./family.ts";
@@ -88,7 +88,7 @@ export function accepted(texts) {
 `;
 }
 
-/** One small change, so that the text is nearly valid (or, now and then, still valid). */
+/** Makes one small change, so that the text is nearly valid (or occasionally still valid). */
 function spoil(rng: Rng, text: string): string {
   const at = rng.below(Math.max(1, text.length));
   const swap = (c: string) => (c === c.toUpperCase() ? c.toLowerCase() : c.toUpperCase());

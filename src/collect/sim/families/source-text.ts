@@ -1,4 +1,4 @@
-/** Values as source text, for generated programs in JavaScript and Python. */
+/** Formats values as source text, for generated programs in JavaScript and Python. */
 import type { Json } from "../../../base/index.ts";
 import type { Language } from "./family.ts";
 

@@ -1,5 +1,5 @@
-/** A question about a SQLite database, answered by one query. The database is a file that a script makes in the sandbox;
- *  hidden cases are other contents of the same tables. Python. */
+/** A question about a SQLite database, answered by one query. The database is a file that a script makes in the
+ *  sandbox. Hidden cases are other contents of the same tables. Python. */
 import type { Rng } from "../../../base/index.ts";
 import { type Args, type CodeCandidate, codeTask } from "./code-task.ts";
 import { between, type Difficulty, type Family, pick } from "./family.ts";
@@ -221,7 +221,7 @@ function countStructures(): number {
   return seen.size * DOMAINS.length;
 }
 
-/** Those that a question of this kind asks for; one, whichever, where it asks for none. */
+/** Figures that a question of this kind can ask for. A kind without a figure gets a single placeholder. */
 function figuresOf(kind: QueryKind): readonly Query["figure"][] {
   if (kind === "having") return ["count", "total"];
   return ["group", "top", "outer"].includes(kind) ? FIGURES : ["count"];

@@ -1,5 +1,5 @@
-/** Stories that have to be added up. The answers are numbers in a file, compared outside the sandbox; the visible check,
- *  in JavaScript, sees only their form. */
+/** Arithmetic word problems. The answers are numbers in a file, compared outside the sandbox. The visible check, in
+ *  JavaScript, checks only their form. */
 import type { Rng } from "../../../base/index.ts";
 import type { Mutant } from "../tasks/index.ts";
 import { between, type Difficulty, type Draft, type Family, pick, sample, type Unusable } from "./family.ts";
@@ -43,7 +43,7 @@ interface Story {
 interface WordQuestion {
   readonly asked: string;
   answer(has: Holdings): number;
-  /** Another reading of the same words. */
+  /** The answer under another reading of the same question. */
   misread(has: Holdings): number;
 }
 
@@ -106,7 +106,7 @@ function answersTo({ questions }: Story, has: Holdings): number[] {
   return questions.map((question) => question.answer(has));
 }
 
-/** A mistake at one event, an event overlooked, or a question misread. Answers, not programs. */
+/** Wrong answers (not programs) from a mistake at one event, an overlooked event, or a misread question. */
 function mutantsOf(story: Story, right: readonly number[]): Mutant[] {
   const { start, events, questions } = story;
   const end = tell(start, events);
@@ -128,7 +128,7 @@ function mutantsOf(story: Story, right: readonly number[]): Mutant[] {
     { flaw: "answers with what there was at the start", answers: answersTo(story, start) },
   ]) {
     const text = JSON.stringify(answers);
-    // Where an answer is no longer a whole number that can be owned, the mistake would have been noticed.
+    // Discards answers that are not whole numbers of at least 0: the solver would have noticed the mistake.
     const plausible = answers.every((n) => Number.isSafeInteger(n) && n >= 0);
     if (plausible && text !== JSON.stringify(right) && !kept.has(text)) kept.set(text, flaw);
   }
@@ -200,7 +200,7 @@ const OUTROS = [
   "Put your results, in order, as a JSON list of numbers into `answers.json`.",
 ];
 
-/** Sequences of kinds of events in which no kind follows itself. */
+/** Counts sequences of event kinds in which no kind follows itself. */
 function countStructures(): number {
   return Object.values(PLAN).reduce(
     (sum, { events, kinds }) => sum + kinds.length * (kinds.length - 1) ** (Math.min(events, 5) - 1),

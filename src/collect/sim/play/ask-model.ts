@@ -1,20 +1,20 @@
-/** One request of a rollout to a model server, and who is to blame when it fails. In: the rollout's context, a request.
- *  Out: the reply, and the message in it with what it used. Knows no task and no protocol of actions. */
+/** One request of a rollout to a model server, and the owner of its failure. In: the rollout's context, a request.
+ *  Out: the reply, its message and the usage. Knows no task and no protocol of actions. */
 import { reasonOf } from "../../../base/index.ts";
 import { isGatewayAway, isProviderFault, limitOfReply } from "../../gateway-replies.ts";
 import { cutBy, failedBy, type RolloutContext } from "../../rollout/index.ts";
 import type { Message } from "../tasks/index.ts";
 import type { PaidCall } from "../world/index.ts";
 
-/** 48 bits: JSON numbers end at 2^53. */
+/** 48 bits, because JSON numbers are exact only up to 2^53. */
 const SEED_BITS = 48;
 
 export interface Reply {
   readonly status: number;
   readonly text: string;
-  /** The gateway's name of the model that a routed call went to. */
+  /** The gateway's name of the model that served a routed call. */
   readonly routed: string | undefined;
-  /** Why the gateway answered itself. */
+  /** Reason why the gateway answered itself. */
   readonly refusal: string | undefined;
 }
 
@@ -22,7 +22,7 @@ export interface ModelAnswer extends PaidCall {
   readonly message: Message;
 }
 
-/** The seed that a rollout's requests carry. */
+/** The seed in a rollout's requests. */
 export function requestSeed(seed: bigint): number {
   return Number(BigInt.asUintN(SEED_BITS, seed));
 }
@@ -78,7 +78,7 @@ export function readAnswer(reply: Reply, asked: string): ModelAnswer {
   }
 }
 
-/** Caps of the gateway are limits; an unknown task is the task's fault; the rest is the provider's. */
+/** Caps of the gateway are limits, and an unknown task is the task's failure. Other errors are the provider's. */
 function refusalOf({ status, text, refusal }: Reply): Error {
   const said = `the model server answered ${status}: ${text.slice(0, 300)}`;
   const limit = limitOfReply({ status, refusal, said: text });

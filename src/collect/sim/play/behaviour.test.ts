@@ -27,7 +27,7 @@ describe("a behaviour policy at the gateway", () => {
       choose({ alias: "auto", context: at(messages), candidates: world.candidates, seed }).decision.chosen;
     const seeds = Array.from({ length: 4000 }, (_, seed) => seed);
     expect(seeds.map((seed) => chosen(seed, 2))).toEqual(seeds.map((seed) => chosen(seed, 2)));
-    // Two even draws among five agree one time in five; within five standard errors.
+    // Two uniform draws among five agree with probability 1/5. The tolerance is five standard errors.
     const agree = seeds.filter((seed) => chosen(seed, 2) === chosen(seed, 4)).length / seeds.length;
     expect(Math.abs(agree - 0.2)).toBeLessThan(5 * Math.sqrt((0.2 * 0.8) / seeds.length));
   });

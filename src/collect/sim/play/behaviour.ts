@@ -1,5 +1,6 @@
-/** Behaviour policies to collect with, each of them a router for `decide()`, so that what is logged is what was drawn.
- *  In: a name, a table, a share. Out: a Router. They see what every router sees: prompt, request fields and prices. */
+/** Behaviour policies for collection. Each is a router for `decide()`, so the log holds the distribution of the draw.
+ *  In: a name, a table, a share. Out: a Router. It sees the input of every router: prompt, request fields and
+ *  prices. */
 import { digestJson, log1p, parseId, RollbookError, rngFrom, softmax } from "../../../base/index.ts";
 import {
   type DecisionCandidate,
@@ -21,10 +22,10 @@ export type Behaviour = (typeof BEHAVIOURS)[number];
 export const ROUTER_FAMILY = "sim.router";
 
 interface BehaviourOptions {
-  /** What a table falls back on, in order. */
+  /** Fallback models of a table, in order. */
   readonly models: readonly string[];
   readonly table?: StaticTable;
-  /** Share of even choices; of epsilon-greedy and softmax. */
+  /** Share of uniform choices, for epsilon-greedy and softmax. */
   readonly epsilon?: number;
   readonly temperature?: number;
 }
@@ -45,9 +46,9 @@ export function behaviourRouter(behaviour: Behaviour, options: BehaviourOptions)
   }
 }
 
-/** The gateway's `choose`. A draw follows from the seed of the run, of the request, and how far its conversation is: the
- *  order in which requests come does not matter, and the calls of one rollout are drawn independently of each other, as
- *  their probabilities say. A request without a seed is drawn by its prompt. */
+/** The gateway's `choose`. A draw follows from the seeds of the run and of the request, and from the length of the
+ *  conversation. The order of requests therefore does not matter. The calls of one rollout are drawn independently of
+ *  each other, as their logged probabilities require. The key of a request without a seed is its prompt. */
 export function chooseWith(router: Router, seed: bigint): Choose {
   const rng = rngFrom(seed).split("routes");
   const digest = digestRouter(router);
@@ -68,12 +69,12 @@ export function chooseWith(router: Router, seed: bigint): Choose {
   };
 }
 
-/** The router's final distribution, for exact values. */
+/** The router's final distribution, for the computation of exact values. */
 export function policyOfRouter(router: Router): PolicyOf {
   return (context, candidates) => distribution(context, candidates, router).probabilities;
 }
 
-/** Every model in the order of the list, the first that can be had. */
+/** A table that takes the first available model, in the order of the list. */
 function firstOf(models: readonly string[]): StaticTable {
   return parseStaticTable(
     `schema: rollbook.static-table.v1\ndefault: ${JSON.stringify(models)}\n`,
@@ -81,12 +82,13 @@ function firstOf(models: readonly string[]): StaticTable {
   );
 }
 
-/** A policy without weights: its temperature is all there is of it. */
+/** A policy without weights. Its temperature is its only parameter. */
 interface PriceByLength extends DecisionPolicy {
   readonly temperature: number;
 }
 
-/** P ∝ exp(length · price / T): the longer a prompt, the dearer the model; short prompts lean to cheap ones. */
+/** P ∝ exp(4 · (ln(1 + n) / ln(1501) − 1) · ln(1 + price) / T) for a prompt of n characters. Longer prompts favour
+ *  expensive models, and short prompts favour cheap ones. */
 export function priceByLength(temperature: number): PriceByLength {
   if (!(temperature > 0))
     throw new RollbookError("bad-temperature", { temperature }, `temperature ${temperature} is not above 0.`);

@@ -1,8 +1,8 @@
 /** The built-in agent: drives any OpenAI-compatible model through a task, by tools or in plain text.
- *  In: a visible task as payload, a model's name, someone who runs the visible tests. Out: the files to hand in and the
- *  calls they took. The first call may go to a routed alias; later ones name the model that answered, so that routing is
- *  one decision a rollout (unless `route_every_turn` is set). Ends by submitting, by a limit, or when a model has nothing
- *  to do any more. Grades nothing. */
+ *  In: a visible task as payload, a model's name, a runner of the visible tests. Out: the files to hand in and the
+ *  calls they took. The first call may go to a routed alias. Later calls name the model that answered, so a rollout has
+ *  one routing decision (unless `route_every_turn` is set). Ends by submitting, by a limit, or when a model takes no
+ *  more actions. Grades nothing. */
 import { isRollbookError, type Json } from "../../../base/index.ts";
 import type { Ending } from "../../../contract/index.ts";
 import {
@@ -26,7 +26,7 @@ import {
 import { openEnvironment, type PaidCall, type RunTests, type TaskEnvironment } from "../world/index.ts";
 import { type ModelAnswer, postChat, type Reply, readAnswer } from "./ask-model.ts";
 
-/** Replies without an action before the agent gives up on a model. */
+/** Number of replies without an action after which the agent ends. */
 const MAX_IDLE = 2;
 
 export function chatAgent(runTests: RunTests): RolloutFunction {
@@ -41,7 +41,7 @@ export function chatAgent(runTests: RunTests): RolloutFunction {
   };
 }
 
-/** The payload of a simulated task; anything else is the task's fault. */
+/** Reads the payload of a simulated task. Any other payload is the task's failure. */
 export function readVisible(payload: Payload): VisibleTask {
   const visible = payload as unknown as VisibleTask;
   if (typeof visible.statement === "string" && Array.isArray(visible.editable) && visible.check !== undefined)
@@ -69,7 +69,7 @@ async function converse(
     }
     return { kind: "terminal" };
   } catch (error) {
-    // What was written so far counts: a limit is an ending, not a loss.
+    // Files written so far still count: a limit ends the rollout but does not discard its work.
     for (const limit of ["turns", "budget", "time"] as const)
       if (isRollbookError(error, `limit-${limit}`)) return { kind: "truncated", limit };
     if (context.signal.aborted) return { kind: "truncated", limit: "time" };
@@ -87,11 +87,11 @@ function handIn({ files }: TaskEnvironment, calls: readonly PaidCall[], ending: 
 
 interface AskedAction {
   readonly action: Action;
-  /** The tool call that the observation answers; undefined in plain text. */
+  /** Id of the tool call that the observation answers. Undefined in plain text. */
   readonly answers: string | undefined;
 }
 
-/** The messages so far, and who answers them. */
+/** The messages so far, and the model that answers them. */
 class AgentConversation {
   readonly calls: PaidCall[] = [];
   readonly #context: RolloutContext;
@@ -111,7 +111,7 @@ class AgentConversation {
     this.#messages = openingMessages(visible, this.#protocol);
   }
 
-  /** Asks the model; its actions, none where it only talked. */
+  /** Asks the model and returns its actions. Empty if the reply holds no action. */
   async next(): Promise<AskedAction[]> {
     const { message, model, promptTokens, completionTokens } = await this.#ask();
     if (this.#context.rolloutConfig.route_every_turn !== true) this.#model = model;
@@ -154,7 +154,7 @@ class AgentConversation {
   }
 }
 
-/** A sandbox is not interrupted; its caller is. */
+/** Rejects for the caller on abort. The sandbox itself keeps running. */
 function unlessStopped<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
   return new Promise((resolve, reject) => {
     const stop = () => reject(signal.reason);

@@ -1,7 +1,7 @@
-/** Recorded answers of real models: routing is measured on what they said, without asking them again.
- *  In: questions, each with what every model answered and whether it was right. Out: an upstream that gives those answers,
- *  a scorer that uses the recorded correctness, and the exact value of every policy, since every outcome is on record.
- *  Tokens are counted as four characters each: the records hold texts, not counts. An unknown prompt is answered 404. */
+/** Recorded answers of real models: routing is evaluated on the records, without asking the models again.
+ *  In: questions with every model's answer and its correctness. Out: an upstream that gives those answers, a scorer
+ *  that uses the recorded correctness, and the exact value of every policy, since every outcome is on record. A token
+ *  counts as four characters, because the records hold texts, not counts. An unknown prompt is answered with 404. */
 import { digestJson, parseId, RollbookError } from "../../../base/index.ts";
 import { type EnvironmentKey, EnvironmentPackage, type Sealed, seal } from "../../../contract/index.ts";
 import {
@@ -21,20 +21,20 @@ import { openRoutedRun, type RoutedModel, type RoutedRun, type RunPlace } from "
 
 interface RecordedAnswer {
   readonly response: string;
-  /** 0 … 1. */
+  /** From 0 to 1. */
   readonly correct: number;
 }
 
 export interface RecordedQuestion {
   readonly prompt: string;
-  /** By the model's name. */
+  /** Keyed by the model's name. */
   readonly answers: Readonly<Record<string, RecordedAnswer>>;
 }
 
 export interface RecordedSet {
   readonly models: readonly RoutedModel[];
   readonly questions: readonly RecordedQuestion[];
-  /** −weight at so many dollars, in proportion below. */
+  /** The term is −weight at `perUsd` dollars, and proportional below. */
   readonly cost: { readonly weight: number; readonly perUsd: number };
 }
 
@@ -67,7 +67,7 @@ export function recordedModels({ models, questions }: RecordedSet): ModelHandler
   };
 }
 
-/** Rows for a launch: the agent gets the question, the reward what was right. */
+/** Rows for a launch: the agent gets the question, the reward gets the recorded correctness. */
 export function recordedRows({ questions }: RecordedSet): object[] {
   return questions.map(({ prompt, answers }) => ({
     prompt,
@@ -76,8 +76,8 @@ export function recordedRows({ questions }: RecordedSet): object[] {
   }));
 }
 
-/** For agents that return the answer as `finalState.response`: right if that answer is on record as right. Models may say
- *  the same and be judged differently: then `finalState.model` tells whose answer it is. */
+/** For agents that return the answer as `finalState.response`: correct if the records mark that answer as correct. Two
+ *  models may give the same answer with different correctness. Then `finalState.model` selects the record. */
 function recordedScorer(cost: RecordedSet["cost"]): Scorer {
   return compositeReward({
     name: "recorded",
@@ -88,7 +88,7 @@ function recordedScorer(cost: RecordedSet["cost"]): Scorer {
   });
 }
 
-/** Asks the question once and returns the answer, and whose it is. */
+/** Asks the question once and returns the answer with the name of its model. */
 const askOnce: RolloutFunction = async ({ question }, context) => {
   const asked = context.rolloutConfig.model_id ?? "";
   const messages = [{ role: "user" as const, content: String(question) }];

@@ -1,6 +1,6 @@
-/** One launch with a gateway of its own: rows, an agent, models that answer in this process, and who chooses among them.
- *  In: those, a book, a queue. Out: a launch, to be iterated, then closed. The same options again run only what is
- *  missing. What the router decides is logged by the gateway with its probabilities. Knows no task and no reward. */
+/** One launch with a separate gateway: rows, an agent, models that answer in this process, a router or a fixed model.
+ *  In: these parts, a book, a queue. Out: a launch, to be iterated, then closed. The same options again run only the
+ *  missing rollouts. The gateway logs the router's decisions with their probabilities. Knows no task and no reward. */
 import { type Json, RollbookError } from "../../../base/index.ts";
 import type { EnvironmentPackage, Sealed, Signer } from "../../../contract/index.ts";
 import { digestRouter, type Router } from "../../../policy/index.ts";
@@ -17,21 +17,21 @@ import {
 import type { ModelHandler } from "../serve/index.ts";
 import { chooseWith } from "./behaviour.ts";
 
-/** The name under which agents ask for whatever the router chooses. */
+/** The model name with which agents request the router's choice. */
 const ROUTED = "auto";
 
 export type ModelRoute =
   | { readonly kind: "model"; readonly model: string }
   | { readonly kind: "router"; readonly router: Router; readonly everyTurn?: boolean };
 
-/** Where and how a run takes place, whatever it runs. */
+/** Settings of a run that do not depend on its tasks and agent. */
 export interface RunPlace
   extends Pick<
     LaunchOptions,
     "book" | "queue" | "clock" | "rng" | "worker" | "samples" | "seed" | "exp" | "limits" | "attempts"
   > {
   readonly route: ModelRoute;
-  /** Rollouts at a time. */
+  /** Number of concurrent rollouts. */
   readonly workers: number;
   readonly newId: () => string;
   /** Signs registrations, uploads and receipts. */
@@ -39,7 +39,7 @@ export interface RunPlace
   readonly trusts?: NonNullable<LaunchOptions["trusts"]>;
   readonly signal?: AbortSignal;
   readonly drain?: AbortSignal | undefined;
-  /** The name of the gateway's journal in the book (default: sim). Two gateways of one name exclude each other. */
+  /** The name of the gateway's journal in the book (default: sim). Gateways with the same name exclude each other. */
   readonly gateway?: string | undefined;
   readonly retryBaseMs?: number;
   readonly heartbeatMs?: number;
@@ -117,7 +117,7 @@ function gatewayConfig({ models, environment, dataSource, gateway = "sim" }: Rou
   });
 }
 
-/** What makes a run another run, beside what a launch knows: it enters the ids of the rollouts. */
+/** Fields that identify a run besides the launch settings. They enter the ids of the rollouts. */
 function identityOf({ environment, route }: RoutedRunOptions): Record<string, Json> {
   if (route.kind === "model") return { environment: environment.digest };
   return {

@@ -25,7 +25,7 @@ const uniform = behaviourRouter("uniform", { models: names });
 
 const route = { kind: "router" as const, router: uniform };
 
-/** Which models answered. */
+/** Returns the models that answered. */
 async function expectExact(
   results: readonly SealedResult[],
   contentOf: (result: SealedResult) => Promise<RolloutContent>,
@@ -178,7 +178,7 @@ describe("from proofs alone", () => {
   });
 });
 
-/** Processes below this one that build sandboxes. */
+/** Descendant processes that build sandboxes. */
 function builders(): number[] {
   return readdirSync("/proc")
     .filter((name) => /^\d+$/.test(name))
@@ -188,7 +188,7 @@ function builders(): number[] {
         const [, parent] = /^PPid:\s*(\d+)$/m.exec(readFileSync(`/proc/${pid}/status`, "utf8")) ?? [];
         return Number(parent) === process.pid && /bwrap/.test(readFileSync(`/proc/${pid}/cmdline`, "utf8"));
       } catch {
-        return false; // gone while we looked
+        return false; // ended during the scan
       }
     });
 }

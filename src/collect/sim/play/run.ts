@@ -1,4 +1,4 @@
-/** Runs agents in a simulated world. In: a world, who grades, an agent, a model or a router, a book. Out: a launch whose
+/** Runs agents in a simulated world. In: a world, a grader, an agent, a model or a router, a book. Out: a launch whose
  *  rollouts are graded by hidden tests. routed-run.ts does the running. */
 import { digestJson } from "../../../base/index.ts";
 import {
@@ -37,12 +37,12 @@ export function openSimRun(options: SimRunOptions): Promise<RoutedRun> {
   });
 }
 
-/** The agent gets the visible part as its payload, the reward the oracle as its label; solutions stay here. */
+/** The payload is the visible part, for the agent. The label is the oracle, for the reward. Solutions are left out. */
 function rowOf({ visible, oracle }: SimTask): object {
   return { prompt: promptOf(visible), label: oracle, metadata: visible };
 }
 
-/** Hands in the reference solution: what a perfect agent earns without a model. */
+/** Hands in the reference solution, to measure the reward of a perfect agent without a model. */
 function referenceAgent(tasks: readonly SimTask[]): RolloutFunction {
   const solutions = new Map(tasks.map((task) => [promptOf(task.visible), task.solutions.reference]));
   return (payload) => {
@@ -52,7 +52,7 @@ function referenceAgent(tasks: readonly SimTask[]): RolloutFunction {
 }
 
 function agentOf({ agent, world, grader }: SimRunOptions, scorer: Scorer): Agent {
-  // Its tasks are proved: an agent that calls one broken, or blames whatever else, has failed.
+  // The tasks are proved, so an agent that blames the task or any other owner has failed itself.
   if (typeof agent !== "string") return { ...agent, scorer, blame: "refused" };
   const run =
     agent === "chat" ? chatAgent(grader.runTests) : referenceAgent(world.tasks.map(({ task }) => task));

@@ -1,6 +1,6 @@
 /** The package behind a simulated environment: tasks, models, reward, tools and limits, under one key `ref@version`.
- *  In: a world, who grades, the scorer, the limits of a run. Out: a sealed record; its key is the environment of every rollout in that world.
- *  Two worlds that differ in anything that counts have two keys. */
+ *  In: a world, a grader, the scorer, the limits of a run. Out: a sealed record. Its key is the environment of every
+ *  rollout in that world. Two worlds with any relevant difference have different keys. */
 import { digestJson, parseId } from "../../../base/index.ts";
 import { type EnvironmentKey, EnvironmentPackage, type Sealed, seal } from "../../../contract/index.ts";
 import type { RolloutLimits, Scorer } from "../../rollout/index.ts";
@@ -9,7 +9,7 @@ import { digestModels, type SimWorld } from "../world/index.ts";
 import { TASK_LIMITS } from "./family-packages.ts";
 import type { Grader } from "./graders.ts";
 
-/** What an agent gets at most for one task, unless a run says otherwise. */
+/** Limits of an agent for one task, unless a run sets others. */
 export const ROLLOUT_LIMITS = {
   timeMs: TASK_LIMITS.timeBudgetMs,
   maxTurns: TASK_LIMITS.maxTurns,

@@ -1,14 +1,14 @@
-/** The environment packages of generated tasks: one a family, under the key `sim.<family>@1`, with a digest over every
- *  task, every oracle and the limits they are graded under. In: tasks. Out: sealed records. Two sets of tasks that
- *  differ in anything have different packages under one key; the digest tells them apart. */
+/** The environment packages of generated tasks: one per family, under the key `sim.<family>@1`. The digest covers every
+ *  task, every oracle and the limits of grading. In: tasks. Out: sealed records. Two sets of tasks with any difference
+ *  have different packages under the same key, distinguished by their digests. */
 import { digestJson, parseId } from "../../../base/index.ts";
 import { type EnvironmentKey, EnvironmentPackage, type Sealed, seal } from "../../../contract/index.ts";
 import type { SimTask } from "../tasks/index.ts";
 import { SIM_LIMITS } from "./grade.ts";
 
-/** Changes when an environment treats the same tasks differently. */
+/** Increment it when an environment treats the same tasks differently. */
 const FAMILY_VERSION = "1";
-/** What an agent gets at most for one task. */
+/** Limits of an agent for one task. */
 export const TASK_LIMITS = { maxTurns: 12, timeBudgetMs: 120_000 } as const;
 
 export function familyPackages(tasks: readonly SimTask[]): Sealed<EnvironmentPackage>[] {

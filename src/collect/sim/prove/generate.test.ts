@@ -18,7 +18,7 @@ const hundred = await draw({ count: 100, seed: 7 });
 describe("the generator", () => {
   it("gives the same bytes for the same seed, however many are under way, and others for another seed", async () => {
     const slowly = async (task: SimTask) => {
-      // Ends out of order.
+      // Makes the proofs end out of order.
       await new Promise((resolve) => setTimeout(resolve, task.digest.charCodeAt(10) % 7));
       return { proved: false, reason: "never" } as const;
     };
@@ -46,7 +46,7 @@ describe("the generator", () => {
     ).toBe(false);
   });
 
-  /** Not a golden of what is right: a reminder. Whoever changes what a seed gives raises GENERATOR_VERSION. */
+  /** This digest does not prove correctness. A change of the tasks that a seed gives must raise GENERATOR_VERSION. */
   it("keeps what a seed gives within one version, on every Node", () => {
     expect([
       GENERATOR_VERSION,
@@ -79,7 +79,7 @@ describe("the generator", () => {
       expect(inputs.length).toBe(oracle.grading.expected.length);
       expect(inputs.length).toBeGreaterThanOrEqual(12);
       const checks = Object.entries(visible.files).filter(([path]) => path.startsWith("check."));
-      // An empty list or text stands in any file; everything longer would be a leak.
+      // An empty list or text may occur in any file. A longer input in a file would be a leak.
       for (const input of inputs
         .map((args) => JSON.stringify(args).slice(1, -1))
         .filter((text) => text.length > 12))

@@ -1,6 +1,6 @@
-/** Draws tasks from a seed: families take turns, difficulties too, and a draw that makes no good task is replaced by the
- *  next one. In: count, seed, families, difficulties, and a proof. Out: tasks in order, each with its proof.
- *  Same seed, same tasks, however many are proved at once. Writes no files. */
+/** Draws tasks from a seed. Families and difficulties alternate. The next draw replaces a draw without a good task.
+ *  In: count, seed, families, difficulties, and a proof. Out: tasks in order, each with its proof.
+ *  The same seed gives the same tasks for any number of concurrent proofs. Writes no files. */
 import { digestJson, isObject, type Rng, RollbookError, rngFrom } from "../../../base/index.ts";
 import {
   DIFFICULTIES,
@@ -12,7 +12,7 @@ import {
 } from "../families/index.ts";
 import type { SimTask, TaskProof } from "../tasks/index.ts";
 
-/** Changes whenever one seed would give other tasks. */
+/** Increment it whenever a seed would give other tasks. */
 export const GENERATOR_VERSION = 1;
 
 export interface GenerateOptions {
@@ -20,9 +20,9 @@ export interface GenerateOptions {
   readonly seed: bigint | number;
   readonly families?: readonly TaskFamily[];
   readonly difficulties?: readonly Difficulty[];
-  /** Without it tasks are drawn and not run. */
+  /** If absent, tasks are drawn but not run. */
   prove?(task: SimTask): Promise<ProofOutcome>;
-  /** Proofs under way at a time; 1 if absent. */
+  /** Number of concurrent proofs (default: 1). */
   readonly parallel?: number;
   onRejected?(rejection: TaskRejection): void;
 }
@@ -39,11 +39,11 @@ export interface TaskRejection {
 
 export interface GeneratedTask {
   readonly task: SimTask;
-  /** Absent where nothing was proved. */
+  /** Absent if the task was not proved. */
   readonly proof?: TaskProof;
 }
 
-/** Enough for any family; more would mean that a family is broken, and that must be seen. */
+/** Enough for any family. A family that needs more draws is broken, and generation must fail. */
 const MOST_DRAWS = 200;
 
 export async function* generateTasks(options: GenerateOptions): AsyncGenerator<GeneratedTask> {
@@ -55,12 +55,12 @@ export async function* generateTasks(options: GenerateOptions): AsyncGenerator<G
     for (let index = 0; index < options.count; index++) {
       while (next < options.count && underWay.length < (options.parallel ?? 1)) {
         const settling = settle(drawing, next++, 0);
-        // A failure is thrown when its turn comes; until then it is not unheard.
+        // The error is thrown when its turn comes. Until then, this handler prevents an unhandled rejection.
         settling.catch(() => {});
         underWay.push(settling);
       }
       let settled = await underWay.shift()!;
-      // Compared in order of output, so that the outcome does not hang on which proof ends first.
+      // Compares in output order, so that the result does not depend on which proof ends first.
       while (statements.has(settled.generated.task.visible.statement)) {
         options.onRejected?.({ ...placeOf(drawing, index), reason: "asks the same as another task" });
         settled = await settle(drawing, index, settled.draw + 1);
@@ -73,7 +73,7 @@ export async function* generateTasks(options: GenerateOptions): AsyncGenerator<G
   }
 }
 
-/** Names a task by what it asks and how it is graded. */
+/** Identifies a task by its question and its grading. */
 export function taskDigest({ visible, oracle }: Pick<SimTask, "visible" | "oracle">) {
   return digestJson("rollbook.sim-task.v1", { visible, oracle });
 }
@@ -104,7 +104,7 @@ function placeOf({ families, difficulties }: Drawing, index: number) {
   return { family: family.name, difficulty, draw: family.draw.bind(family) };
 }
 
-/** The first draw from `from` on that makes a task and holds its proof. */
+/** Returns the first draw, starting at `from`, that makes a task with a valid proof. */
 async function settle(drawing: Drawing, index: number, from: number): Promise<Settled> {
   const { family, difficulty, draw: drawTask } = placeOf(drawing, index);
   const reject = (reason: string) => drawing.onRejected?.({ family, difficulty, reason });

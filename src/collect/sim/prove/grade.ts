@@ -1,7 +1,6 @@
-/** Runs the visible tests and the hidden oracle over what was handed in. The only grader: reward, proof and
- *  environments all take this path.
- *  In: the parts of a task, handed-in files, a sandbox. Out: verdicts. Whatever handed-in code does is data; only a
- *  failing sandbox throws. Hidden output is never returned: it would tell an agent the hidden inputs. */
+/** Runs visible tests and the hidden oracle on handed-in files. The only grader of rewards, proofs and environments.
+ *  In: the parts of a task, handed-in files, a sandbox. Out: verdicts. The behaviour of handed-in code is data; only a
+ *  failing sandbox throws. Hidden output is never returned, because it would reveal the hidden inputs to an agent. */
 import { canonicalize, type Json, parseJson, RollbookError } from "../../../base/index.ts";
 import { type ExecResult, type Limits, type Sandbox, textOf } from "../../sandbox/index.ts";
 import { type Grading, type Oracle, type SourceFiles, type VisibleTask, walkGrid } from "../tasks/index.ts";
@@ -11,10 +10,10 @@ interface ChecksPassed {
   readonly total: number;
 }
 
-/** For one run of the visible tests or of the hidden oracle. */
+/** Limits of one run of the visible tests or of the hidden oracle. */
 export const SIM_LIMITS: Partial<Limits> = Object.freeze({ timeoutMs: 8_000, outputBytes: 1024 * 1024 });
 
-/** Exit code 0 means that the visible tests pass. The output is what an agent may read. */
+/** Exit code 0 means that the visible tests pass. An agent may read the output. */
 export function runVisible(
   visible: VisibleTask,
   handedIn: SourceFiles,
@@ -35,7 +34,7 @@ export async function gradeHidden(
   return gradeOutput(textOf(result.stdout), grading.expected);
 }
 
-/** The files of the task with those handed in; only the editable ones may be. */
+/** The files of the task, overlaid with the handed-in files. Only editable files may be handed in. */
 export function withEdits(visible: VisibleTask, handedIn: SourceFiles): SourceFiles {
   for (const path of Object.keys(handedIn)) {
     if (!visible.editable.includes(path))
@@ -48,7 +47,7 @@ export function withEdits(visible: VisibleTask, handedIn: SourceFiles): SourceFi
   return { ...visible.files, ...handedIn };
 }
 
-/** The grades that need no sandbox: nothing handed in is run. */
+/** Grades that need no sandbox, because no handed-in code runs. */
 export function gradeFiles(grading: Exclude<Grading, { kind: "program" }>, files: SourceFiles): ChecksPassed {
   const text = files[grading.path] ?? "";
   switch (grading.kind) {
@@ -63,7 +62,7 @@ export function gradeFiles(grading: Exclude<Grading, { kind: "program" }>, files
   }
 }
 
-/** Of several lines for one case the last counts. A line that is no answer is other output. */
+/** The last of several lines for one case counts. A line that is not an answer is ignored. */
 export function gradeOutput(stdout: string, expected: readonly Json[]): ChecksPassed {
   const right = new Set<number>();
   for (const [, index, text] of stdout.matchAll(/^@(\d{1,6}) (.*)$/gm)) {
@@ -87,7 +86,7 @@ function isEqual(answer: Json | undefined, expected: Json): boolean {
   return answer !== undefined && canonicalize(answer) === canonicalize(expected);
 }
 
-/** Undefined for what is no JSON: a wrong answer, not an error. */
+/** Undefined for text that is not JSON: a wrong answer, not an error. */
 function readJson(text: string): Json | undefined {
   try {
     return parseJson(text);

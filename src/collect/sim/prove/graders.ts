@@ -1,6 +1,6 @@
-/** Who runs the tests of a task: a sandbox, or the proof of what every known solution does.
- *  In: a sandbox, or proved tasks. Out: visible test runs and hidden grades. The second runs nothing and knows only the
- *  solutions that were proved: other files are refused by name, never guessed at. */
+/** Runs the tests of a task, in a sandbox or from the proofs of its known solutions.
+ *  In: a sandbox, or proved tasks. Out: visible test runs and hidden grades. The proof grader runs nothing and knows
+ *  only the proved solutions. It refuses other files with an error and never guesses. */
 import { type Digest, digestJson } from "../../../base/index.ts";
 import { failedBy } from "../../rollout/index.ts";
 import { type Sandbox, textOf } from "../../sandbox/index.ts";
@@ -9,7 +9,7 @@ import type { GradeFiles, ProvedTask, RunTests } from "../world/index.ts";
 import { gradeHidden, runVisible } from "./grade.ts";
 
 export interface Grader {
-  /** Of the environment's key: whether solutions were run, or looked up. */
+  /** Part of the environment's key: `sim` runs solutions, `sim-proofs` looks them up. */
   readonly ref: "sim" | "sim-proofs";
   readonly runTests: RunTests;
   readonly grade: GradeFiles;
@@ -56,7 +56,7 @@ export function proofGrader(tasks: readonly ProvedTask[]): Grader {
   };
 }
 
-/** Editing a file back to its start is not editing it. */
+/** A file edited back to its start has the same key as an unedited file. */
 function keyOf({ statement, files: start, editable }: VisibleTask, files: SourceFiles): Digest {
   const now = editable.map((path) => files[path] ?? start[path] ?? null);
   return digestJson("rollbook.sim-handed-in.v1", { statement, start, now });

@@ -16,7 +16,7 @@ const JAVASCRIPT = FAMILIES.filter((family) => family.language === "javascript")
 const quickjs = await openSandbox({ engine: "quickjs", workers: 2 });
 afterAll(() => quickjs.close());
 
-/** One task of every family and difficulty, proved. */
+/** Proves one task of every family and difficulty. */
 async function proveAll(sandbox: Sandbox, families = FAMILIES) {
   const reasons: string[] = [];
   const proved: GeneratedTask[] = [];
@@ -32,7 +32,7 @@ async function proveAll(sandbox: Sandbox, families = FAMILIES) {
   return { proved, reasons };
 }
 
-/** What a proof may find is a poor draw; that a reference fails, or a start passes, would be a broken family. */
+/** A proof may reject a poor draw. A reference that fails or a start that passes would mean a broken family. */
 function expectSound({ proved, reasons }: Awaited<ReturnType<typeof proveAll>>, families = FAMILIES) {
   expect(
     reasons.filter((reason) => /reference|start passes the (visible|oracle)|two verdicts/.test(reason)),
@@ -44,7 +44,7 @@ function expectSound({ proved, reasons }: Awaited<ReturnType<typeof proveAll>>, 
       .flatMap(({ proof }) => proof!.mutants);
     expect(credits.some((mutant) => mutant.passesVisible)).toBe(true);
     expect(credits.every((mutant) => mutant.hidden < 1)).toBe(true);
-    // Partial credit is a scale, not a switch.
+    // Partial credit must take several values, not only 0 and 1.
     expect([family.name, new Set(credits.map((mutant) => mutant.hidden)).size]).toEqual([
       family.name,
       expect.toSatisfy((n: number) => n >= 4),
@@ -188,7 +188,7 @@ await describeNeeding(requirement, "on bubblewrap", () => {
   }, 60_000);
 });
 
-/** What cheats.test.ts tries at length; in SQL none of it is a query. */
+/** A selection of the cheats in cheats.test.ts. In SQL, no cheat is a query. */
 const CHEATS = {
   javascript: [
     "process.exit(0);",

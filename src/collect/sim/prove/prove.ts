@@ -1,14 +1,13 @@
-/** Proves tasks by running every solution they come with, twice: the start fails, the reference passes everything,
- *  every mutant fails hidden cases. In: tasks and a sandbox. Out: the proof, or why there is none.
- *  Runs many solutions, of several tasks, in one program: they are the generator's own, not an agent's. Verdicts are those
- *  of grade.ts, one program a solution, and tests hold the two against each other. */
+/** Proves tasks by running all of their solutions, twice: the start fails, the reference passes everything, every
+ *  mutant fails hidden cases. In: tasks and a sandbox. Out: the proof, or the reason why there is none. Runs many
+ *  solutions of several tasks in one program, because they come from the generator and not from an agent. Verdicts
+ *  equal those of grade.ts with one program per solution. Tests compare the two. */
 import { canonicalize, isRollbookError } from "../../../base/index.ts";
 import { type Files, type Limits, type Program, type Sandbox, textOf } from "../../sandbox/index.ts";
 import type { SimTask, SolutionFacts, SourceFiles } from "../tasks/index.ts";
 import type { ProofOutcome } from "./generate.ts";
 import { gradeFiles, gradeHidden, gradeOutput, runVisible, withEdits } from "./grade.ts";
 
-/** Proves one task alone. */
 export async function proveTask(task: SimTask, sandbox: Sandbox): Promise<ProofOutcome> {
   return (await proveTasks([task], sandbox))[0]!;
 }
@@ -19,8 +18,8 @@ export async function proveTasks(tasks: readonly SimTask[], sandbox: Sandbox): P
   return tasks.map((task, i) => outcomeOf(task, sandbox.engine, [first[i]!, second[i]!]));
 }
 
-/** A proof that gathers what is asked of it in one turn of the event loop, and runs tasks of one language together:
- *  starting a program costs more than running a task. */
+/** Makes a proof function that collects the requests of one turn of the event loop and runs tasks of one language
+ *  together. Starting a program costs more than running a task. */
 export function gatherProofs(sandbox: Sandbox, size = 6): (task: SimTask) => Promise<ProofOutcome> {
   type Waiting = { task: SimTask; resolve(outcome: ProofOutcome): void; reject(error: unknown): void };
   const waiting = new Map<string, Waiting[]>();
@@ -43,12 +42,12 @@ export function gatherProofs(sandbox: Sandbox, size = 6): (task: SimTask) => Pro
       const queue = waiting.get(kind) ?? [];
       waiting.set(kind, queue);
       queue.push({ task, resolve, reject });
-      // Every task asks for a run; those that find nothing left to run end at once.
+      // Every task schedules a run. A run that finds no waiting task ends at once.
       setImmediate(() => void run(kind));
     });
 }
 
-/** An engine that fails under a program has said nothing about it: the program is run again, three times at most. */
+/** A failing engine is no evidence about the program. The program runs at most three times. */
 async function persistently<T>(attempt: () => Promise<T>, tries = 3): Promise<T> {
   try {
     return await attempt();
@@ -60,7 +59,7 @@ async function persistently<T>(attempt: () => Promise<T>, tries = 3): Promise<T>
 
 const PASSING_FAULTS = new Set(["sandbox-engine-died", "sandbox-start-failed", "sandbox-stuck"]);
 
-/** One program a run and a solution: what an agent's hand-in gets. */
+/** Runs one program per solution and check, as for a file handed in by an agent. */
 export async function factsOneByOne(task: SimTask, sandbox: Sandbox): Promise<SolutionFacts[]> {
   const facts: SolutionFacts[] = [];
   for (const solution of solutionsOf(task)) {
@@ -71,16 +70,15 @@ export async function factsOneByOne(task: SimTask, sandbox: Sandbox): Promise<So
   return facts;
 }
 
-/** Every solution in its own folder, one after the other in one program. Start, reference and mutants of each task, in
- *  this order. */
+/** Runs every solution in a separate folder, one after the other in one program. Order: start, reference, mutants. */
 export async function factsOfMany(tasks: readonly SimTask[], sandbox: Sandbox): Promise<SolutionFacts[][]> {
   const runs = tasks.flatMap((task, t) => runsOf(task, `t${t}`));
   const { program, files } =
     tasks[0]!.visible.check.kind === "python" ? pythonBatch(runs) : javascriptBatch(runs);
   const result = await sandbox.exec(program, files, BATCH_LIMITS);
   const ends = readEnds(textOf(result.stdout));
-  // One solution has taken the program down, or it took too long: each task then answers for itself alone, and in the end
-  // each solution, so that none is blamed for what came before it.
+  // A solution crashed the program, or the program took too long. Each task then runs alone, and finally each solution,
+  // so that no solution is blamed for an earlier one.
   if (ends.length < runs.length) {
     if (tasks.length === 1) return [await factsOneByOne(tasks[0]!, sandbox)];
     return (await Promise.all(tasks.map((task) => factsOfMany([task], sandbox)))).map(([facts]) => facts!);
@@ -116,7 +114,7 @@ function runsOf(task: SimTask, prefix: string): EntryRun[] {
   });
 }
 
-/** What each run printed, and how it ended: the mark of a run follows its output. */
+/** Splits the output by run and reads each exit code. The mark of a run follows its output. */
 function readEnds(stdout: string): { output: string; exitCode: number }[] {
   const parts = stdout.split(/^=== (-?\d+)$/m);
   return Array.from({ length: parts.length >> 1 }, (_, i) => ({
@@ -159,7 +157,7 @@ function faultIn([start, reference, ...mutants]: readonly SolutionFacts[]): stri
 }
 
 function entryOf(program: Program): string {
-  // Families describe their programs by entry; an argv could not be moved into a folder.
+  // Families describe their programs by entry, because an argv could not be moved into a folder.
   if (program.kind === "command") throw new TypeError(`a task of the simulator runs ${program.argv[0]}`);
   return program.entry;
 }
@@ -195,8 +193,8 @@ process.exitCode = 0;
 
 function pythonBatch(runs: readonly EntryRun[]): { program: Program; files: Files } {
   const files = inFolders(runs);
-  // A child for each run: modules of one solution are not there for the next. What the programs import is loaded once,
-  // before the children are made: it is most of their time.
+  // Each run gets a forked child, so that modules of one solution are not visible to the next. The parent loads
+  // imported modules once before the forks, because imports take most of the time.
   const texts = Object.values(files);
   const used = ["copy", "json", "re", "sqlite3"].filter((name) =>
     texts.some((text) => text.includes(`import ${name}\n`)),

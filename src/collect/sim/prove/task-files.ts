@@ -1,9 +1,9 @@
 /** Generated tasks as a folder of four files.
- *  `tasks.jsonl`      a row a task in slime's form: prompt, label (the oracle), metadata (what an agent may see)
- *  `solutions.jsonl`  the reference, the mutants and the proof of the same task, for simulated models only
- *  `packages.jsonl`   the sealed environment package of every family
- *  `tasks.meta.json`  seed, counts and the digests of all of these; written last, so a folder without it is unfinished
- *  Reading checks every digest and says what is wrong where. Never overwrites. */
+ *  `tasks.jsonl`      one row per task in slime's form: prompt, label (the oracle) and metadata (the visible part).
+ *  `solutions.jsonl`  the reference, the mutants and the proof of the same task, for simulated models only.
+ *  `packages.jsonl`   the sealed environment package of every family.
+ *  `tasks.meta.json`  seed, counts and the digests of the other files. Written last: a folder without it is incomplete.
+ *  Reading checks every digest and names the place of a fault. Never overwrites. */
 import { existsSync, readFileSync, statSync } from "node:fs";
 import { dirname, join } from "node:path";
 import {
@@ -32,16 +32,16 @@ export const META_FILE = "tasks.meta.json";
 export interface TasksMeta {
   readonly schema: "rollbook.sim-task-folder.v1";
   readonly generatorVersion: number;
-  /** Decimal; null for tasks that were not drawn from a seed. */
+  /** A decimal number. Null for tasks that were not drawn from a seed. */
   readonly seed: string | null;
-  /** Where the proofs ran; null without proofs. */
+  /** The engine that ran the proofs. Null without proofs. */
   readonly engine: string | null;
   readonly tasks: number;
-  /** Tasks by family and difficulty. */
+  /** Number of tasks by family and difficulty. */
   readonly counts: Readonly<Record<string, Readonly<Record<string, number>>>>;
-  /** Draws that made no task, by family and reason. */
+  /** Number of rejected draws, by family and reason. */
   readonly rejections: Readonly<Record<string, Readonly<Record<string, number>>>>;
-  /** Digests of the environment packages by key. */
+  /** Digests of the environment packages, by key. */
   readonly packages: Readonly<Record<string, Digest>>;
   readonly files: { readonly tasks: Digest; readonly solutions: Digest };
 }
@@ -85,7 +85,7 @@ export function writeTasks(
   return meta;
 }
 
-/** The tasks of a folder, all of them proved. */
+/** Reads the tasks of a folder. Every task must have a proof. */
 export function readTasks(folder: string): ProvedTask[] {
   const { tasks } = readTaskFolder(folder);
   return tasks.map(({ task, proof }, i) => {
@@ -125,7 +125,7 @@ export function readTaskFolder(folder: string): TaskFolder {
     };
     return { task, ...(beside.proof ? { proof: beside.proof } : {}) };
   });
-  // A line by itself may still be well-formed and yet not be what was written, for instance a changed mutant.
+  // A line may be well-formed and still differ from the written one, for example a changed mutant.
   rows.refuseChange();
   solutions.refuseChange();
   refuseOtherPackages(folder, meta, tasks);
@@ -177,7 +177,7 @@ function packageLines(tasks: readonly GeneratedTask[]): Uint8Array {
   return Buffer.concat(packagesOf(tasks).flatMap((each) => [each.bytes, Buffer.from("\n")]));
 }
 
-/** Packages follow from the tasks, so they are made again and compared. */
+/** Packages follow from the tasks, so they are rebuilt and compared. */
 function refuseOtherPackages(folder: string, meta: TasksMeta, tasks: readonly GeneratedTask[]): void {
   const path = join(folder, PACKAGES_FILE);
   const whole = existsSync(path) && Buffer.compare(readFileSync(path), packageLines(tasks)) === 0;
@@ -246,7 +246,7 @@ function readLines(folder: string, name: string, wanted: { lines: number; digest
     });
   }
   const lines = decodeUtf8(bytes, path).split("\n");
-  // What follows the last line break belongs to no finished line.
+  // Text after the last line break is an incomplete line.
   const rest = lines.pop()!;
   if (rest !== "" || lines.length !== wanted.lines) {
     const last = lines.length + (rest === "" ? 0 : 1);

@@ -1,4 +1,4 @@
-/** OpenAI's chat completions from the side of a server: reads requests, writes replies, whole or streamed.
+/** The server side of OpenAI's chat completions: reads requests, writes replies, whole or streamed.
  *  In: HTTP requests, replies of a model. Out: HTTP responses. Knows no task and no model. */
 import { parseJson } from "../../../base/index.ts";
 import type { Message } from "../tasks/index.ts";
@@ -18,7 +18,7 @@ interface ChatReply {
   readonly completionTokens: number;
 }
 
-/** A response where the request is answered already: a list of models, or a refusal. */
+/** Returns a Response if the request needs no model: a list of models, or a refusal. */
 export async function readChat(request: Request, models: readonly string[]): Promise<Chat | Response> {
   const { pathname } = new URL(request.url);
   if (request.method === "GET" && pathname.endsWith("/models"))
@@ -59,7 +59,7 @@ export function chatCompletion(
   });
 }
 
-/** As providers stream: a role, pieces of text and of arguments, the reason, the usage if asked for, [DONE]. */
+/** Streams like providers: a role, pieces of text and arguments, the finish reason, the usage if requested, [DONE]. */
 export function chatStream(chat: Chat, { message, promptTokens, completionTokens }: ChatReply): Response {
   const head = { id: "chatcmpl-sim", object: "chat.completion.chunk", created: 0, model: chat.model };
   const choice = (delta: object, finish: string | null = null) => ({
@@ -108,7 +108,7 @@ function usageOf(prompt: number, completion: number) {
   return { prompt_tokens: prompt, completion_tokens: completion, total_tokens: prompt + completion };
 }
 
-/** Content may come in parts; only text is read. */
+/** Content may come in parts. Only text parts are read. */
 function readMessage(value: unknown): Message {
   const message = value as Message & { content?: unknown };
   const { content } = message as { content?: unknown };

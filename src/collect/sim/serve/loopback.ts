@@ -1,5 +1,5 @@
-/** A function from request to response as an HTTP server on loopback, for gateways in other processes.
- *  In: the function. Out: its URL. Bodies in, bodies out, streams as they come; nothing else. */
+/** Serves a function from request to response over HTTP on loopback, for gateways in other processes.
+ *  In: the function. Out: its URL. Passes only bodies in both directions, and forwards streams as they arrive. */
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { reasonOf } from "../../../base/index.ts";
@@ -7,7 +7,7 @@ import { HostCheck, isFromPage } from "../../host-check.ts";
 import { listenOn } from "../../listen.ts";
 
 export interface ServedUpstream {
-  /** With /v1, as a gateway's `baseUrl` takes it. */
+  /** Includes /v1, as a gateway's `baseUrl` expects. */
   readonly url: string;
   close(): Promise<void>;
 }

@@ -1,6 +1,6 @@
-/** Simulated models behind the words of OpenAI's chat completions. In: tasks and declared models. Out: a function from a
- *  request to a response, for a gateway in this process, or an HTTP server on loopback. They know a task by its prompt, or
- *  by its statement where an agent words the prompt itself; what they do not know they answer with 404. Keeps no state. */
+/** Simulated models behind the API of OpenAI's chat completions. In: tasks and declared models. Out: a function from a
+ *  request to a response, for a gateway in this process, or an HTTP server on loopback. A model recognizes a task by
+ *  its prompt, or by its statement if an agent words the prompt itself. An unknown task gets a 404. Keeps no state. */
 import { RollbookError } from "../../../base/index.ts";
 import { promptOf, type SimTask } from "../tasks/index.ts";
 import { replyTo, type SimModel } from "../world/index.ts";
@@ -34,7 +34,7 @@ export function simulatedModels(tasks: readonly SimTask[], models: readonly SimM
   };
 }
 
-/** By the whole prompt; else by the longest statement that the prompt holds. */
+/** Matches the whole prompt, else the longest statement that the prompt contains. */
 function recogniser(tasks: readonly SimTask[]): (user: string) => SimTask | undefined {
   const byPrompt = new Map<string, SimTask>();
   for (const task of tasks) {

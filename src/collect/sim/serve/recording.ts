@@ -1,5 +1,5 @@
-/** The description of a file of recorded answers: which column holds what, and what models cost. In: YAML. Out: the checked
- *  description; a typo is refused. Reads no file. */
+/** The description of a file of recorded answers: the meaning of its columns, and the prices of models. In: YAML. Out:
+ *  the checked description. Unknown fields are refused. Reads no file. */
 import * as z from "zod";
 import { asSentence, RollbookError } from "../../../base/index.ts";
 import { readDeclaration } from "../world/index.ts";
@@ -9,7 +9,7 @@ const amount = z.number().min(0);
 
 const schema = z.strictObject({
   schema: z.literal("rollbook.recorded.v1"),
-  /** Beside this file: .csv with a header, or .jsonl with one object a line. */
+  /** Path relative to this file: .csv with a header, or .jsonl with one object per line. */
   file: z.string().min(1),
   prompt: column,
   models: z
@@ -23,11 +23,11 @@ const schema = z.strictObject({
     )
     .min(1)
     .max(64),
-  /** How dollars enter the reward. */
+  /** Weight and scale of dollars in the reward. */
   cost: z
     .strictObject({ weight: z.number().min(0), perUsd: z.number().gt(0) })
     .default({ weight: 0.3, perUsd: 0.01 }),
-  /** Prompts to leave out: a JSON Lines file and the field that holds them. */
+  /** Prompts to leave out: a JSON Lines file, and its field with the prompts. */
   drop: z.optional(z.strictObject({ file: z.string().min(1), field: column })),
 });
 export type RecordedFile = z.output<typeof schema>;

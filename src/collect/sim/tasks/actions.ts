@@ -1,6 +1,6 @@
-/** What an agent can do in a task, and how a model says it: by tool calls, or in plain text where it knows no tools.
- *  In: a reply of a model. Out: actions. Pure. A reply that cannot be understood becomes an action that will be refused,
- *  so that the model is told why; nothing here throws. */
+/** The actions of an agent in a task, and their encoding: tool calls, or plain text for models without tools.
+ *  In: a reply of a model. Out: actions. Pure. An invalid reply becomes an action that will be refused, so that the
+ *  model gets the reason. Never throws. */
 
 export type Action =
   | { readonly kind: "look" }
@@ -18,7 +18,7 @@ export interface ToolCall {
 
 const path = { type: "string", description: "a path as it is listed" };
 
-/** In the words of OpenAI's chat completions. */
+/** In the format of OpenAI's chat completions. */
 export const TOOLS = [
   tool("list_files", "List the files of the task.", {}),
   tool("read_file", "Read one file.", { path }),
@@ -27,7 +27,7 @@ export const TOOLS = [
   tool("submit", "Hand in your files. Ends the task.", {}),
 ] as const;
 
-/** For models without tools: one action a line; what is written stands between <<< and >>>. */
+/** For models without tools: one action per line. File content stands between <<< and >>>. */
 export const TEXT_PROTOCOL = `Answer with one or more actions, each on a line of its own:
 ACTION list_files
 ACTION read_file <path>
@@ -50,7 +50,7 @@ export function actionOfCall({ function: { name, arguments: text } }: ToolCall):
   return actionOf(name, given);
 }
 
-/** Undefined where the text holds no action at all. */
+/** Undefined if the text holds no action. */
 export function actionsInText(text: string): Action[] | undefined {
   const lines = text.split("\n");
   const actions: Action[] = [];
@@ -70,7 +70,7 @@ export function actionsInText(text: string): Action[] | undefined {
   return actions.length === 0 ? undefined : actions;
 }
 
-/** How a model without tools says an action. */
+/** Formats an action for a model without tools. */
 export function textOfAction(name: string, given: { path?: string; content?: string }): string {
   const head = given.path === undefined ? `ACTION ${name}` : `ACTION ${name} ${given.path}`;
   return given.content === undefined ? head : `${head}\n<<<\n${given.content.replace(/\n$/, "")}\n>>>`;

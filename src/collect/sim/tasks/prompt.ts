@@ -1,5 +1,5 @@
-/** What a model is told of a task, and what of it a router sees. In: the visible part. Out: text. Pure: one task, one
- *  prompt. Family and difficulty are not in the visible part, so they cannot be in here. */
+/** The prompt of a task for models, and its context for routers. In: the visible part. Out: text. Pure: one task, one
+ *  prompt. Family and difficulty are not in the visible part, so the prompt cannot contain them. */
 import type { DecisionContext } from "../../../policy/index.ts";
 import { TEXT_PROTOCOL, TOOLS } from "./actions.ts";
 import type { VisibleTask } from "./sim-task.ts";
@@ -13,7 +13,7 @@ export interface Message {
 
 export type Protocol = "tools" | "text";
 
-/** Shown of one file; the rest is a read_file away. */
+/** Maximum number of characters shown per file. A model gets the rest with read_file. */
 const SHOWN_CHARS = 4_000;
 
 const SYSTEM =
@@ -42,7 +42,7 @@ export function promptOf({ statement, files, editable }: VisibleTask): string {
   return `${statement}\n\nFiles:\n${[...parts, ...empty].join("\n")}`;
 }
 
-/** The context of the one routing decision of a rollout, as the gateway reads it from the first request. */
+/** The context of a rollout's single routing decision, as the gateway reads it from the first request. */
 export function routingContext(visible: VisibleTask): DecisionContext {
   return { prompt: promptOf(visible), fields: { messages: 2, tools: TOOLS.length, stream: false } };
 }

@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { countCpuMs } from "../../../../test/support/cpu-time.ts";
 import { walkGrid } from "./walk-grid.ts";
 
-/** Worked out on paper: the way through both waypoints costs 10, of which the mud 3. */
+/** Computed by hand: the path through both waypoints costs 10, including 3 for the mud. */
 const world = { rows: ["S.1", "#~#", "2.G"], mudCost: 3, budget: 10 };
 
 describe("walking a plan", () => {

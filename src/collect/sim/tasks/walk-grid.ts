@@ -1,10 +1,10 @@
 /** Walks a plan of moves through a grid world. Pure.
- *  In: world and plan text. Out: how far it came, as checks passed of all. Does not search for plans. */
+ *  In: world and plan text. Out: the number of checks passed, and the total. Does not search for plans. */
 import type { GridWorld } from "./sim-task.ts";
 
 interface Walk {
   readonly passed: number;
-  /** One a waypoint, one for the goal, one for the budget. */
+  /** One check per waypoint, one for the goal, one for the budget. */
   readonly total: number;
   readonly cost: number;
 }
@@ -15,11 +15,12 @@ const MOVES: Readonly<Record<string, readonly [number, number]>> = {
   L: [0, -1],
   R: [0, 1],
 };
-/** No sensible plan is longer; a longer text is not read on. */
+/** No sensible plan is longer. Moves beyond this length are not read. */
 const LONGEST_PLAN = 10_000;
 
-/** Waypoints count in their order only. A move into a wall, off the grid or unknown ends the walk: what was reached
- *  stays reached, the goal is not. The budget counts only for a walk that ends on the goal with every waypoint seen. */
+/** Waypoints count only in their order. A move into a wall, off the grid or of an unknown letter ends the walk: reached
+ *  waypoints still count, but not the goal. The budget counts only if the walk ends on the goal with every waypoint
+ *  seen. */
 export function walkGrid(world: GridWorld, plan: string): Walk {
   const waypoints = [...world.rows.join("")].filter((cell) => /[1-9]/.test(cell)).length;
   const total = waypoints + 2;

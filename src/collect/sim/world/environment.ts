@@ -1,6 +1,7 @@
-/** A task as a place to act in: look, edit, run the visible tests, submit. In: the visible part, someone who runs tests.
- *  Out: observations, in words; at the end the files to hand in. Whatever an agent asks for is answered: what it may not
- *  do is refused in an observation, never by a crash. Only a failing sandbox throws. Grades nothing: the reward does. */
+/** A task as an environment: look, edit, run the visible tests, submit. In: the visible part, a test runner.
+ *  Out: observations as text, and at the end the files to hand in. Every request of an agent gets an answer: a
+ *  forbidden action is refused in an observation, never by a crash. Only a failing sandbox throws. Grades nothing: the
+ *  reward does. */
 import type { Action, SourceFiles, VisibleTask } from "../tasks/index.ts";
 import { TESTS_FAILED, TESTS_PASSED } from "./simulated-model.ts";
 
@@ -12,9 +13,9 @@ interface TestRun {
 export type RunTests = (visible: VisibleTask, files: SourceFiles) => Promise<TestRun>;
 
 export interface TaskEnvironment {
-  /** The first line says what came of it; further lines are content or output. */
+  /** The first line states the outcome. More lines hold content or output. */
   act(action: Action): Promise<string>;
-  /** What would be handed in now: the files that were written. */
+  /** The files written so far, which would be handed in now. */
   readonly files: SourceFiles;
   readonly submitted: boolean;
 }
@@ -72,7 +73,7 @@ export function openEnvironment(visible: VisibleTask, runTests: RunTests): TaskE
   };
 }
 
-/** The first lines that a simulated model is billed for. */
+/** First lines of observations, which a simulated model is billed for. */
 export function readLine(path: string): string {
   return `content of ${path}`;
 }

@@ -1,30 +1,30 @@
-/** Simulated models, declared: how often each solves which tasks, what it costs and how long it takes.
- *  In: YAML, or nothing for the built-in five. Out: checked declarations. They are the whole truth about the models: every
- *  outcome and every expected value follows from them and from the proofs of the tasks. Runs nothing. */
+/** Declarations of simulated models: their success rates by task, their cost and their latency.
+ *  In: YAML, or nothing for the five built-in models. Out: checked declarations. They define the models completely:
+ *  every outcome and every expected value follows from them and from the proofs of the tasks. Runs nothing. */
 import * as z from "zod";
 import { asSentence, type Digest, digestJson, RollbookError } from "../../../base/index.ts";
 import { readDeclaration } from "./read-declaration.ts";
 
 const probability = z.number().min(0).max(1);
 const amount = z.number().min(0);
-/** By difficulty from 1; harder than the list is as hard as its end. */
+/** By difficulty from 1. The last entry also applies to all higher difficulties. */
 const skill = z.array(probability).min(1).max(32);
 
 const model = z.strictObject({
   name: z.string().regex(/^[A-Za-z0-9_][A-Za-z0-9_.:+-]{0,127}$/, "is not a name"),
   /** Probability that a first attempt is the reference solution. */
   skill,
-  /** Where it is better or worse than that. */
+  /** Skill in families that differ from the default. */
   families: z.record(z.string(), skill).default({}),
-  /** The same probability after visible tests have failed. */
+  /** Probability that an attempt after failed visible tests is the reference solution. */
   repair: probability,
-  /** Attempts before it submits what it has. */
+  /** Maximum number of attempts before the model submits. */
   patience: z.number().int().min(1).max(4),
-  /** Reads the editable files before the first attempt, which costs a call. */
+  /** True if the model reads the editable files before the first attempt, which costs a call. */
   looks: z.boolean().default(false),
   /** US dollars per million tokens. */
   price: z.strictObject({ prompt: amount, completion: amount }),
-  /** Declared, never slept: until the first token, and for each token. */
+  /** Declared milliseconds until the first token and for each token. No code sleeps for them. */
   latency: z.strictObject({ firstMs: amount, tokenMs: amount }),
 });
 
@@ -35,13 +35,13 @@ const schema = z.strictObject({
 
 export type SimModel = z.output<typeof model>;
 
-/** Difficulty enters as it stands in the task's label; a router never sees it. */
+/** Uses the difficulty in the task's label, which a router never sees. */
 export function skillOf({ skill, families }: SimModel, task: { family: string; difficulty: number }): number {
   const list = Object.hasOwn(families, task.family) ? families[task.family]! : skill;
   return list[Math.min(Math.max(task.difficulty, 1), list.length) - 1]!;
 }
 
-/** Calls of its longest course: a look, every attempt, the submission. */
+/** Number of calls of the longest course: a look, every attempt, the submission. */
 export function mostCalls({ looks, patience }: SimModel): number {
   return (looks ? 1 : 0) + patience + 1;
 }
@@ -62,8 +62,8 @@ const CODE = ["js-bugfix", "js-implement", "py-bugfix", "py-implement"];
 const DATA = ["json-transform", "log-forensics", "regex-from-examples", "sql-query"];
 const THOUGHT = ["grid-planning", "word-problems"];
 
-/** A strong expensive one, two cheap specialists, one that thinks long, and one that costs next to nothing and does easy
- *  tasks only. None is best everywhere: that depends on what is asked and how hard it is. */
+/** A strong expensive model, two cheap specialists, a model with long reasoning, and a very cheap model for easy tasks.
+ *  No model is best everywhere: the best choice depends on the task's family and difficulty. */
 export const DEFAULT_MODELS: readonly SimModel[] = [
   {
     name: "sim-large",

@@ -1,6 +1,6 @@
-/** What comes of giving a task to a simulated model: every course it can take, with its probability.
- *  In: a proved task, a declared model, the weights of the reward. Out: the exact expectation, and the outcome of a seed,
- *  which is the one a really executed rollout of that seed has. Runs no program: the proof says what each solution does. */
+/** Outcomes of giving a task to a simulated model: every possible course, with its probability.
+ *  In: a proved task, a declared model, the weights of the reward. Out: the exact expectation, and the outcome of a
+ *  seed. An executed rollout of that seed has the same outcome. Runs no program: the proof holds all results. */
 import { RollbookError } from "../../../base/index.ts";
 import { openingMessages, type SimTask, type SolutionFacts, type TaskProof } from "../tasks/index.ts";
 import { readLine, wroteLine } from "./environment.ts";
@@ -30,7 +30,7 @@ export interface ProvedTask {
 
 interface Outcome {
   readonly reward: number;
-  /** Share of the hidden checks. */
+  /** Share of the hidden checks passed. */
   readonly quality: number;
   readonly costUsd: number;
   readonly latencyMs: number;
@@ -38,7 +38,7 @@ interface Outcome {
 }
 
 export interface OutcomeModel {
-  /** Of everything in an outcome; `passes` is the probability of full quality. */
+  /** Expectation of every field of an outcome. `passes` is the probability of full quality. */
   readonly expected: Outcome & { readonly passes: number };
   outcome(seed: number): Outcome;
 }
@@ -61,7 +61,7 @@ export function outcomesOf(
 
 export interface CandidateFacts extends SolutionFacts {
   readonly completionTokens: number;
-  /** Of the first lines of what it is told then. */
+  /** Tokens in the first lines of the observations that follow. */
   readonly observedTokens: number;
 }
 
@@ -71,13 +71,13 @@ interface Plan {
   readonly skill: number;
   readonly candidates: readonly CandidateFacts[];
   readonly opened: RunningBill;
-  /** After the opening, and after a look where there is one. */
+  /** The bill after the opening, and after a look if the model looks first. */
   readonly begin: RunningBill;
   readonly firstTurn: number;
   readonly submitTokens: number;
 }
 
-/** What has been paid so far, and what the next call will have to read. */
+/** Cost so far, and the prompt tokens of the next call. */
 export interface RunningBill {
   readonly costUsd: number;
   readonly latencyMs: number;
@@ -127,7 +127,7 @@ function tokensOfSteps(steps: readonly ModelStep[]): number {
   return tokensOfMessage(messageOf(steps, "tools", 0));
 }
 
-/** In the order of operations of `billOf`, so that both give the same bits. */
+/** Uses the same order of operations as `billOf`, so that both give bit-identical results. */
 export function call(
   bill: RunningBill,
   { price, latency }: SimModel,

@@ -1,9 +1,10 @@
-/** Reads a declaration in YAML strictly. In: text, its schema, the error to raise. Out: the checked value. Reads no file. */
+/** Reads a declaration in YAML strictly. Reads no file.
+ *  In: text, its schema, a constructor of the error. Out: the checked value. */
 import type { z } from "zod";
 import { configProblem } from "../../../contract/index.ts";
 import { readYaml } from "../../../policy/index.ts";
 
-/** `bad` makes the error from what is wrong. */
+/** `bad` makes the error from a description of the fault. */
 export function readDeclaration<S extends z.ZodType>(
   text: string,
   schema: S,

@@ -1,13 +1,13 @@
-/** The reward of a simulated task: hidden quality, less what the calls cost and how long they are declared to take.
+/** The reward of a simulated task: hidden quality, minus the cost and the declared latency of the calls.
  *  In: the oracle's verdict and the calls of a rollout. Out: a Scorer, and the same sum as a plain function, which the
- *  closed form of expected values uses. A sandbox that breaks while grading is the sandbox's failure, tried again. */
+ *  closed form of expected values uses. A sandbox error while grading is a failure of the sandbox, and is retried. */
 import { isObject, type Json } from "../../../base/index.ts";
 import { compositeReward, type RewardInput, type Scorer, totalOf } from "../../rollout/index.ts";
 import type { Oracle, SourceFiles, VisibleTask } from "../tasks/index.ts";
 import type { SimModel } from "./models.ts";
 
 export interface RewardWeights {
-  /** −weight at so many dollars, in proportion below, no more beyond. */
+  /** The term is −weight at `perUsd` dollars and above, and proportional below. */
   readonly cost: { readonly weight: number; readonly perUsd: number };
   readonly latency: { readonly weight: number; readonly perMs: number };
 }
@@ -17,20 +17,20 @@ export const DEFAULT_WEIGHTS: RewardWeights = {
   latency: { weight: 0.2, perMs: 60_000 },
 };
 
-/** One model call, as far as it is paid for. */
+/** The fields of a model call that determine its price. */
 export interface PaidCall {
   readonly model: string;
   readonly promptTokens: number;
   readonly completionTokens: number;
 }
 
-/** What an agent leaves behind: the files it hands in, and the calls it made for them. */
+/** The final state of an agent: the files it hands in, and its calls. */
 export interface SimFinalState {
   readonly files: SourceFiles;
   readonly calls?: readonly PaidCall[];
 }
 
-/** The share of the hidden checks that the files pass. */
+/** Returns the share of the hidden checks that the files pass. */
 export type GradeFiles = (
   task: { readonly visible: VisibleTask; readonly oracle: Oracle },
   files: SourceFiles,
@@ -41,7 +41,7 @@ interface Bill {
   readonly latencyMs: number;
 }
 
-/** Dollars and declared milliseconds of calls; undefined where a model is not among the declared. */
+/** Dollars and declared milliseconds of the calls. Undefined if a model is not declared. */
 export function billOf(calls: readonly PaidCall[], models: readonly SimModel[]): Bill | undefined {
   let costUsd = 0;
   let latencyMs = 0;
@@ -54,7 +54,7 @@ export function billOf(calls: readonly PaidCall[], models: readonly SimModel[]):
   return { costUsd, latencyMs };
 }
 
-/** The sum that the scorer's terms add up to, in the same order of operations. */
+/** The sum of the scorer's terms, in the same order of operations. */
 export function rewardOfParts(quality: number, bill: Bill, weights: RewardWeights): number {
   return totalOf([
     { value: quality, weight: 1 },
@@ -100,8 +100,8 @@ export function simScorer(options: {
   });
 }
 
-/** What a rollout is charged. What a gateway recorded counts before what an agent says of itself: calls that it leaves out
- *  or changes are taken for the slowest. Undefined where a model is not among the declared. */
+/** The bill of a rollout. The gateway's record takes precedence over the agent's report. If the report differs from the
+ *  record, the rollout gets the highest latency cost. Without a record, undefined if a model is not declared. */
 function chargeOf({ finalState, usage }: RewardInput, models: readonly SimModel[]): Bill | undefined {
   const calls = readCalls(finalState);
   const said = billOf(calls, models);
@@ -116,14 +116,14 @@ function chargeOf({ finalState, usage }: RewardInput, models: readonly SimModel[
   return { costUsd, latencyMs: isWhole ? said.latencyMs : Number.POSITIVE_INFINITY };
 }
 
-/** An agent's own failure earns 0; failures of others say nothing about it, and stay without a reward. */
+/** A failure of the agent earns 0. Failures of other owners are no evidence about the agent, and get no reward. */
 async function qualityOf(input: RewardInput, grade: GradeFiles): Promise<number | null> {
   if (!isLabelled(input)) return null;
   if (input.ending.kind === "failed") return 0;
   const state = readState(input.finalState);
   if (state === undefined) return 0;
   const visible = input.task.payload as unknown as VisibleTask;
-  // Handing in what is not one's to change is no way to pass.
+  // Handing in a file that is not editable earns 0.
   if (Object.keys(state.files).some((path) => !visible.editable.includes(path))) return 0;
   return grade({ visible, oracle: input.task.label as Oracle }, state.files);
 }
@@ -139,7 +139,7 @@ function readState(state: Json | undefined): SimFinalState | undefined {
   return state as unknown as SimFinalState;
 }
 
-/** Whatever is no call with plain numbers of tokens says nothing. */
+/** Ignores the report unless every entry is a call with plain numbers of tokens. */
 function readCalls(state: Json | undefined): readonly PaidCall[] {
   const calls = (state as { calls?: unknown } | null | undefined)?.calls;
   return Array.isArray(calls) && calls.every(isCall) ? calls : [];

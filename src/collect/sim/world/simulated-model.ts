@@ -1,9 +1,11 @@
-/** A simulated model at work: reads a conversation, says its next actions. In: declaration, task, conversation, seed.
- *  Out: a reply and what it used. Pure: every draw follows from (model, task digest, seed, turn), so neither the order of
- *  requests nor their number elsewhere matters. It really hands in solutions: the reference or a mutant, never a verdict.
+/** A simulated model at work: reads a conversation, returns its next actions.
+ *  In: declaration, task, conversation, seed. Out: a reply and its usage. Pure: every draw follows from (model, task
+ *  digest, seed, turn), so neither the order nor the number of other requests matters. It hands in real solutions: the
+ *  reference or a mutant, never a verdict.
  *
- *  Per attempt it takes the reference with its skill (after failed visible tests: its repair), else a mutant, each as
- *  likely. Visible tests passed: it submits. Failed: it tries again while its patience lasts, then submits what it has. */
+ *  Each attempt takes the reference with probability `skill` (after failed visible tests: `repair`), else a random
+ *  mutant. If the visible tests pass, the model submits. If they fail, it tries again up to `patience` attempts, then
+ *  submits. */
 import { hash } from "node:crypto";
 import {
   type Message,
@@ -27,7 +29,7 @@ interface ModelReply {
   readonly completionTokens: number;
 }
 
-/** First lines of observations: all that a simulated model reads of them, and so all that it bills. */
+/** First lines of observations. A simulated model reads, and is billed for, only these lines. */
 export const TESTS_PASSED = "visible tests passed";
 export const TESTS_FAILED = "visible tests failed";
 
@@ -38,13 +40,13 @@ export function replyTo(task: SimTask, model: SimModel, request: ModelRequest): 
   return { message, promptTokens, completionTokens: tokensOfMessage(message) };
 }
 
-/** What an attempt can be: the reference first, then the mutants; a task without mutants is left as it begins. */
+/** The possible attempts: the reference first, then the mutants. Without mutants, the start is the wrong attempt. */
 export function possibleAttempts({ solutions, visible }: SimTask): readonly SourceFiles[] {
   const wrong = solutions.mutants.map(({ files }) => files);
   return [solutions.reference, ...(wrong.length > 0 ? wrong : [startOf(visible)])];
 }
 
-/** Which candidate a draw takes: the first with probability `right`, the others alike. */
+/** Index of the candidate for a draw: the first with probability `right`, the others with equal probability. */
 export function pickCandidate(draw: number, right: number, count: number): number {
   if (draw < right) return 0;
   return 1 + Math.min(count - 2, Math.floor(((draw - right) / (1 - right)) * (count - 1)));
@@ -60,7 +62,7 @@ export function drawOf(at: { model: string; task: string; seed: number; turn: nu
   return (word.readUInt32LE(0) * 2 ** 21 + (word.readUInt32LE(4) >>> 11)) / 2 ** 53;
 }
 
-/** Four characters a token. */
+/** Counts one token per four characters. */
 export function tokensOfText(chars: number): number {
   return Math.ceil(chars / 4);
 }
@@ -70,7 +72,7 @@ export function tokensOfMessage({ content, tool_calls = [] }: Message): number {
   return tokensOfText((content?.length ?? 0) + called);
 }
 
-/** Everything up to the task, what it said itself, and the first line of every observation. */
+/** Counts everything up to the task, the model's own messages, and the first line of every observation. */
 export function promptTokensOf(messages: readonly Message[]): number {
   const opening = messages.findIndex(({ role }) => role === "user");
   return messages.reduce((sum, message, i) => {
@@ -79,13 +81,13 @@ export function promptTokensOf(messages: readonly Message[]): number {
   }, 0);
 }
 
-/** One thing it does: the name of a tool and its arguments. */
+/** One action: the name of a tool and its arguments. */
 export interface ModelStep {
   readonly tool: string;
   readonly given: { readonly path?: string; readonly content?: string };
 }
 
-/** What a whole attempt consists of. */
+/** The steps of a whole attempt. */
 export function attemptSteps(files: SourceFiles): ModelStep[] {
   const writes = Object.keys(files).map((path) => ({
     tool: "write_file",
@@ -102,7 +104,7 @@ export function lookSteps({ visible }: SimTask): ModelStep[] {
 
 export const SUBMIT: readonly ModelStep[] = [{ tool: "submit", given: {} }];
 
-/** Whether it spends a call on reading: where it likes to, and there is something to read. */
+/** True if the model spends a call on reading: its declaration says so, and there are files to read. */
 export function looksFirst(task: SimTask, model: SimModel): boolean {
   return model.looks && lookSteps(task).length > 0;
 }
@@ -150,7 +152,7 @@ function wrote({ content, tool_calls = [] }: Message): boolean {
   );
 }
 
-/** The verdict of the tests that ran last; undefined where none did. */
+/** The verdict of the last test run. Undefined if no tests ran. */
 function lastVerdict(messages: readonly Message[]): string | undefined {
   for (const message of messages.toReversed()) {
     if (message.role === "assistant") continue;

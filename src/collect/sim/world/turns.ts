@@ -1,9 +1,9 @@
-/** Routing at every turn of a rollout: the decision process behind it, and its exact optimum by dynamic programming.
- *  In: a world. Out: for each task the states a rollout passes through and what each model may do in them; the value of
- *  the best policy, and of any given one. Runs no program: the proofs say what each solution does.
+/** Routing at every turn of a rollout: its decision process, and the exact optimum by dynamic programming.
+ *  In: a world. Out: for each task the states of a rollout and the possible results of each model in them; the value of
+ *  the best policy, and of any given policy. Runs no program: the proofs hold the result of each solution.
  *
- *  A model that is asked goes on from where the last one stopped: it looks, tries, tries again after failed visible tests,
- *  or submits. Nothing is paid before the end. A router sees the prompt and how many messages there are, not the tests. */
+ *  A model continues from the state that the last model left: it looks, tries, tries again after failed visible tests,
+ *  or submits. The reward comes only at the end. A router sees the prompt and the number of messages, not the tests. */
 import type { DecisionContext, DecisionEnvironment } from "../../../policy/index.ts";
 import { routingContext } from "../tasks/index.ts";
 import { type CandidateFacts, call, ended, planOf, type RunningBill } from "./outcomes.ts";
@@ -11,13 +11,13 @@ import { attemptSteps, drawOf, lookSteps, possibleAttempts } from "./simulated-m
 import type { PolicyOf, SimWorld } from "./world.ts";
 
 interface Turn {
-  /** Calls so far. */
+  /** Number of calls so far. */
   readonly turn: number;
   readonly attempts: number;
-  /** What the last attempt wrote; undefined before the first. */
+  /** The candidate that the last attempt wrote. Undefined before the first attempt. */
   readonly taken: CandidateFacts | undefined;
   readonly bill: RunningBill;
-  /** In the conversation: what a router sees of the state. */
+  /** Number of messages in the conversation: the part of the state that a router sees. */
   readonly messages: number;
 }
 
@@ -28,9 +28,9 @@ type TurnBranch =
 /** One task as a decision process. */
 interface TaskTurns {
   readonly begin: Turn;
-  /** What may come of asking `model` in a state; probabilities add up to 1. */
+  /** Possible results of asking `model` in a state. Their probabilities add up to 1. */
   branches(at: Turn, model: number): readonly TurnBranch[];
-  /** What comes of it in the rollout of this seed. */
+  /** The result of asking `model` in the rollout of this seed. */
   follow(at: Turn, model: number, seed: number): TurnBranch;
   context(at: Turn): DecisionContext;
 }
@@ -81,9 +81,9 @@ export function turnsOf(world: SimWorld, task: number): TaskTurns {
 }
 
 interface TurnValues {
-  /** Of the policy that knows task and state, tests included. */
+  /** Value of the best policy that knows the task and the whole state, including test results. */
   readonly best: number;
-  /** Of the best policy that knows the task, but of the state only what a router sees. */
+  /** Value of the best policy that knows the task, but only the part of the state that a router sees. */
   readonly bestSeen: number;
 }
 
@@ -112,7 +112,7 @@ function bestFrom(turns: TaskTurns, at: Turn, models: number): number {
   return best;
 }
 
-/** The same over beliefs: states that look alike are asked alike. */
+/** The same optimum over beliefs: states that a router cannot distinguish get the same model. */
 function bestBlind(
   turns: TaskTurns,
   belief: readonly { weight: number; at: Turn }[],
@@ -138,7 +138,7 @@ function bestBlind(
   return best;
 }
 
-/** The exact value of a policy that is asked at every turn. */
+/** The exact value of a policy that decides at every turn. */
 export function turnPolicyValue(world: SimWorld, policy: PolicyOf): number {
   const values = world.tasks.map((_, task) => {
     const turns = turnsOf(world, task);
@@ -162,8 +162,8 @@ export function turnPolicyValue(world: SimWorld, policy: PolicyOf): number {
   return values.reduce((sum, each) => sum + each, 0) / values.length;
 }
 
-/** The same process as a place to act in: a task at random, a model per turn, paid at the end. The outcome is the one that
- *  a rollout of the same seed and choices has in the sandbox. */
+/** The same process as an environment: a random task, a model per turn, the reward at the end. The outcome equals that
+ *  of a sandbox rollout with the same seed and choices. */
 export function turnEnvironment(world: SimWorld): DecisionEnvironment {
   const known = new Map<number, TaskTurns>();
   let turns = turnsOf(world, 0);
@@ -189,7 +189,7 @@ export function turnEnvironment(world: SimWorld): DecisionEnvironment {
   };
 }
 
-/** Branches are in the order in which a simulated model's draw takes them. */
+/** Branches are in the order in which a simulated model's draw selects them. */
 function branchAt(branches: readonly TurnBranch[], draw: number): TurnBranch {
   let sum = 0;
   for (const branch of branches) {

@@ -13,7 +13,7 @@ const world = makeWorld({ tasks: handTasks(9), models: DEFAULT_MODELS });
 
 describe("exact values", () => {
   it("are those of a model worked out on paper", () => {
-    // Skill 0.5, no patience, free of charge: ½ · 1 + ½ · (0.5 + 0 + 0.25) / 3.
+    // Skill 0.5, one attempt, no cost: ½ · 1 + ½ · (0.5 + 0 + 0.25) / 3.
     const plain = {
       ...DEFAULT_MODELS[0]!,
       ...{ skill: [0.5], patience: 1, price: { prompt: 0, completion: 0 } },
@@ -21,7 +21,7 @@ describe("exact values", () => {
     };
     const one = makeWorld({ tasks: handTasks(1), models: [plain] });
     expect(one.value(0, 0)).toBeCloseTo(0.5 + 0.125, 12);
-    // With one more attempt after failed tests (two mutants of three), repair 0.4:
+    // With a second attempt after failed tests (two mutants of three), repair 0.4:
     // ½ + ½·⅓·0.5 + ½·⅔·(0.4 + 0.6·0.25).
     const patient = makeWorld({ tasks: handTasks(1), models: [{ ...plain, patience: 2, repair: 0.4 }] });
     expect(patient.value(0, 0)).toBeCloseTo(0.5 + 0.25 / 3 + (1 / 3) * (0.4 + 0.15), 12);
@@ -66,7 +66,7 @@ describe("exact values", () => {
 
   it("make every built-in model the best somewhere, and no single one nearly as good as the best policy", () => {
     const families = ["js-bugfix", "regex-from-examples", "grid-planning"];
-    // Prompts as long as generated ones, so that prices count.
+    // Prompts as long as generated ones, so that prices affect the reward.
     const tasks = handTasks(15).map(({ task, proof }, n) => ({
       proof,
       task: {

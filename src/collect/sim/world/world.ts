@@ -1,6 +1,7 @@
-/** A world whose optimum is known: proved tasks, declared models, a reward. In: those three. Out: the exact expected reward
- *  of every model on every task, hence of every policy, of the best one, of the best single model, of a coin.
- *  Tasks are equally likely. A policy sees prompt and request only; tasks with one prompt are one question to it. */
+/** A world with a known optimum: proved tasks, declared models, a reward. In: these three parts. Out: the exact
+ *  expected reward of every model on every task, and hence of every policy, of the best policy, of the best single
+ *  model, and of a uniform choice. Tasks are equally likely. A policy sees only prompt and request, so tasks with the
+ *  same prompt are one question to it. */
 import { type Digest, digestJson, RollbookError } from "../../../base/index.ts";
 import type { DecisionCandidate, DecisionContext } from "../../../policy/index.ts";
 import { routingContext } from "../tasks/index.ts";
@@ -8,17 +9,17 @@ import { digestModels, type SimModel } from "./models.ts";
 import { type OutcomeModel, outcomesOf, type ProvedTask } from "./outcomes.ts";
 import { DEFAULT_WEIGHTS, type RewardWeights } from "./reward.ts";
 
-/** A policy as judged here: a distribution over the candidates for every question. */
+/** A policy: a distribution over the candidates for every question. */
 export type PolicyOf = (
   context: DecisionContext,
   candidates: readonly DecisionCandidate[],
 ) => readonly number[];
 
-/** Questions, candidates, and what each candidate is worth for each question: enough for the value of any policy. */
+/** Questions, candidates, and the value of each candidate for each question: enough for the value of any policy. */
 export interface KnownWorld {
-  /** One per question: what the router is asked. */
+  /** One router context per question. */
   readonly contexts: readonly DecisionContext[];
-  /** As the gateway offers them. */
+  /** Candidates in the form in which the gateway offers them. */
   readonly candidates: readonly DecisionCandidate[];
   /** The exact expected reward. */
   value(question: number, candidate: number): number;
@@ -28,7 +29,7 @@ export interface SimWorld extends KnownWorld {
   readonly tasks: readonly ProvedTask[];
   readonly models: readonly SimModel[];
   readonly weights: RewardWeights;
-  /** Of tasks, their solutions and what these do, models and weights: one world, one digest. */
+  /** Digest of the tasks, their solutions and the proved facts, the models and the weights. It identifies the world. */
   readonly digest: Digest;
   outcomes(task: number, model: number): OutcomeModel;
 }
@@ -60,12 +61,12 @@ export function makeWorld(options: {
   };
 }
 
-/** All that outcomes follow from; in which engine a solution was proved is not among it. */
+/** Everything that determines outcomes. The engine of the proof is not part of it. */
 function identityOf({ task, proof: { start, reference, mutants } }: ProvedTask) {
   return { task: task.digest, solutions: task.solutions, facts: { start, reference, mutants } };
 }
 
-/** With the features that the gateway gives a priced model. */
+/** The candidate of a priced model, with the same features as at the gateway. */
 export function candidateOf({ name, price }: Pick<SimModel, "name" | "price">): DecisionCandidate {
   return {
     id: name,
@@ -75,7 +76,7 @@ export function candidateOf({ name, price }: Pick<SimModel, "name" | "price">): 
   };
 }
 
-/** The exact value of a policy: the mean over tasks of what it can expect. */
+/** The exact value of a policy: the mean of its expected reward over tasks. */
 export function policyValue(world: KnownWorld, policy: PolicyOf): number {
   return meanOver(world, (task) => {
     const probabilities = policy(world.contexts[task]!, world.candidates);
@@ -83,7 +84,7 @@ export function policyValue(world: KnownWorld, policy: PolicyOf): number {
   });
 }
 
-/** What a rollout of a policy earns and costs. */
+/** Expected reward, quality and cost of a rollout of a policy. */
 interface ExpectedOutcome {
   readonly reward: number;
   readonly quality: number;
@@ -102,7 +103,7 @@ export function expectedOutcome(world: SimWorld, policy: PolicyOf): ExpectedOutc
   return { reward: mean("reward"), quality: mean("quality"), costUsd: mean("costUsd") };
 }
 
-/** The policy of the known optimum: it takes the best model of every prompt. */
+/** The optimal policy: it takes the best model for every prompt. */
 export function optimalPolicy(world: SimWorld): PolicyOf {
   const best = bestChoices(world);
   const choices = new Map(world.contexts.map(({ prompt }, task) => [prompt, best[task]!]));
@@ -113,9 +114,9 @@ export interface KnownValues {
   readonly best: number;
   readonly bestSingle: { readonly model: string; readonly value: number };
   readonly uniform: number;
-  /** Of always taking one model, by name. */
+  /** Value of always choosing one model, by the model's name. */
   readonly single: Readonly<Record<string, number>>;
-  /** How many tasks each model is best for, by name. */
+  /** Number of tasks for which each model is best, by name. */
   readonly bestFor: Readonly<Record<string, number>>;
 }
 
@@ -135,13 +136,13 @@ export function knownValues(world: KnownWorld): KnownValues {
   };
 }
 
-/** What a family is worth to each model, and to the best policy: the truth that no router is told. */
+/** Values of a family for each model and for the best policy: ground truth that a router does not get. */
 export interface FamilyValues {
   readonly family: string;
   readonly tasks: number;
   readonly single: Readonly<Record<string, number>>;
   readonly best: number;
-  /** Models that are best for some of its tasks, most tasks first. */
+  /** Models that are best for some of the family's tasks, most tasks first. */
   readonly bestModels: readonly string[];
 }
 
@@ -168,7 +169,7 @@ export function valuesByFamily(world: SimWorld): FamilyValues[] {
   });
 }
 
-/** The model the best policy takes for each task: by prompt, since that is what a policy sees. */
+/** The model that the best policy takes for each task. Chosen by prompt, because a policy sees only the prompt. */
 export function bestChoices(world: KnownWorld): readonly number[] {
   const byPrompt = new Map<string, number[]>();
   world.contexts.forEach(({ prompt }, task) => {

@@ -1,7 +1,8 @@
 /** Doubly robust for chains (Jiang and Li, 2016):
- *  V = mean over units and their episodes of Σ_t γᵗ·(ρ_{t−1}·v̂(s_t) + ρ_t·(r_t − q̂(s_t, a_t))),  v̂(s) = Σ_a π_e(a|s)·q̂(s, a).
- *  Unbiased with logged propensities whatever q̂; the better q̂, the smaller the variance. q̂ predicts the
- *  discounted return from a step on (see fitted-q.ts), where a bandit's predicts the reward. */
+ *  V = mean over units and their episodes of Σ_t γᵗ·(ρ_{t−1}·v̂(s_t) + ρ_t·(r_t − q̂(s_t, a_t))),
+ *  v̂(s) = Σ_a π_e(a|s)·q̂(s, a).
+ *  Unbiased with logged propensities for any q̂; a better q̂ gives a smaller variance. Here q̂ predicts the discounted
+ *  return from a step on (see fitted-q.ts). A bandit's q̂ predicts the reward. */
 import { discounts, episodesOf, type LoggedDecisions, runningWeights } from "../log/index.ts";
 import type { RewardPredictions } from "../models/index.ts";
 import { chainExposure } from "./chain-exposure.ts";

@@ -1,5 +1,5 @@
-/** What a return that the log has not shown yet could do to an estimate for chains: a return counts with the weight of its
- *  whole episode. */
+/** Possible effect of an unseen return on an estimate for chains.
+ *  A return counts with the weight of its whole episode. */
 import { type Episodes, episodeWeights, type LoggedDecisions, outcomeWidth } from "../log/index.ts";
 import type { Exposure } from "./estimate.ts";
 

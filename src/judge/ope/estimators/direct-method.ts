@@ -1,4 +1,4 @@
-/** Direct method:  V = mean(Σ_a π_e(a|x)·q̂(x, a)).  No weights, hence low variance; as wrong as its model. */
+/** Direct method:  V = mean(Σ_a π_e(a|x)·q̂(x, a)).  No weights, so low variance; its bias is the model's error. */
 
 import { type LoggedDecisions, unitsOf } from "../log/index.ts";
 import type { RewardPredictions } from "../models/index.ts";

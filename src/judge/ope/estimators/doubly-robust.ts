@@ -1,5 +1,5 @@
 /** Doubly robust (Dudík, Langford and Li, 2011):  V = mean(Σ_a π_e·q̂ + w·(r − q̂(x, a))).
- *  Right if either the propensities or the model are; with logged propensities always unbiased. */
+ *  Consistent if either the propensities or the model are right; with logged propensities always unbiased. */
 
 import { type LoggedDecisions, outcomeWidth, unitsOf, weightsOf } from "../log/index.ts";
 import type { RewardPredictions } from "../models/index.ts";
@@ -9,7 +9,7 @@ export function doublyRobust(log: LoggedDecisions, q: RewardPredictions): Estima
   return correctedBy("DR", { log, q, weight: (w) => w });
 }
 
-/** The shared form: the model's value plus its residual under `weight(w)`. */
+/** The form that DR and its variants share: the model's value plus its residual under `weight(w)`. */
 export function correctedBy(
   name: string,
   { log, q, weight }: { log: LoggedDecisions; q: RewardPredictions; weight: (w: number) => number },

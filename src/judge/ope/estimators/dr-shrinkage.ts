@@ -1,5 +1,5 @@
 /** DR with optimistic shrinkage (Su et al., 2020):  ŵ = λ·w / (w² + λ).
- *  Large weights are pulled down smoothly; ŵ ≤ √λ/2. λ = ∞ is DR, λ = 0 is DM. */
+ *  Large weights are reduced smoothly; ŵ ≤ √λ/2. λ = ∞ is DR, λ = 0 is DM. */
 
 import type { LoggedDecisions } from "../log/index.ts";
 import type { RewardPredictions } from "../models/index.ts";

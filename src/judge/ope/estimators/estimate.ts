@@ -1,6 +1,6 @@
-/** An estimate as the sums it is made of, so that one value, one standard error and one bootstrap serve them all.
- *  Every estimator here is a sum of ratios  Σᵢ topᵢ / Σᵢ bottomᵢ  over independent units i (episodes or rows);
- *  a plain mean is the ratio whose bottom counts the units. */
+/** An estimate as the sums behind it, so that one value, one standard error and one bootstrap serve all estimators.
+ *  Every estimator here is a sum of ratios  Σᵢ topᵢ / Σᵢ bottomᵢ  over independent units i (episodes or rows).
+ *  A plain mean is the ratio whose bottom counts the units. */
 import { RollbookError } from "../../../base/index.ts";
 import type { Units } from "../log/index.ts";
 
@@ -15,16 +15,16 @@ export interface Estimate {
   readonly value: number;
   readonly units: number;
   readonly ratios: readonly Ratio[];
-  /** Absent where outcomes were known beforehand, and for estimates by a model alone. */
+  /** Absent if outcomes were known beforehand, and for estimates by a model alone. */
   readonly exposure?: Exposure;
 }
 
-/** What an outcome that the log has not shown yet could do to an estimate. */
+/** Possible effect of an unseen outcome on an estimate. */
 export interface Exposure {
   /** The weight of each row's outcome, or of each episode's return. */
   readonly weights: Float64Array;
   readonly units: Units;
-  /** high − low of one outcome; 0 where all outcomes are equal and no range was stated. */
+  /** high − low of one outcome; 0 if all outcomes are equal and no range was stated. */
   readonly width: number;
 }
 
@@ -35,8 +35,8 @@ export function estimateOf(name: string, ratios: readonly Ratio[], exposure?: Ex
   return { name, value, units, ratios, ...(exposure === undefined ? {} : { exposure }) };
 }
 
-/** The mean over units of each unit's mean term: every unit counts once, however many rows it has. Estimates, bounds and
- *  floors share this estimand. */
+/** The mean over units of each unit's mean term: every unit counts once, independent of its number of rows. Estimates,
+ *  bounds and floors share this estimand. */
 export function meanOverUnits(
   name: string,
   terms: Float64Array,
@@ -45,7 +45,7 @@ export function meanOverUnits(
   return estimateOf(name, [{ top: perUnit(terms, units), bottom: undefined }], exposure);
 }
 
-/** Σ tops / Σ bottoms over units, each by its mean. */
+/** Σ tops / Σ bottoms over units; each unit enters by its mean. */
 export function ratioOverUnits(
   name: string,
   options: { tops: Float64Array; bottoms: Float64Array; units: Units; exposure?: Exposure },
@@ -67,7 +67,7 @@ export function difference(a: Estimate, b: Estimate): Estimate {
   return estimateOf(`${a.name} − ${b.name}`, [...a.ratios, ...negated], exposureOf(a.exposure, b.exposure));
 }
 
-/** Where the two weigh a row or an episode alike, its outcome cannot move their difference. */
+/** The difference of the weights. If both estimates weigh an outcome equally, it cannot change their difference. */
 function exposureOf(a: Exposure | undefined, b: Exposure | undefined): Exposure | undefined {
   if (a === undefined || b === undefined) return undefined;
   return {
@@ -77,7 +77,7 @@ function exposureOf(a: Exposure | undefined, b: Exposure | undefined): Exposure 
   };
 }
 
-/** The unit values whose mean the estimate is; undefined for ratios, which no bound for means covers. */
+/** The unit values behind a mean; undefined for ratios, because bounds for means do not cover them. */
 export function unitValues(estimate: Estimate): Float64Array | undefined {
   if (estimate.ratios.some((ratio) => ratio.bottom !== undefined)) return undefined;
   if (estimate.ratios.length === 1) return estimate.ratios[0]!.top;
@@ -87,7 +87,7 @@ export function unitValues(estimate: Estimate): Float64Array | undefined {
   return values;
 }
 
-/** Delta method: φᵢ = Σ (topᵢ − v·bottomᵢ) / mean(bottom), so that the denominator's variance is counted too. */
+/** Delta method: φᵢ = Σ (topᵢ − v·bottomᵢ) / mean(bottom). It includes the denominator's variance. */
 export function influenceOf(estimate: Estimate): Float64Array {
   const influence = new Float64Array(estimate.units);
   for (const ratio of estimate.ratios) {
@@ -108,7 +108,7 @@ export function standardError(estimate: Estimate): number {
   return Math.sqrt(sum(influence) / (estimate.units * (estimate.units - 1)));
 }
 
-/** Left to right with Neumaier's correction: one order, and no drift on long logs. */
+/** Left to right with Neumaier's correction: a fixed order, and no drift on long logs. */
 export function sum(values: Float64Array): number {
   let total = 0;
   let lost = 0;

@@ -1,5 +1,5 @@
 /** Inverse propensity scoring (Horvitz and Thompson, 1952):  V = mean(w·r),  w = π_e / π_b.
- *  Unbiased where every action of the target could have been logged; its variance grows with the weights. */
+ *  Unbiased if every action of the target could have been logged. Its variance grows with the weights. */
 
 import { type LoggedDecisions, outcomeWidth, unitsOf, weightsOf } from "../log/index.ts";
 import { type Estimate, meanOverUnits } from "./estimate.ts";

@@ -1,5 +1,6 @@
 /** Per-decision importance sampling (Precup, Sutton and Singh, 2000):  V = mean over episodes of Σ_t γᵗ·ρ_t·r_t.
- *  The episodes of one unit count as one, by their mean. Unbiased; a reward is weighted only by the choices made before it. Variance grows exponentially with length. */
+ *  The episodes of one unit count as one, by their mean. Unbiased. A reward is weighted only by the choices made before
+ *  it. The variance grows exponentially with the length. */
 import { discounts, episodesOf, type LoggedDecisions, runningWeights } from "../log/index.ts";
 import { chainExposure } from "./chain-exposure.ts";
 import { type Estimate, meanOverUnits } from "./estimate.ts";

@@ -1,6 +1,6 @@
-/** Chooses λ for Switch-DR and DRos: the one with the least estimated mean squared error.
- *  The variance is that of the estimate. The bias is the paired difference to the least biased candidate, DR itself, plus one
- *  standard error of that difference: a bias that the log cannot exclude counts. */
+/** Chooses λ for Switch-DR and DRos: the λ with the least estimated mean squared error.
+ *  The variance is that of the estimate. The bias is the paired difference to the least biased candidate, DR itself,
+ *  plus one standard error of that difference: a bias that the log cannot exclude counts. */
 
 import { difference, type Estimate, standardError } from "./estimate.ts";
 
@@ -9,7 +9,7 @@ interface Tuned {
   readonly estimate: Estimate;
 }
 
-/** `lambdas` from the least biased (the largest λ) to the most biased. */
+/** `lambdas`: from the least biased (the largest λ) to the most biased. */
 export function tuneLambda(lambdas: readonly number[], at: (lambda: number) => Estimate): Tuned {
   const tried = lambdas.map((lambda) => ({ lambda, estimate: at(lambda) }));
   const whole = tried[0]!.estimate;
@@ -23,7 +23,7 @@ export function tuneLambda(lambdas: readonly number[], at: (lambda: number) => E
   return best!.tuned;
 }
 
-/** Weights at the tail shares 0, 1/1024, 1/512, … 1/2, 1 of the log, largest first: the tail is where λ matters. */
+/** Weights at the tail shares 0, 1/1024, 1/512, … 1/2, 1 of the log, largest first: λ matters in the tail. */
 export function lambdaGrid(weights: Float64Array): number[] {
   const descending = weights
     .filter((w) => w > 0)

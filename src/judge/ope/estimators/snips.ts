@@ -1,5 +1,6 @@
 /** Self-normalised IPS (Swaminathan and Joachims, 2015):  V = Σ w·r / Σ w.
- *  Bias of order 1/n, stays within the range of rewards, does not change when a constant is added to them. */
+ *  Bias of order 1/n. The value stays within the range of rewards.
+ *  A constant added to all rewards shifts it equally. */
 
 import { type LoggedDecisions, outcomeWidth, unitsOf, weightsOf } from "../log/index.ts";
 import { type Estimate, ratioOverUnits } from "./estimate.ts";

@@ -1,5 +1,5 @@
 /** Switch-DR (Wang, Agarwal and Dudík, 2017): corrects the model only where w ≤ λ.
- *  Bounded weights for a bias that is the model's error where w > λ. λ = ∞ is DR, λ = 0 is DM. */
+ *  Bounds the weights; its bias is the model's error where w > λ. λ = ∞ is DR, λ = 0 is DM. */
 
 import type { LoggedDecisions } from "../log/index.ts";
 import type { RewardPredictions } from "../models/index.ts";

@@ -1,6 +1,7 @@
 /** Weighted per-decision importance sampling:  V = Σ_t γᵗ · (Σ_e ρ_t·r_t / Σ_e ρ_t).
- *  Sums over the episodes e of one unit are means, so that every unit counts once. Consistent, slightly biased, far less variable than PDIS. An episode that has ended rests in an absorbing state:
- *  reward 0, its last weight stays in the denominator. */
+ *  Sums over the episodes e of one unit are means, so that every unit counts once. Consistent, slightly biased, far
+ *  less variable than PDIS.
+ *  An ended episode stays in an absorbing state: its reward is 0, and its last weight stays in the denominator. */
 import { discounts, episodesOf, type LoggedDecisions, runningWeights } from "../log/index.ts";
 import { chainExposure } from "./chain-exposure.ts";
 import { type Estimate, estimateOf, perUnit, type Ratio } from "./estimate.ts";

@@ -1,10 +1,10 @@
-/** Bootstrap over units, all estimates on the same draws, so their differences are paired.
+/** Bootstrap over units. All estimates use the same draws, so their differences are paired.
  *  In: estimates of one log, an Rng. Out: replicates per estimate, and percentile intervals from them.
  *
- *  The default draws two-point weights (after Mammen, 1993): each unit counts HEAVY with probability 9/32, else
- *  LIGHT, with mean 1, variance 1 and skewness 0.97, the first moments of the multinomial bootstrap's counts (1, 1, 1).
- *  A replicate is then a subset sum: four units share a table of 16 sums and a look-up replaces four
- *  additions and four draws (the method of the four Russians). "multinomial" is Efron's scheme, for comparison. */
+ *  The default draws two-point weights (after Mammen, 1993): each unit counts HEAVY with probability 9/32, else LIGHT.
+ *  Mean 1, variance 1 and skewness 0.97 match the first moments of the multinomial bootstrap's counts (1, 1, 1).
+ *  A replicate is then a subset sum: four units share a table of 16 sums, and a look-up replaces four additions and
+ *  four draws (the method of the four Russians). "multinomial" is Efron's scheme, for comparison. */
 import { type Rng, RollbookError } from "../../../base/index.ts";
 import type { Estimate } from "../estimators/index.ts";
 import { quantile, RandomWords } from "../math/index.ts";
@@ -62,7 +62,7 @@ export function percentileInterval(replicates: Float64Array, level = 0.95): Inte
 }
 
 interface Resampling {
-  /** Unit values → their weighted sum per replicate, filled by the draw. */
+  /** Maps unit values to their weighted sum per replicate. The draw fills the sums. */
   readonly series: ReadonlyMap<Float64Array, Float64Array>;
   readonly counts: Float64Array;
   readonly units: number;
@@ -73,7 +73,7 @@ const P = 9 / 32;
 const HEAVY = 1 + Math.sqrt((1 - P) / P);
 const LIGHT = 1 - Math.sqrt(P / (1 - P));
 
-/** Units per chunk: 16 sums for each 4 of them fill 32 KiB, so the tables stay in the first-level cache. */
+/** Units per chunk. 16 sums for each 4 units fill 32 KiB, so the tables stay in the first-level cache. */
 const CHUNK = 1024;
 const WORDS = CHUNK / 32;
 
@@ -95,7 +95,7 @@ function drawTwoPoint({ series, counts, units, rng }: Resampling): void {
   }
 }
 
-/** Which units of the chunk are heavy, 32 per word, for every replicate; adds their weights to `counts`. */
+/** Marks the heavy units of the chunk, 32 per word, for every replicate. Adds their weights to `counts`. */
 function drawMasks({
   masks,
   counts,
@@ -115,7 +115,7 @@ function drawMasks({
     let heavy = 0;
     for (let w = 0; w < used; w++) {
       const at = w * 5;
-      // 9/32 = 0.01001 in binary; from the last digit on: 1 ors a fair word in, 0 ands one.
+      // 9/32 = 0.01001 in binary. From the last digit on: a 1 ORs a fair word in, a 0 ANDs one.
       let word = random[at]! & random[at + 1]! & random[at + 2]!;
       word = (word | random[at + 3]!) & random[at + 4]!;
       if (w === used - 1) word &= lastMask;
@@ -126,10 +126,10 @@ function drawMasks({
   }
 }
 
-/** All 16 subset sums of each 4 units; returns the sum of all. */
+/** Fills in all 16 subset sums of each 4 units; returns the total. */
 function fillTable(table: Float64Array, values: Float64Array, start: number, size: number): number {
   let total = 0;
-  // Whole words only: units past the end count 0.
+  // Whole words only: units past the end count as 0.
   for (let group = 0; group < Math.ceil(size / 32) * 8; group++) {
     const base = group * 16;
     table[base] = 0;

@@ -35,7 +35,7 @@ function sampleVariance(terms: Float64Array): number {
   return sum(terms.map((x) => (x - mean) * (x - mean))) / (terms.length - 1);
 }
 
-/** The mean lies in the range whatever the data: a bound need not reach beyond it. */
+/** The mean lies in the range for any data, so a bound is cut at the range. */
 function within(
   method: Interval["method"],
   { centre, half, level, range }: { centre: number; half: number; level: number; range: Range },

@@ -1,11 +1,11 @@
-/** A confidence sequence: intervals that hold at all times at once, so a log may be evaluated again as it grows.
- *  The predictable plug-in empirical Bernstein sequence of Waudby-Smith and Ramdas (2024, theorem 2), for terms
- *  in a range known before the data; intervals are intersected over time. Terms must arrive in logging order. */
+/** A confidence sequence: intervals that hold at all times at once, so a growing log may be evaluated repeatedly.
+ *  The predictable plug-in empirical Bernstein sequence of Waudby-Smith and Ramdas (2024, theorem 2), for terms in a
+ *  range known before the data. Intervals are intersected over time. Terms must arrive in logging order. */
 import { log, log1p, RollbookError } from "../../../base/index.ts";
 import type { Estimate } from "../estimators/index.ts";
 import { boundedTerms, checkLevel, type Interval, type Range } from "./interval.ts";
 
-/** Bets stay below this, where the variance process is finite (the authors' choice). */
+/** Bets stay below this value, where the variance process is finite (the authors' choice). */
 const LARGEST_BET = 0.5;
 
 export function confidenceSequence(
@@ -18,7 +18,7 @@ export function confidenceSequence(
   return sequence.interval();
 }
 
-/** Takes one term at a time; `interval()` may be asked after every one. */
+/** Takes one term at a time; `interval()` can be called after every term. */
 export class ConfidenceSequence {
   readonly #range: Range;
   readonly #level: number;
@@ -52,7 +52,7 @@ export class ConfidenceSequence {
         `unit ${row}: ${term} is outside the promised range ${low} … ${high}. State the true range.`,
       );
     }
-    // The bet on x may use only what came before it.
+    // The bet on x may use only earlier terms.
     const meanBefore = (0.5 + this.#sum) / (this.#count + 1);
     const varianceBefore = (0.25 + this.#squares) / (this.#count + 1);
     this.#count++;

@@ -1,12 +1,13 @@
-/** Student-t for rare outcomes and skewed weights: the widest of three intervals, side by side.
+/** Student-t for rare outcomes and skewed weights: on each side, the widest of three intervals.
  *  1. V ± t·se.
- *  2. Score limits of events. What lowers the estimate and what raises it are two sums of events, with standard errors s₋ and
- *     s₊ and events of size e = √(Σφ⁴/Σφ²)/n, φ the influence values of one sign. Score limits of a Poisson sum reach
- *     ±e·t²/2 + t·√(s² + e²t²/4) above and below it, and limits of a difference add up in squares (Zou and Donner 2008).
- *     In t the errors of the estimate and of its standard error go together where few events carry both; here they do not.
- *  3. V ± ln(1/α₁)·event, α₁ the error of one side: an outcome that was not seen in m rows has a probability of at most
- *     ln(1/α₁)/m, and `event` is what one such outcome does to the estimate, at the size-weighted mean weight.
- *  The third is the variance floor: no log shows certainty because it has not shown a failure. Asymptotic, as its parts. */
+ *  2. Score limits of events. The contributions below and above the estimate are two sums of events. Their standard
+ *     errors are s₋ and s₊. An event has size e = √(Σφ⁴/Σφ²)/n, φ the influence values of one sign.
+ *     Score limits of a Poisson sum reach ±e·t²/2 + t·√(s² + e²t²/4) above and below it.
+ *     Limits of a difference add up in squares (Zou and Donner 2008). If few events carry both, the errors of the
+ *     estimate and of its standard error are correlated in t; here they are not.
+ *  3. V ± ln(1/α₁)·event, α₁ the error of one side. An outcome that was not seen in m rows has a probability of at most
+ *     ln(1/α₁)/m. `event` is the effect of one such outcome on the estimate, at the size-weighted mean weight.
+ *  The third is the variance floor: a log without a failure is not certain. Asymptotic, as its parts. */
 import { log } from "../../../base/index.ts";
 import { type Estimate, type Exposure, influenceOf } from "../estimators/index.ts";
 import { studentQuantile } from "../math/index.ts";
@@ -25,18 +26,18 @@ export function correctedInterval(estimate: Estimate, level = 0.95): Interval {
   return widened(plain, { low: value - Math.max(below, unseen), high: value + Math.max(above, unseen) });
 }
 
-/** Every end as far out as the farther of the two. */
+/** Moves each end outwards to the farther of the two intervals. */
 export function widened(interval: Interval, to: { readonly low: number; readonly high: number }): Interval {
   const [low, high] = [Math.min(interval.low, to.low), Math.max(interval.high, to.high)];
   const corrected = high - low > NOTABLE * (interval.high - interval.low);
   return { ...interval, low, high, ...(corrected ? { corrected } : {}) };
 }
 
-/** Corrections below a hundredth of the width are not worth a word. */
+/** Corrections below a hundredth of the width are not reported. */
 const NOTABLE = 1.01;
 
-/** What one unseen outcome adds to the estimate: width · (ΣW²/ΣW) / n, W the mean absolute weight of a unit's rows, n
- *  units. Infinite where the width of an outcome is unknown. */
+/** The effect of one unseen outcome on the estimate: width · (ΣW²/ΣW) / n. W is the mean absolute weight of a unit's
+ *  rows, n the number of units. Infinite if the width of an outcome is unknown. */
 function eventSize(exposure: Exposure | undefined): number {
   if (exposure === undefined) return 0;
   const { weights, units, width } = exposure;
@@ -52,16 +53,16 @@ function eventSize(exposure: Exposure | undefined): number {
   return width === 0 ? Number.POSITIVE_INFINITY : (width * (squares / total)) / units.count;
 }
 
-/** Mean weights below this are rounding: the two policies choose alike. */
+/** Smaller mean weights are rounding errors: the two policies choose alike. */
 const ROUNDING = 1e-12;
 
-/** Contributions of one sign: their standard error, and the size of one event among them. */
+/** Contributions of one sign: their standard error, and the size of one event. */
 interface EventStream {
   readonly error: number;
   readonly size: number;
 }
 
-/** How far the score limits reach below and above the estimate. */
+/** Distances of the score limits below and above the estimate. */
 function scoreSides(estimate: Estimate, t: number): { below: number; above: number } {
   const influence = influenceOf(estimate);
   const lowering = streamOf(influence, (x) => x < 0);
@@ -84,12 +85,12 @@ function streamOf(influence: Float64Array, isOf: (x: number) => boolean): EventS
   return { error: Math.sqrt(squares / (n * (n - 1))), size: Math.sqrt(fourths / squares) / n };
 }
 
-/** What more of these events than were seen could add. */
+/** Effect of more events than were seen. */
 function more({ error, size }: EventStream, t: number): number {
   return (size * t * t) / 2 + t * Math.sqrt(error * error + (size * size * t * t) / 4);
 }
 
-/** What fewer of them could take away. */
+/** Effect of fewer events than were seen. */
 function fewer({ error, size }: EventStream, t: number): number {
   return t * Math.sqrt(error * error + (size * size * t * t) / 4) - (size * t * t) / 2;
 }

@@ -1,4 +1,4 @@
-/** What an interval promises, and the inputs that intervals share. */
+/** Intervals with their guarantees, and the inputs that all intervals share. */
 import { RollbookError } from "../../../base/index.ts";
 import { type Estimate, unitValues } from "../estimators/index.ts";
 
@@ -7,13 +7,14 @@ export interface Interval {
   readonly level: number;
   readonly low: number;
   readonly high: number;
-  /** Asymptotic: right for many units. Finite-sample: right for any number. Any-time: also when computed repeatedly on a growing log. */
+  /** Asymptotic: valid for many units. Finite-sample: valid for any number of units. Any-time: also valid when computed
+   *  repeatedly on a growing log. */
   readonly guarantee: "asymptotic" | "finite-sample" | "any-time";
   /** Widened for skewness, or for outcomes that the log has not shown. */
   readonly corrected?: true;
 }
 
-/** Where a unit's term can lie, known before the data: never the sample's extremes. */
+/** The range of a unit's term, known before the data. Never use the sample's extremes. */
 export interface Range {
   readonly low: number;
   readonly high: number;
@@ -28,7 +29,7 @@ export function checkLevel(level: number): number {
   );
 }
 
-/** The terms of a mean, proven to lie inside the promised range. */
+/** The terms of a mean, checked to lie inside the promised range. */
 export function boundedTerms(estimate: Estimate, range: Range | undefined, method: string): Float64Array {
   if (range === undefined) {
     throw new RollbookError(

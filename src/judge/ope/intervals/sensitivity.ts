@@ -1,7 +1,7 @@
-/** How much hidden bias would change the answer: the marginal sensitivity model (Tan, 2006).
+/** The effect of hidden bias on the answer: the marginal sensitivity model (Tan, 2006).
  *  True and assumed odds of the chosen action may differ by a factor Γ, so  1/e ∈ 1 + (1/ê − 1)·[1/Γ, Γ].
  *  The bounds of SNIPS over all such propensities are a fractional linear program that sorting solves
- *  (Zhao, Small and Bhattacharya, 2019). Γ = 1 is no hidden bias. */
+ *  (Zhao, Small and Bhattacharya, 2019). Γ = 1 means no hidden bias. */
 import { RollbookError } from "../../../base/index.ts";
 import { type Estimate, ratioOverUnits } from "../estimators/index.ts";
 import { type LoggedDecisions, outcomeWidth, unitsOf } from "../log/index.ts";
@@ -9,10 +9,10 @@ import { correctedInterval } from "./corrected-interval.ts";
 
 export interface SensitivityBound {
   readonly gamma: number;
-  /** SNIPS can be anything from `low` to `high`. */
+  /** SNIPS can take any value from `low` to `high`. */
   readonly low: number;
   readonly high: number;
-  /** The same with sampling error on either side. */
+  /** `low` and `high` with sampling error on either side. */
   readonly intervalLow: number;
   readonly intervalHigh: number;
 }
@@ -38,8 +38,8 @@ export function sensitivityBounds(
   });
 }
 
-/** The optimum gives one side of a reward threshold the largest weights and the other the smallest:
- *  try every threshold with running sums. */
+/** The optimum gives the largest weights to one side of a reward threshold and the smallest to the other. Tries every
+ *  threshold with running sums. */
 function extreme({
   log,
   order,

@@ -1,4 +1,5 @@
-/** Student-t:  V ± t_{n−1}·se,  se by the delta method over units, so SNIPS pays for its denominator. */
+/** Student-t:  V ± t_{n−1}·se,  se by the delta method over units,
+ *  so it includes the variance of SNIPS's denominator. */
 import { type Estimate, standardError } from "../estimators/index.ts";
 import { studentQuantile } from "../math/index.ts";
 import { checkLevel, type Interval } from "./interval.ts";

@@ -10,7 +10,7 @@ export interface Episodes {
   /** Length of the longest episode. */
   readonly horizon: number;
   readonly discount: number;
-  /** The unit of each episode: every unit counts once in an estimate, however many episodes it has. */
+  /** The unit of each episode. Every unit counts once in an estimate, independent of its number of episodes. */
   readonly units: Units;
 }
 
@@ -19,7 +19,7 @@ export function episodesOf(log: LoggedDecisions): Episodes {
   const { count, of } = unitsBy(episode);
   const start = startsOf({ count, of });
   const horizon = chain.step.reduce((last, step) => Math.max(last, step + 1), 0);
-  // Steps are 0 … length−1, each once (checked), so the step is the place.
+  // Steps are 0 … length−1, each once (checked), so the step is the index.
   const rows = new Int32Array(log.reward.length);
   for (let row = 0; row < rows.length; row++) rows[start[of[row]!]! + chain.step[row]!] = row;
   const column = chain.unit ?? episode;
@@ -27,7 +27,7 @@ export function episodesOf(log: LoggedDecisions): Episodes {
   return { count, rows, start, horizon, discount: chain.discount, units };
 }
 
-/** ρ_t = Π_{s ≤ t} w_s per place in `episodes.rows`. */
+/** ρ_t = Π_{s ≤ t} w_s for each index of `episodes.rows`. */
 export function runningWeights(log: LoggedDecisions, episodes: Episodes): Float64Array {
   const products = new Float64Array(episodes.rows.length);
   for (let e = 0; e < episodes.count; e++) {
@@ -41,7 +41,7 @@ export function runningWeights(log: LoggedDecisions, episodes: Episodes): Float6
   return products;
 }
 
-/** The product over the whole episode. */
+/** The product of the weights over the whole episode. */
 export function episodeWeights(log: LoggedDecisions, episodes: Episodes): Float64Array {
   const running = runningWeights(log, episodes);
   return Float64Array.from({ length: episodes.count }, (_, e) => running[episodes.start[e + 1]! - 1]!);
@@ -58,7 +58,7 @@ export function discounts(episodes: Episodes): Float64Array {
   return powers;
 }
 
-/** Σ γᵗ·r_t of each episode, as logged. */
+/** Logged return Σ γᵗ·r_t of each episode. */
 export function returnsOf(log: LoggedDecisions, episodes: Episodes): Float64Array {
   const gamma = discounts(episodes);
   const returns = new Float64Array(episodes.count);

@@ -1,19 +1,19 @@
 /** Logged decisions as columns, one entry per row: the input of every estimator.
- *  In: typed arrays. Out: the same, checked. Takes probabilities, not models; reads no file or store. */
+ *  In: typed arrays. Out: the same arrays, checked. Takes probabilities, not models; reads no file or store. */
 import { RollbookError } from "../../../base/index.ts";
 
 export interface LoggedDecisions {
   readonly reward: Float64Array;
-  /** π_b(a|x): the probability with which the chosen action was chosen, as logged. NaN where it was not. */
+  /** π_b(a|x): the logged probability of the chosen action. NaN if it was not logged. */
   readonly behaviour: Float64Array;
-  /** π_e(a|x): the probability the policy under judgement gives the chosen action. */
+  /** π_e(a|x): the probability that the judged policy gives the chosen action. */
   readonly target: Float64Array;
-  /** Where a reward, or of chains the return of an episode, can lie, stated before the data. Absent: as observed. */
+  /** Range of a reward (for chains: of an episode's return), stated before the data. Absent: the observed range. */
   readonly rewardRange?: OutcomeRange;
-  /** All candidates of a row: needed by the direct method, doubly robust estimates and the support check. */
+  /** All candidates of a row. Required by the direct method, doubly robust estimates and the support check. */
   readonly candidates?: Candidates;
   readonly context?: Context;
-  /** Rows with the same number belong together and are resampled together. Absent: every row stands alone. */
+  /** Rows with the same number are resampled together. Absent: every row is its own unit. */
   readonly episode?: Int32Array;
   /** For chains of decisions; needs `episode`. */
   readonly chain?: Chain;
@@ -25,7 +25,7 @@ export interface OutcomeRange {
 }
 
 export interface Candidates {
-  /** K. A candidate that a row does not offer has probability 0 there. */
+  /** K. A candidate that a row does not offer has probability 0 in that row. */
   readonly count: number;
   readonly chosen: Int32Array;
   /** Row-major, rows × K. */
@@ -40,25 +40,25 @@ export interface Context {
 }
 
 export interface Chain {
-  /** 0, 1, 2, … within each episode, in any row order. */
+  /** 0, 1, 2, … within each episode; rows may be in any order. */
   readonly step: Int32Array;
   readonly discount: number;
-  /** The independent unit of each row: episodes with the same number are resampled together. Absent: the episode. */
+  /** The independent unit of each row. Episodes with the same number are resampled together. Absent: the episode. */
   readonly unit?: Int32Array;
 }
 
-/** Row → resampling unit (the unit of a chain, an episode, or the row itself), numbered by first appearance. */
+/** Maps rows to resampling units (the unit of a chain, an episode, or the row itself), numbered by first appearance. */
 export interface Units {
   readonly count: number;
   readonly of: Int32Array;
-  /** Rows per unit, or undefined where every unit is one row. */
+  /** Rows per unit; undefined if every unit is one row. */
   readonly rows: Float64Array | undefined;
 }
 
 const SUM_TOLERANCE = 1e-6;
 const MATCH_TOLERANCE = 1e-9;
 
-/** Throws at the first row that no estimator may use. Rows are counted from 0. */
+/** Throws at the first unusable row. Rows are counted from 0. */
 export function checkDecisions(log: LoggedDecisions): void {
   checkLengths(log);
   const range = log.chain === undefined ? log.rewardRange : undefined;
@@ -79,7 +79,7 @@ export function checkDecisions(log: LoggedDecisions): void {
   if (log.chain !== undefined) checkChain(log, log.chain);
 }
 
-/** Everything but the propensities, for logs that never had them. */
+/** Checks everything but the propensities, for logs without propensities. */
 export function checkWithoutPropensities(log: LoggedDecisions): void {
   checkDecisions({
     ...log,
@@ -120,7 +120,7 @@ export function unitsBy(column: Int32Array): Units {
   return { count: numbers.size, of, rows: numbers.size === rows ? undefined : sizes };
 }
 
-/** Where each unit begins when rows are laid out unit by unit, and the number of rows last. */
+/** First row of each unit if rows are laid out unit by unit; the last entry is the number of rows. */
 export function startsOf(units: Pick<Units, "count" | "of">): Int32Array {
   const start = new Int32Array(units.count + 1);
   for (const unit of units.of) start[unit + 1] = start[unit + 1]! + 1;
@@ -262,7 +262,7 @@ function checkChain(log: LoggedDecisions, chain: Chain): void {
   const units = unitsBy(episode);
   const start = startsOf(units);
   if (chain.unit !== undefined) checkUnits(chain.unit, units);
-  // An episode of T rows holds the steps 0 … T−1: each row claims its place, and no place twice.
+  // An episode of T rows holds the steps 0 … T−1: each row takes its own place, and no place is taken twice.
   const placed = new Int32Array(chain.step.length).fill(-1);
   for (let row = 0; row < chain.step.length; row++) {
     const unit = units.of[row]!;
@@ -291,7 +291,7 @@ function checkChain(log: LoggedDecisions, chain: Chain): void {
   }
 }
 
-/** Returns are sums: equal ones may differ in their last bits. */
+/** Returns are sums: equal returns may differ in their last bits. */
 export const SUM_ROUNDING = 1e-12;
 
 export function isWithin(value: number, { low, high }: OutcomeRange): boolean {

@@ -1,19 +1,20 @@
-/** Where one outcome can lie: as stated before the data, else as the log suggests. The outcome of a chain is its return.
- *  An end that several rows share is taken as an end (a clip, a success). An end that one row alone reaches is moved out by
- *  twice its distance to the fifth-farthest row, because a tail that thins out like this one goes on. Two values are a
- *  range whatever their counts. An observed range is no promise: bounds that need one ask for it. */
+/** The range of one outcome: stated before the data, else estimated from the log. The outcome of a chain is its return.
+ *  If several rows share an extreme value, it is the end of the range (a clip, a success). If only one row reaches it,
+ *  the end is moved out by twice its distance to the fifth-farthest row, because such a thinning tail continues. Two
+ *  values are a range, for any counts.
+ *  An observed range is not a promise: bounds that need a promised range require a stated one. */
 import { episodesOf, returnsOf } from "./chain.ts";
 import { type LoggedDecisions, type OutcomeRange, SUM_ROUNDING } from "./logged-decisions.ts";
 
 const NEAR_END = 5;
 const BEYOND = 2;
 
-/** The rewards, or for chains the returns of the episodes. */
+/** The rewards; for chains, the returns of the episodes. */
 export function loggedOutcomes(log: LoggedDecisions): Float64Array {
   return log.chain === undefined ? log.reward : returnsOf(log, episodesOf(log));
 }
 
-/** high − low of an outcome; 0 where all are equal and no range was stated. */
+/** high − low of an outcome; 0 if all are equal and no range was stated. */
 export function outcomeWidth(log: LoggedDecisions): number {
   const { low, high } = log.rewardRange ?? observedRange(loggedOutcomes(log));
   return high - low <= SUM_ROUNDING * Math.max(Math.abs(low), Math.abs(high)) ? 0 : high - low;
@@ -27,7 +28,7 @@ function observedRange(values: Float64Array): OutcomeRange {
   return { low: low - beyond(lowest), high: high + beyond(highest) };
 }
 
-/** The values at one end, the outermost first. */
+/** The values at one end of the range, the outermost first. */
 function farthest(values: Float64Array, before: (a: number, b: number) => boolean): number[] {
   const found: number[] = [];
   for (const value of values) {

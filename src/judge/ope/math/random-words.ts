@@ -12,11 +12,11 @@ export class RandomWords {
     this.#a = rng.u32() | 0;
     this.#b = rng.u32() | 0;
     this.#c = rng.u32() | 0;
-    // The all-zero state is a fixed point: one bit keeps clear of it.
+    // The all-zero state is a fixed point: a set bit avoids it.
     this.#d = rng.u32() | 1;
   }
 
-  /** Uniform words. */
+  /** Fills the array with uniform words. */
   fill(words: Int32Array): void {
     let a = this.#a;
     let b = this.#b;

@@ -1,4 +1,4 @@
-/** Student's t and the normal law from the incomplete beta function: no table, no Math.exp. */
+/** Student's t and normal distributions from the incomplete beta function: no table, no Math.exp. */
 import { exp, log } from "../../../base/index.ts";
 
 /** P(T ≤ t) with `freedom` degrees of freedom. */
@@ -7,7 +7,7 @@ export function studentCdf(t: number, freedom: number): number {
   return t > 0 ? 1 - tail : tail;
 }
 
-/** The t with P(T ≤ t) = p, by bisection on a bracket that doubles until it holds. */
+/** The t with P(T ≤ t) = p, by bisection. The bracket doubles until it contains t. */
 export function studentQuantile(p: number, freedom: number): number {
   if (p === 0.5) return 0;
   if (p < 0.5) return -studentQuantile(1 - p, freedom);

@@ -1,6 +1,6 @@
 /** Cross-fitted value model for chains: fitted Q evaluation with one linear model per action.
  *  Repeats  Q ← ridge(r + γ·Σ_a' π_e(a'|s')·Q(s', a'))  once per step of the longest episode, per fold.
- *  The last logged step of an episode has no successor: values are those of the logged horizon. */
+ *  The last logged step of an episode has no successor, so values are those of the logged horizon. */
 import { type Rng, RollbookError } from "../../../base/index.ts";
 import {
   type Candidates,
@@ -19,7 +19,7 @@ interface FittedQOptions {
   readonly rng: Rng;
   readonly folds?: number;
   readonly penalty?: number;
-  /** Upper limit on sweeps; fewer than the horizon looks that many steps ahead. */
+  /** Upper limit on sweeps. With fewer sweeps than the horizon, the model looks that many steps ahead. */
   readonly sweeps?: number;
 }
 
@@ -88,7 +88,7 @@ function stateValue(
   return value;
 }
 
-/** The row that follows each row in its episode, or −1. */
+/** The next row of each row in its episode, or −1. */
 function successors(episodes: Episodes): Int32Array {
   const next = new Int32Array(episodes.rows.length).fill(-1);
   for (let e = 0; e < episodes.count; e++) {

@@ -1,8 +1,8 @@
-/** Cross-fitting: units dealt into folds, so that no model predicts a unit it has seen. */
+/** Cross-fitting: assigns units to folds, so that no model predicts a unit it has seen. */
 import { type Rng, RollbookError } from "../../../base/index.ts";
 import type { Units } from "../log/index.ts";
 
-/** Visits each fold with the rows outside it, to train on, and the rows inside, to predict. */
+/** Visits each fold with the rows outside it, for training, and the rows inside it, for prediction. */
 export function forEachFold(
   units: Units,
   { folds, rng }: { folds: number; rng: Rng },

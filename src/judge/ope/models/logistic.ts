@@ -1,11 +1,11 @@
 /** Logistic regression of a two-valued reward on dense features, shrunk towards a prior coefficient vector.
- *  Fitted by Böhning's bound (1992): ¼·XᵀX + penalty bounds the Hessian, so one factorisation serves every step, and each
- *  step lowers the loss. Coefficients: one per feature, then the intercept. */
+ *  Fitted by Böhning's bound (1992): ¼·XᵀX + penalty bounds the Hessian. So one factorisation serves every step, and
+ *  each step lowers the loss. Coefficients: one per feature, then the intercept. */
 import { choleskyFactor, choleskySolve, exp } from "../../../base/index.ts";
 import type { Context } from "../log/index.ts";
 import { scoreRow } from "./regression.ts";
 
-/** Predictions are chosen by their error and recalibrated afterwards: a coefficient need not be exact. */
+/** Coefficients need not be exact: predictions are chosen by their error and recalibrated afterwards. */
 const MAX_STEPS = 25;
 const TOLERANCE = 1e-3;
 
@@ -15,7 +15,7 @@ interface LogisticProblem {
   readonly outcome: Float64Array;
   readonly rows: Int32Array;
   readonly penalty: number;
-  /** The penalty holds the coefficients to it; absent: to 0, with a free intercept. */
+  /** The penalty shrinks the coefficients towards this vector. Absent: towards 0, with a free intercept. */
   readonly prior?: Float64Array;
   /** XᵀX of the rows, lower triangle. */
   readonly gram: Float64Array;

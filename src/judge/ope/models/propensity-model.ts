@@ -1,6 +1,6 @@
-/** Propensities for logs that never recorded them: a cross-fitted multinomial logistic regression of the chosen
- *  action on the context. What it cannot see (hidden confounders) it cannot estimate: results built on it are
- *  never certified, and sensitivity.ts says how much hidden bias would change the answer.
+/** Propensities for logs that never recorded them: a cross-fitted multinomial logistic regression of the chosen action
+ *  on the context. It cannot account for hidden confounders, so results built on it are never certified. sensitivity.ts
+ *  computes how much hidden bias would change the answer.
  *  Fitted by Böhning's bound (1992): one factorisation, monotone steps, no step size to choose. */
 import { choleskyFactor, choleskySolve, type Rng, RollbookError, softmax } from "../../../base/index.ts";
 import {
@@ -17,14 +17,14 @@ interface PropensityOptions {
   readonly rng: Rng;
   readonly folds?: number;
   readonly penalty?: number;
-  /** Estimates below this are raised to it: a fitted probability near 0 is extrapolation. */
+  /** Smaller estimates are raised to this value: a fitted probability near 0 is extrapolation. */
   readonly floor?: number;
 }
 
 const MAX_STEPS = 400;
 const TOLERANCE = 1e-7;
 
-/** The log with estimated propensities in place of missing ones. */
+/** The log with estimated propensities. */
 export function withEstimatedPropensities(log: LoggedDecisions, options: PropensityOptions): LoggedDecisions {
   const { rng, folds = 3, penalty = 1, floor = 0.01 } = options;
   const candidates = requireCandidates(log, "a propensity model");
@@ -122,7 +122,7 @@ function scoreAll({
   softmax(out, at, count);
 }
 
-/** Lifts every probability to the floor and scales the rest, so that each row still sums to 1. */
+/** Raises every probability to the floor and scales the rest, so that each row still sums to 1. */
 function raiseTo(floor: number, all: Float64Array, count: number): void {
   const least = Math.min(floor, 1 / count);
   for (let from = 0; from < all.length; from += count) {

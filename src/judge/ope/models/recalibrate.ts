@@ -1,7 +1,8 @@
-/** Recalibrates a reward model for one target policy, so that DR with it is no worse than IPS, SNIPS or DR without.
- *  DR with β₀ + β₁·q̂ in place of q̂ is  mean(w·r) − β₀·mean(w − 1) − β₁·mean(w·q̂ − v̂),  v̂ = Σ_a π_e·q̂: two control variates
- *  whose expectation is 0. (β₀, β₁) = (0, 1) is DR, (V, 0) is SNIPS up to terms of order 1/n, and least squares finds the
- *  pair of least variance. The coefficients of a fold come from the rows of the others. */
+/** Recalibrates a reward model for one target policy. DR with the result is no worse than IPS, SNIPS or DR without it.
+ *  DR with β₀ + β₁·q̂ in place of q̂ is  mean(w·r) − β₀·mean(w − 1) − β₁·mean(w·q̂ − v̂),  v̂ = Σ_a π_e·q̂.
+ *  The last two means are control variates with expectation 0. (β₀, β₁) = (0, 1) is DR; (V, 0) is SNIPS up to order
+ *  1/n. Least squares finds the pair of least variance.
+ *  The coefficients of a fold come from the rows of the other folds. */
 import type { Rng } from "../../../base/index.ts";
 import { type LoggedDecisions, unitsOf, weightsOf } from "../log/index.ts";
 import { forEachFold } from "./folds.ts";
@@ -51,10 +52,10 @@ function coefficientsOf(
     ay += a * y;
     by += b * y;
   }
-  // Weights that do not vary, up to rounding, say nothing.
+  // Weights that are constant up to rounding carry no information.
   if (!(aa > 1e-12 * n)) return [0, 1];
   const determinant = aa * bb - ab * ab;
-  // A model without variation is a constant: SNIPS.
+  // A model without variation is a constant, which gives SNIPS.
   if (!(determinant > 1e-9 * aa * bb)) return [ay / aa, 0];
   return [(bb * ay - ab * by) / determinant, (aa * by - ab * ay) / determinant];
 }

@@ -11,7 +11,7 @@ interface RegressionProblem {
 }
 
 const MAX_WIDTH = 2048;
-/** Keeps the free intercept's equation solvable when every outcome is the same. */
+/** Keeps the free intercept's equation solvable if all outcomes are equal. */
 const INTERCEPT_PENALTY = 1e-6;
 
 /** XᵀX (lower triangle) and Xᵀy of some rows: one pass serves every penalty and prior. */
@@ -45,7 +45,7 @@ export function normalEquations({
 }
 
 /** argmin Σ (y − xᵀβ)² + penalty·|β − prior|²: solves (XᵀX + Λ)·δ = Xᵀy − XᵀXp for β = p + δ, with the prior p or 0.
- *  Without a prior the intercept is free. */
+ *  Without a prior the intercept has no penalty. */
 export function solveNormalEquations(
   { size, gram, moment }: NormalEquations,
   penalty: number,
@@ -77,7 +77,7 @@ export function fitRidgePerAction(
       : solveNormalEquations(normalEquations({ ...problem, rows }), problem.penalty, pooled),
   );
 }
-/** Those of `rows` that chose each action. */
+/** The entries of `rows` that chose each action. */
 export function rowsByAction(rows: Int32Array, { count, chosen }: Candidates): Int32Array[] {
   const lists: number[][] = Array.from({ length: count }, () => []);
   for (let i = 0; i < rows.length; i++) lists[chosen[rows[i]!]!]!.push(rows[i]!);
@@ -91,8 +91,8 @@ export function scoreRow(context: Context, row: number, beta: Float64Array): num
   return score;
 }
 
-/** Zero mean and unit variance per feature, so that one penalty fits all. Constant features tell rows apart nowhere and are
- *  left out, which leaves every prediction as it was. */
+/** Scales each feature to zero mean and unit variance, so that one penalty fits all. Constant features do not
+ *  distinguish rows and are left out; no prediction changes. */
 export function standardise(context: Context | undefined, rows: number): Context {
   const { width, values } = context ?? { width: 0, values: new Float64Array(0) };
   if (width > MAX_WIDTH) {

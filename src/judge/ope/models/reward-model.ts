@@ -1,8 +1,8 @@
-/** Cross-fitted reward model: of several regressions the one with the least error on rows it has not seen.
+/** Cross-fitted reward model: the regression with the least error on unseen rows, out of several.
  *  In: a log with candidates and context. Out: out-of-fold predictions. Deterministic given the rng.
- *  Regressions are fitted per action and shrunk towards a pooled one: means, ridge with four penalties and, where rewards
- *  take two values, logistic with two. Predictions are clipped to the range of rewards. The regression of a fold is chosen by
- *  the squared error on the rows of the other folds, so no row chooses the model that predicts it. */
+ *  Regressions are fitted per action and shrunk towards a pooled one. They are means, ridge with four penalties and,
+ *  for two-valued rewards, logistic with two. Predictions are clipped to the range of rewards. The regression of a fold
+ *  is chosen by the squared error on the rows of the other folds, so no row chooses the model that predicts it. */
 import type { Rng } from "../../../base/index.ts";
 import {
   type Candidates,
@@ -31,7 +31,7 @@ interface RewardModelOptions {
 
 const RIDGE_PENALTIES = [1, 10, 100, 1000] as const;
 const LOGISTIC_PENALTIES = [1, 10] as const;
-/** Past this width a factorisation costs too much to try several. */
+/** Beyond this width a factorisation is too expensive to try several. */
 const WIDE = 256;
 
 /** Predictions for the log's target, recalibrated so that DR is no worse than SNIPS. */
@@ -79,7 +79,7 @@ interface Training {
   readonly train: Int32Array;
 }
 
-/** The same kinds in the same order for every fold; the simplest first, which wins ties. */
+/** The same kinds in the same order for every fold. The simplest comes first and wins ties. */
 function predictorsOf(training: Training): Predictor[] {
   const { log, context, candidates, train } = training;
   const range = log.rewardRange ?? endsOf(log.reward);
@@ -124,7 +124,7 @@ function logisticOf(
   return (row, a) => low + (high - low) * chance(scoreRow(context, row, betas[a]!));
 }
 
-/** Mean rewards by action; the mean of all counts as one more row of each. */
+/** Mean rewards by action; the mean of all rows counts as one more row of each action. */
 function meansOf({ log, train }: Training, byAction: readonly Int32Array[]): number[] {
   const total = (rows: Int32Array) => rows.reduce((sum, row) => sum + log.reward[row]!, 0);
   const all = total(train) / train.length;

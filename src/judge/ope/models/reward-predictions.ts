@@ -3,17 +3,18 @@ import { RollbookError } from "../../../base/index.ts";
 import { type LoggedDecisions, requireCandidates } from "../log/index.ts";
 
 export interface RewardPredictions {
-  /** q̂(x, a) of the action that was chosen. */
+  /** q̂(x, a) of the chosen action. */
   readonly chosen: Float64Array;
   /** Σ_a π_e(a|x)·q̂(x, a). */
   readonly expected: Float64Array;
-  /** The same before recalibration, which serves the variance of DR and not the level of q̂: for the direct method. */
+  /** `expected` before recalibration, for the direct method. Recalibration is for the variance of DR, not for
+   *  the level of q̂. */
   readonly direct?: Float64Array;
-  /** The outcomes themselves, known beforehand: no outcome is unseen. */
+  /** The predictions are the outcomes themselves, known beforehand: there are no unseen outcomes. */
   readonly isExact?: true;
 }
 
-/** From a full matrix q̂ (rows × K), made by any model. It must not have seen the row it predicts. */
+/** Predictions from a full matrix q̂ (rows × K) of any model. The model must not have seen the row it predicts. */
 export function predictionsFrom(log: LoggedDecisions, q: Float64Array): RewardPredictions {
   const { count, chosen: actions, target } = requireCandidates(log, "a reward model");
   const rows = log.reward.length;

@@ -1,6 +1,6 @@
-/** The whole dense view in memory, as typed arrays over which a trainer can run.
- *  In: a store. Out: what an actor may see, and apart from it what only a learner may. Chunks are read straight into
- *  the arrays; only segments with fewer candidates per state than the widest are spread out. */
+/** The whole dense view in memory, as typed arrays for a trainer.
+ *  In: a store. Out: the columns that an actor may see, and separately those that only a learner may see. Chunks are
+ *  read directly into the arrays; only segments with fewer candidates per state than the widest are spread out. */
 
 import {
   type ColumnName,
@@ -12,9 +12,9 @@ import {
 import { emptyValues, type NumericValues } from "../zarr/index.ts";
 import { type PlacedSegment, type ReplayStore, rebase } from "./replay-store.ts";
 
-/** What a policy sees when it decides; nothing here depends on the decision. */
+/** Columns that a policy sees when it decides; none of them depends on the decision. */
 export const ACTOR_COLUMNS = ["source", "candidate", "candidate_count", "selectable"] as const;
-/** What happened, and how good it was. */
+/** Columns with the decision and its outcome. */
 export const SUPERVISION_COLUMNS = [
   ...(["chain", "target", "selected_index", "reward", "return_to_go", "discount"] as const),
   ...(["terminal", "truncated", "next_state"] as const),

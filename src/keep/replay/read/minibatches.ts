@@ -1,21 +1,22 @@
-/** Minibatches: states drawn by a seeded order, what the actor saw in them, and apart from it what a learner needs.
+/** Minibatches: states drawn in a seeded order, with the inputs of the actor, and separately the data that a learner
+ *  needs.
  *  In: a store, an Rng, states. Out: dense typed arrays. Reads only the rows of the batch; an epoch holds eight bytes
- *  per state. Two functions give two objects: code that is handed `actorInputs` cannot look at the answers. */
+ *  per state. Two functions return two objects: code that gets `actorInputs` cannot see the answers. */
 import { type Rng, RollbookError } from "../../../base/index.ts";
 import { type ColumnName, type ColumnsOf, columnOf } from "../tables/index.ts";
 import { emptyValues, type NumericValues } from "../zarr/index.ts";
 import { spreadRows } from "./dense-reader.ts";
 import { type PlacedSegment, type ReplayStore, rebase } from "./replay-store.ts";
 
-/** What a policy sees: `states` rows of context, `states × width` candidates with their features. */
+/** Inputs of a policy: `states` rows of context, `states × width` candidates with their features. */
 interface ActorInputs {
   readonly states: number;
   readonly width: number;
   readonly contextWidth: number;
   readonly featureWidth: number;
-  /** states × contextWidth; shorter contexts end in zeros. */
+  /** states × contextWidth; shorter contexts are padded with zeros. */
   readonly context: Float32Array;
-  /** states × width × featureWidth; padding is zeros. */
+  /** states × width × featureWidth; padded with zeros. */
   readonly features: Float32Array;
   readonly candidateCount: Int32Array;
   /** states × width. */
@@ -26,7 +27,7 @@ const SUPERVISION = [
   ...(["selected_index", "reward", "return_to_go", "discount", "terminal", "truncated"] as const),
   ...(["next_state", "labelled", "trainable", "selected", "label", "probability"] as const),
 ] as const;
-/** What happened in the same states, and how good it was. Padded columns are states × width. */
+/** Decisions and outcomes of the same states. Padded columns are states × width. */
 type Supervision = ColumnsOf<"q_h", (typeof SUPERVISION)[number]> & { readonly width: number };
 
 export interface Minibatch {
@@ -39,13 +40,13 @@ export interface Minibatch {
 export interface MinibatchOptions {
   readonly size: number;
   readonly rng: Rng;
-  /** Times every state is drawn; each time in a new order. 1 by default. */
+  /** Number of passes over all states, each in a new order; default 1. */
   readonly epochs?: number;
   /** Only states of tasks in this split. */
   readonly split?: string;
 }
 
-/** Every state once per epoch, in an order that the seed alone decides; the last batch may be smaller. */
+/** Every state once per epoch, in an order that only the seed determines; the last batch may be smaller. */
 export async function* minibatches(store: ReplayStore, options: MinibatchOptions): AsyncGenerator<Minibatch> {
   const { size, rng, epochs = 1, split } = options;
   if (!Number.isInteger(size) || size < 1)
@@ -65,8 +66,8 @@ export async function* minibatches(store: ReplayStore, options: MinibatchOptions
   }
 }
 
-/** The rows of q_h whose task is in `split`; all without one. Rows of q_h are rows of steps, and the facts say what a step is
- *  about: the derived view is not asked. */
+/** Rows of q_h whose task is in `split`; all rows without a split. Rows of q_h are rows of steps, so the split is read
+ *  from the facts and not from the derived view. */
 async function statesOf(store: ReplayStore, split?: string): Promise<Uint32Array> {
   if (split === undefined) return Uint32Array.from({ length: store.rows("q_h") }, (_, i) => i);
   const states = new Uint32Array(store.rows("q_h"));
@@ -124,7 +125,8 @@ export async function actorInputs(store: ReplayStore, states: ArrayLike<number>)
   };
 }
 
-/** What a policy was told beside its candidates: `states` rows of `width` numbers, of which the first `lengths[i]` are known. */
+/** Context of a policy beside its candidates: `states` rows of `width` numbers. The first `lengths[i]` numbers of row i
+ *  are known. */
 interface Contexts {
   readonly width: number;
   readonly values: Float32Array;
@@ -146,7 +148,7 @@ function widest({ manifest }: ReplayStore, name: "maxContext" | "maxFeatures"): 
 
 interface PlacedRows {
   segment: PlacedSegment;
-  /** Positions in the batch, and the rows of the segment that belong there. */
+  /** Positions in the batch, and the corresponding rows of the segment. */
   at: number[];
   rows: number[];
 }
@@ -213,7 +215,7 @@ async function readContext(
   }
 }
 
-/** The candidates of a state stand together, and so do their features: one read per state. */
+/** The candidates of a state are adjacent, and so are their features: one read per state. */
 async function readFeatures(
   { reader }: PlacedSegment,
   {

@@ -174,7 +174,7 @@ describe("a store", () => {
     await requireDisjointSplits(store);
     const leaky = new ReplayWorld();
     const at = join(folder, "leaky");
-    // One id under two records would be two tasks; a leak is one task that the store has with two splits.
+    // One id under two records would be two tasks; a leak is one task with two splits in the store.
     const task = { id: parseId("task-1") };
     const rollouts = [leaky.addOne({ task }), leaky.addOne({ task })];
     await writeReplay({ root: at, read: leaky.read, rollouts, ...quick });

@@ -1,7 +1,7 @@
-/** A replay store as readers see it: its segments one after another, as if it were one.
+/** Reads a replay store as one sequence of segments.
  *  In: the directory of a store. Out: columns in blocks, the dense view, minibatches. Row numbers run over the whole
- *  store. Opening checks the contract (schema, manifest, metadata); reading checks every chunk's checksum; values
- *  are the business of `validateReplay`. Does not write. */
+ *  store. Opening checks the contract (schema, manifest, metadata); reading checks every chunk's checksum;
+ *  `validateReplay` checks values. Does not write. */
 import { readFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { RollbookError } from "../../../base/index.ts";
@@ -34,7 +34,7 @@ interface Block<T extends TableName, C extends ColumnName<T>> {
   readonly texts: readonly string[];
 }
 
-/** A segment and where its rows begin in the whole store. */
+/** A segment and its first rows in the whole store. */
 export interface PlacedSegment {
   readonly index: number;
   readonly reader: SegmentReader;
@@ -44,7 +44,8 @@ export interface PlacedSegment {
 const CACHE_BYTES = 256e6;
 
 export interface OpenReplayOptions {
-  /** Decoded chunks kept for random reads, in all; 256 MB by default. `walk` keeps one chunk per array, for reading in order. */
+  /** Total size of the cache of decoded chunks for random reads; 256 MB by default. `walk` keeps one chunk per array,
+   *  for reading in order. */
   readonly cacheBytes?: number | "walk";
 }
 
@@ -63,7 +64,7 @@ export class ReplayStore {
   readonly root: string;
   readonly manifest: ReplayManifest;
   readonly segments: readonly PlacedSegment[];
-  /** Most candidates of any state. */
+  /** Largest number of candidates of a state. */
   readonly width: number;
   readonly #opened: readonly OpenedSegment[];
 
@@ -98,7 +99,7 @@ export class ReplayStore {
     }
   }
 
-  /** The segment that holds a row of a table. */
+  /** Segment that holds a row of a table. */
   segmentOf(table: TableName, row: number): PlacedSegment {
     const found = this.segments.findLast((segment) => segment.first[table] <= row);
     if (found !== undefined && row >= 0 && row < this.rows(table)) return found;
@@ -124,7 +125,7 @@ export function rebase(
   if (table !== undefined) shiftRows(values, first[table]);
 }
 
-/** Adds to row numbers, in place; −1 stays: it is no row. */
+/** Adds to row numbers, in place; −1 stays, because it means no row. */
 export function shiftRows(values: unknown, shift: number): void {
   if (shift === 0) return;
   if (values instanceof BigInt64Array) {
@@ -144,8 +145,8 @@ function placeSegments(opened: readonly OpenedSegment[]): PlacedSegment[] {
   });
 }
 
-/** The manifest together with a root that fits it: an old manifest put back is refused, because what it does not list
- *  would be taken for orphans. A commit replaces first the one, then the other: look again. */
+/** Reads the manifest together with a matching root. A restored old manifest is refused, because segments that it does
+ *  not list would count as orphans. A commit replaces one file, then the other, so a mismatch is read again. */
 export function readCurrentManifest(root: string): ReplayManifest {
   for (let attempt = 0; ; attempt++) {
     const manifest = readManifest(root);
@@ -156,8 +157,8 @@ export function readCurrentManifest(root: string): ReplayManifest {
   }
 }
 
-/** What is wrong with the root group of a segmented store, given its manifest. That of a plain store is checked as
- *  the metadata of its only segment. */
+/** Fault of the root group of a segmented store, given its manifest. The root of a plain store is checked as the
+ *  metadata of its only segment. */
 export function rootFault(root: string, { layout, generation }: ReplayManifest): string | undefined {
   if (layout === "plain") return undefined;
   let bytes: Uint8Array;
@@ -168,7 +169,7 @@ export function rootFault(root: string, { layout, generation }: ReplayManifest):
     return `the file is missing. Restore it from a copy.`;
   }
   const found = rootGeneration(bytes);
-  // A writer that died between its two last renames leaves the root one commit behind.
+  // A writer that died between its last two renames leaves the root one commit behind.
   if (found === generation || found === generation - 1) return undefined;
   return found !== undefined && found > generation
     ? `the store was committed ${found} times, ${MANIFEST_FILE} is of commit ${generation}: it is stale. Restore the newest manifest.`

@@ -1,5 +1,5 @@
-/** Questions about a whole store: does a task stand in two splits, and is the store of one piece?
- *  In: a store. Out: what was found, or an error that names it. Holds a few hundred bytes per task. */
+/** Checks of a whole store: tasks in two splits, and chains that differ.
+ *  In: a store. Out: the findings, or an error that names them. Holds a few hundred bytes per task. */
 import { type Digest, DigestTable, digestJson, RollbookError } from "../../../base/index.ts";
 import { Dictionary, type SegmentReader } from "../tables/index.ts";
 import type { ReplayStore } from "./replay-store.ts";
@@ -8,7 +8,7 @@ interface SplitLeak {
   readonly task: string;
   readonly environment: string;
   readonly splits: readonly [string, string];
-  /** Segment, and row in its sources, where the second split was met. */
+  /** Segment, and row of its sources, where the second split was found. */
   readonly segment: number;
   readonly row: number;
 }
@@ -23,11 +23,11 @@ interface Difference {
 
 const NO_SPLIT = "(none)";
 
-/** Finds tasks that stand in two splits, over any number of segments. */
+/** Finds tasks that are in two splits, over any number of segments. */
 export class SplitWatch {
   readonly #splits = new Dictionary();
   readonly #tasks = new DigestTable();
-  /** By the number of a task, the first split it was met in. */
+  /** First split of each task, by the number of the task. */
   readonly #first: number[] = [];
 
   async *scan(reader: SegmentReader, segment: number): AsyncGenerator<SplitLeak> {
@@ -84,7 +84,7 @@ const LINEAGE_FIELDS = [
 ] as const;
 type StoreField = (typeof CHAIN_FIELDS)[number] | (typeof LINEAGE_FIELDS)[number];
 
-/** What one learner should not mix without knowing. Policies may differ: replay is there to learn from many. */
+/** Fields that one learner should not mix unknowingly. Policies may differ: replay is meant for learning from many. */
 const HOMOGENEOUS_FIELDS: readonly StoreField[] = [
   ...(["family", "level", "logprob_kind", "environment", "reward"] as const),
   ...(["candidate_mixture", "target", "oracle"] as const),
@@ -110,7 +110,7 @@ export async function findDifferences(
     for await (const { from, columns, texts } of store.blocks(table, names as never[])) {
       for (const field of names) {
         const ids = (columns as Record<string, Int32Array>)[field]!;
-        // Ids are rows of one dictionary: only a change of id can be a change of value.
+        // Ids are rows of one dictionary, so only a change of id can be a change of value.
         for (let i = 0, last = -2; i < ids.length; i++) {
           if (ids[i] === last) continue;
           last = ids[i]!;

@@ -1,4 +1,4 @@
-/** Texts by number, in order of appearance. Holds all its texts: a segment is closed before they are too many. */
+/** Texts by number, in order of appearance. Holds all its texts, so a segment is closed before they are too many. */
 export class Dictionary {
   readonly #ids = new Map<string, number>();
 
@@ -6,7 +6,7 @@ export class Dictionary {
     return this.#ids.size;
   }
 
-  /** The row of `text`, added if it is new. */
+  /** Row of `text`; a new text is added. */
   id(text: string): number {
     const known = this.#ids.get(text);
     if (known !== undefined) return known;
@@ -14,7 +14,7 @@ export class Dictionary {
     return this.#ids.size - 1;
   }
 
-  /** As `id`; −1 for no text. */
+  /** As `id`; −1 for undefined. */
   maybe(text: string | undefined): number {
     return text === undefined ? -1 : this.id(text);
   }

@@ -1,11 +1,11 @@
 /** Walks the facts of a segment in bounded memory: whole chains at a time, or steps with their candidates.
- *  In: a segment whose ranges (steps of chains, candidates of steps) lie one after another. Out: blocks of columns. */
+ *  In: a segment whose ranges (steps of chains, candidates of steps) are adjacent. Out: blocks of columns. */
 import type { ColumnName, ColumnsOf } from "./schema.ts";
 import type { SegmentReader } from "./segment-reader.ts";
 
 /** A run of whole chains and their steps. */
 export interface ChainWindow<C extends ColumnName<"chains">, S extends ColumnName<"steps">> {
-  /** First chain and first step of the window, in rows of the segment. */
+  /** First chain and first step of the window, as rows of the segment. */
   firstChain: number;
   firstStep: number;
   stepCount: number;
@@ -25,10 +25,10 @@ export interface StepWindow<S extends ColumnName<"steps">, C extends ColumnName<
 
 const CHAINS = 8192;
 const STEPS = 65_536;
-/** Candidates (padding included) of a window; a single step may have more. */
+/** Candidates (including padding) of a window; a single step may have more. */
 const CELLS = 1 << 18;
 
-/** Chains in order, cut so that a window holds about `STEPS` steps; a longer chain comes alone. */
+/** Chains in order, cut so that a window holds about `STEPS` steps; a longer chain gets its own window. */
 export async function* chainWindows<C extends ColumnName<"chains">, S extends ColumnName<"steps">>(
   segment: SegmentReader,
   columns: { chains: readonly C[]; steps: readonly S[] },

@@ -1,5 +1,5 @@
-/** `manifest.json` and the root group of a store: reading them checked, replacing them atomically.
- *  In: the directory of a store. Out: the manifest, or a refusal that says what the store needs. */
+/** `manifest.json` and the root group of a store: checked reads and atomic replacement.
+ *  In: the directory of a store. Out: the manifest, or a refusal that names the release the store needs. */
 import { existsSync, readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { canonicalize, type Digest, digestJson, RollbookError } from "../../../base/index.ts";
@@ -26,7 +26,7 @@ export function sealReplayManifest(parts: ManifestParts): ReplayManifest {
   return { ...body, digest: digestOf(body) };
 }
 
-/** The next commit of a store, with nothing new in it: a writer that began before it is refused. */
+/** The next commit of a store without changes: a writer that began before it is then refused. */
 export function renewManifest(manifest: ReplayManifest): ReplayManifest {
   const { schema: _, digest: _digest, needs: _needs, tables: _tables, rows: _rows, ...parts } = manifest;
   return sealReplayManifest({ ...parts, generation: manifest.generation + 1 });
@@ -36,7 +36,7 @@ export function hasManifest(root: string): boolean {
   return existsSync(join(root, MANIFEST_FILE));
 }
 
-/** The manifest of the store at `root`, its own digest checked. */
+/** Manifest of the store at `root`, with its own digest checked. */
 export function readManifest(root: string): ReplayManifest {
   const where = join(root, MANIFEST_FILE);
   let bytes: Uint8Array;
@@ -54,7 +54,7 @@ export function readManifest(root: string): ReplayManifest {
   return parseManifest(bytes, where);
 }
 
-/** `where`: for people. */
+/** `where`: location for messages. */
 export function parseManifest(bytes: Uint8Array, where: string): ReplayManifest {
   refuseNewer(bytes, where);
   const manifest = openRecord(ReplayManifest, bytes, where);
@@ -68,13 +68,13 @@ export function parseManifest(bytes: Uint8Array, where: string): ReplayManifest 
   );
 }
 
-/** Makes `manifest` the state of the store. Everything it lists must be on disk already. */
+/** Makes `manifest` the state of the store. Everything it lists must already be on disk. */
 export function commitManifest(root: string, manifest: ReplayManifest): void {
   const path = join(root, MANIFEST_FILE);
   writeAtomically(path, Buffer.from(canonicalize(manifest)), `${path}.tmp`);
 }
 
-/** The root of a segmented store: a bare group, so that no Zarr reader takes one segment for the whole. */
+/** Root of a segmented store: a bare group, so that no Zarr reader takes one segment for the whole. */
 export function segmentedRoot(generation: number): Uint8Array {
   const attributes = {
     schema: SCHEMA_ID,
@@ -87,7 +87,7 @@ export function segmentedRoot(generation: number): Uint8Array {
   return formatNode({ kind: "group", attributes, consolidated: undefined });
 }
 
-/** The commit that a root of a segmented store is of. Undefined: no writer wrote it. */
+/** Commit number in the root of a segmented store. Undefined: the root is not from our writer. */
 export function rootGeneration(root: Uint8Array): number | undefined {
   const found = /"generation":(\d+)/.exec(Buffer.from(root).toString("latin1"))?.[1];
   return found !== undefined && Buffer.compare(root, segmentedRoot(Number(found))) === 0
@@ -118,7 +118,7 @@ function digestOf(body: object): Digest {
   return digestJson(`${ReplayManifest.kind}.digest`, body);
 }
 
-/** A store of a later schema may look like anything: say what it needs before judging its shape. */
+/** A store of a later schema may have any shape: name the release it needs before checking the shape. */
 function refuseNewer(bytes: Uint8Array, where: string): void {
   const value = parseCanonical(bytes, where) as { schema?: unknown; needs?: unknown; tables?: unknown };
   const kind = /^rollbook\.replay-manifest\.v(\d+)$/.exec(String(value?.schema));

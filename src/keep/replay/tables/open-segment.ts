@@ -1,6 +1,6 @@
 /** Opens the segments that a manifest lists: one read each, checked against the manifest.
- *  In: the directory of a store and its manifest. Out: readers. An altered `zarr.json` is refused here; altered
- *  chunks are refused by their checksums when they are read. */
+ *  In: the directory of a store and its manifest. Out: readers. Opening refuses an altered `zarr.json`; reading refuses
+ *  altered chunks by their checksums. */
 import { type Digest, digestBytes, RollbookError } from "../../../base/index.ts";
 import type { ReplayManifest, ReplaySegment } from "../../../contract/index.ts";
 import {
@@ -51,8 +51,8 @@ export async function openSegment(
   return { entry, store, reader: new SegmentReader(store, { metadata, rows, maxCandidates, cache }) };
 }
 
-/** Hashes every stored byte of a segment and refuses one whose arrays are not what the manifest says. Checksums of chunks
- *  show accidents; only the digests show that somebody has changed a column and its checksums. */
+/** Hashes every stored byte of a segment and refuses it if its arrays differ from the manifest. Chunk checksums detect
+ *  accidents. Only digests detect a column that was changed together with its checksums. */
 export async function requireWhole(root: string, entry: ReplaySegment): Promise<void> {
   const { store, reader } = await openSegment(root, entry);
   const directory = segmentRoot(root, entry);

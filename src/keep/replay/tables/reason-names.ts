@@ -1,5 +1,5 @@
-/** Why candidates may not be chosen, as bits: bit i of a bitset is the i-th name ever used in the store.
- *  Names are appended, never moved or removed, so a bit means the same in every segment. */
+/** Reasons why candidates cannot be chosen, as bits: bit i of a bitset is the i-th name ever used in the store. Names
+ *  are appended, never moved or removed, so a bit means the same in every segment. */
 import { RollbookError } from "../../../base/index.ts";
 
 const MAX_REASONS = 64;
@@ -15,7 +15,7 @@ export class ReasonNames {
     return [...this.#bits.keys()];
   }
 
-  /** The number of names: a later version extends an earlier one. */
+  /** Number of names: a later version extends an earlier one. */
   get version(): number {
     return this.#bits.size;
   }

@@ -1,12 +1,12 @@
-/** The tables of a replay store, declared once: name, type, meaning and reference of every column.
- *  Writer, reader, validator, compaction and docs/replay-format.md are driven by this module.
- *  Out: declarations and types. Knows nothing of files. */
+/** The tables of a replay store, declared once: name, type, meaning and reference of every column. This module drives
+ *  the writer, reader, validator, compaction and docs/replay-format.md. Out: declarations and types. Does not know
+ *  files. */
 import type { DataType, ValuesOf } from "../zarr/index.ts";
 
 export const SCHEMA_ID = "rollbook.replay";
-/** Raised when a reader of the version before could misread a store. */
+/** Raised when a reader of the previous version could misread a store. */
 export const SCHEMA_VERSION = 1;
-/** The first release of this package that reads stores of SCHEMA_VERSION; written into every store. */
+/** First release of this package that reads stores of SCHEMA_VERSION; written into every store. */
 export const NEEDS = "rollbook 0.1.0";
 
 export interface ColumnSpec {
@@ -21,15 +21,15 @@ export interface ColumnSpec {
   readonly count?: string;
   /** Holds rows of `dictionary/text`. */
   readonly dictionary?: true;
-  /** −1 may stand where there is nothing. */
+  /** −1 may stand for a missing value. */
   readonly optional?: true;
-  /** One value per candidate of the state, and this one up to the most candidates of any state. */
+  /** One value per candidate of the state, padded with this value to the largest number of candidates. */
   readonly pad?: number;
 }
 
 interface TableSpec {
   readonly doc: string;
-  /** The name of the first dimension, for xarray. */
+  /** Name of the first dimension, for xarray. */
   readonly dimension: string;
   readonly columns: Readonly<Record<string, ColumnSpec>>;
 }
@@ -249,14 +249,14 @@ type DTypeOf<T extends TableName, C extends ColumnName<T>> = (typeof TABLES)[T][
 }
   ? D
   : never;
-/** The typed array (or strings) that holds a column. */
+/** Typed array (or strings) that holds a column. */
 export type ColumnValues<T extends TableName, C extends ColumnName<T>> = ValuesOf[DTypeOf<T, C>];
 export type ColumnsOf<T extends TableName, C extends ColumnName<T> = ColumnName<T>> = {
   [K in C]: ColumnValues<T, K>;
 };
 
 export const TABLE_NAMES = Object.keys(TABLES) as TableName[];
-/** Everything but the derived view. */
+/** All tables except the derived view. */
 export const FACT_TABLES = TABLE_NAMES.filter((name) => name !== "q_h");
 
 export function tableOf(table: TableName): TableSpec {
@@ -271,12 +271,12 @@ export function columnOf<T extends TableName>(table: T, column: ColumnName<T>): 
   return tableOf(table).columns[column]!;
 }
 
-/** The shape of one row of a column, given the most candidates of any state. */
+/** Shape of one row of a column, given the largest number of candidates of a state. */
 export function rowShape(spec: ColumnSpec, maxCandidates: number): readonly number[] {
   return spec.pad !== undefined ? [Math.max(1, maxCandidates)] : (spec.row ?? []);
 }
 
-/** Every array of a segment, by path. */
+/** All arrays of a segment, by path. */
 export function arrayPaths(): { path: string; table: TableName; column: string; spec: ColumnSpec }[] {
   return TABLE_NAMES.flatMap((table) =>
     Object.entries(tableOf(table).columns).map(([column, spec]) => ({

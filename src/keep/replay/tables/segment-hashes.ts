@@ -1,9 +1,9 @@
 /** The hashes of a segment: of its artifacts, of the splits of its tasks, and of the set of each kind of config.
- *  In: rows as they are written or read. Out: digests. Writer, compaction and validator share it. */
+ *  In: rows while they are written or read. Out: digests. Shared by writer, compaction and validator. */
 import { createHash } from "node:crypto";
 import { compareUtf8, type Digest, digestBytes, digestJson, digestToBytes } from "../../../base/index.ts";
 
-/** Lineage columns whose distinct values are hashed, so that two segments can be compared at a glance. */
+/** Lineage columns whose distinct values are hashed, so that two segments are quickly compared. */
 export const HASHED_LINEAGE = [
   ...(["policy", "environment", "environment_digest", "reward", "sampling"] as const),
   ...(["candidate_mixture", "target", "oracle", "rng", "configs"] as const),
@@ -21,7 +21,7 @@ export class HashedSets {
   readonly #sets = new Map<string, Set<string>>(HASHED_LINEAGE.map((name) => [name, new Set()]));
   readonly #splits = new Map<string, Buffer>();
 
-  /** In order of chains: the digest of the rollout and the index of the stream. */
+  /** Adds a chain, in order: the digest of the rollout and the index of the stream. */
   addChain(content: Uint8Array, stream: number): void {
     const index = Buffer.alloc(4);
     index.writeUInt32LE(stream);
@@ -51,7 +51,7 @@ export class HashedSets {
   }
 }
 
-/** The digest of one task and its split. */
+/** Digest of one task and its split. */
 function splitEntry({ task, taskDigest, environment, split }: TaskSplit): Buffer {
   const entry = [environment, task, taskDigest ?? null, split ?? null];
   return Buffer.from(digestToBytes(digestJson("rollbook.replay.split", entry)));

@@ -1,6 +1,6 @@
 /** Reads the columns of one segment, checked against the schema: types, shapes and row counts.
- *  In: a Zarr store with the metadata of its arrays. Out: typed arrays by row range, or rows picked at random.
- *  Row numbers are those of the segment. Does not check values. */
+ *  In: a Zarr store with the metadata of its arrays. Out: typed arrays by row range, or arbitrary rows. Row numbers are
+ *  those of the segment. Does not check values. */
 import { RollbookError } from "../../../base/index.ts";
 import {
   type ArrayMetadata,
@@ -29,7 +29,7 @@ interface SegmentShape {
 /** Rows of a block: bounds the memory of a walk over a table. */
 const BLOCK_ROWS = 65_536;
 
-/** Decoded chunks kept per array where no cache is shared. One is enough for a walk in order. */
+/** Decoded chunks kept per array if no cache is shared. One chunk is enough for a walk in order. */
 const WALK_CACHE_BYTES = 5 << 18;
 
 export class SegmentReader {
@@ -58,7 +58,7 @@ export class SegmentReader {
     return this.shape.rows[table] ?? 0;
   }
 
-  /** Of an array that the schema has; opening the segment has checked it. */
+  /** Metadata of an array in the schema; opening the segment has checked it. */
   metadataOf(path: string): ArrayMetadata {
     return this.#metadata.get(path) as ArrayMetadata;
   }
@@ -120,14 +120,14 @@ export class SegmentReader {
     return (await (await this.array(table, column)).gather(rows)) as ColumnValues<T, C>;
   }
 
-  /** The texts that dictionary columns refer to. Read once and held. */
+  /** Texts that dictionary columns refer to. Read once and cached. */
   texts(): Promise<readonly string[]> {
     this.#texts ??= this.read("dictionary", ["text"]).then(({ text }) => text);
     return this.#texts;
   }
 }
 
-/** What is wrong with an array as the column it should be; undefined if nothing. */
+/** Reason why an array does not match its column; undefined if it does. */
 export function metadataFault(
   metadata: NodeMetadata | undefined,
   spec: ColumnSpec,
@@ -141,7 +141,7 @@ export function metadataFault(
   return undefined;
 }
 
-/** The first array of the schema that does not fit the metadata of a segment, in words. */
+/** Description of the first array of the schema that does not match the metadata of a segment. */
 export function firstMetadataFault(
   metadata: ReadonlyMap<string, NodeMetadata>,
   { rows, maxCandidates }: SegmentShape,

@@ -1,7 +1,7 @@
-/** First the bytes: is every file there, and is it what the manifest says?
- *  In: a segment's directory and its manifest entry. Out: findings, and the metadata of the arrays that are intact.
- *  Hashes every stored byte; holds one object at a time. Believes the metadata of an array only if they fit the
- *  manifest or the schema, so that an altered file cannot send it looking for billions of chunks. */
+/** Checks the bytes of a segment: every file exists and matches the manifest.
+ *  In: a segment's directory and its manifest entry. Out: findings, and the metadata of the intact arrays. Hashes every
+ *  stored byte; holds one object at a time. Uses the metadata of an array only if they match the manifest or the
+ *  schema. Otherwise an altered file could make it look for billions of chunks. */
 import { type Digest, reasonOf } from "../../../base/index.ts";
 import type { ReplaySegment } from "../../../contract/index.ts";
 import {
@@ -29,7 +29,7 @@ import type { ReplayErrorCode } from "./findings.ts";
 
 type Report = (array: string, row: number | null, code: ReplayErrorCode, reason: string) => void;
 
-/** The arrays whose bytes and shapes are right, by path. */
+/** Returns the arrays with correct bytes and shapes, by path. */
 export async function checkBytes(
   store: FileStore,
   entry: ReplaySegment,
@@ -60,7 +60,7 @@ export async function checkBytes(
   return intact;
 }
 
-/** Checks `zarr.json` of all groups. Answers the consolidated metadata, if the root is what the manifest says. */
+/** Checks `zarr.json` of all groups. Returns the consolidated metadata if the root matches the manifest. */
 async function checkGroups(
   store: FileStore,
   { entry, expected, report }: { entry: ReplaySegment; expected: Set<string>; report: Report },
@@ -82,7 +82,8 @@ async function checkGroups(
   return trusted;
 }
 
-/** The consolidated metadata of an array, with which its own must agree; its own if there are no others. */
+/** Consolidated metadata of an array, which must agree with the array's own; its own if there is no consolidated
+ *  copy. */
 async function chooseMetadata(
   store: FileStore,
   path: string,
@@ -118,7 +119,7 @@ function columnFault(
   return undefined;
 }
 
-/** True if the array hashes to what is expected. Names the chunks that are to blame, where that can be seen. */
+/** True if the array has the expected digest. Reports the damaged chunks if they can be identified. */
 async function checkArray(
   store: FileStore,
   {

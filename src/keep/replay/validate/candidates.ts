@@ -1,4 +1,4 @@
-/** Rules of candidates: one is chosen and it may be, probabilities sum to 1, labels and masks say the same. */
+/** Rules of candidates: exactly one is chosen and selectable, probabilities sum to 1, labels and masks agree. */
 import { type StepWindow, stepWindows } from "../tables/index.ts";
 import { type Rule, type RuleContext, sameBits } from "./rule.ts";
 
@@ -16,7 +16,7 @@ const CANDIDATES = [
 ] as const;
 type CandidateWindow = StepWindow<(typeof STEPS)[number], (typeof CANDIDATES)[number]>;
 
-/** As the contract of a step has it. */
+/** Same tolerance as in the contract of a step. */
 const SUM_TOLERANCE = 1e-9;
 
 /** Reports an error of one code. */
@@ -73,7 +73,7 @@ function* rowsOf(
     yield { at: start + index - firstCandidate, row: start + index, index };
 }
 
-/** Its place, its id, the reasons against it. */
+/** Checks a candidate's position, id and reasons. */
 function checkRows({ reader, report }: RuleContext, window: CandidateWindow, i: number): void {
   const { candidates: rows, firstStep } = window;
   const known = reader.rows("reasons");
@@ -96,7 +96,7 @@ function checkRows({ reader, report }: RuleContext, window: CandidateWindow, i: 
   }
 }
 
-/** A label is a finite number or not there, and trainable is what the rule says. */
+/** Checks that a label is finite or absent, and that trainable follows its rule. */
 function checkLabels(
   { report }: RuleContext,
   window: CandidateWindow,
@@ -115,7 +115,7 @@ function checkLabels(
   }
 }
 
-/** Exactly one candidate is chosen; it is selectable, and it is the one the step names. */
+/** Checks that exactly one candidate is chosen, is selectable, and is the one that the step names. */
 function checkChoice(complain: Complain, window: CandidateWindow, i: number): void {
   const { steps, candidates: rows, firstStep } = window;
   let chosen = 0;
@@ -142,13 +142,14 @@ function checkChoice(complain: Complain, window: CandidateWindow, i: number): vo
     );
 }
 
-/** All logged or none; within 0 … 1, 0 for what may not be chosen, above 0 for what was; summing to 1. */
+/** Checks that all probabilities are logged or none; within 0 … 1; 0 for unselectable candidates, above 0 for the
+ *  chosen one; summing to 1. */
 function checkProbabilities(complain: Complain, window: CandidateWindow, i: number): void {
   const { steps, candidates: rows, firstStep } = window;
   let [sum, logged] = [0, 0];
   for (const { at, row } of rowsOf(window, i)) {
     const probability = rows.probability[at]!;
-    // A log may tell the probability of the choice alone: then no candidate has one.
+    // A log may hold only the probability of the choice: then no candidate has a probability.
     const stated = steps.probability[i]!;
     const choiceOnly = Number.isNaN(probability) && stated > 0 && stated <= 1;
     if (steps.selected[i] === row && !choiceOnly && !sameBits(probability, stated))

@@ -26,7 +26,7 @@ type StepsOf<C extends ColumnName<"steps">> = Pick<
   C & keyof StepTreeWindow["steps"]
 >;
 
-/** Relative to the numbers that were added. */
+/** Relative to the summed numbers. */
 const TOLERANCE = 1e-9;
 
 export const chains: Rule = {
@@ -50,7 +50,7 @@ export const chains: Rule = {
   },
 };
 
-/** Every ending as it is written, whether the episode ended by itself, and why the chain says nothing, if so. */
+/** Every ending by its stored text, with its terminal flag and the reason why the chain is not evidence, if any. */
 const ENDINGS = new Map(
   Object.values({
     terminal: [{ kind: "terminal" }],
@@ -115,7 +115,7 @@ function checkChain(
       );
 }
 
-/** Chain, index, parent and depth. */
+/** Checks chain, index, parent and depth. */
 function checkTree({ report }: RuleContext, window: StepTreeWindow, i: number): void {
   const { chains: rows, firstChain, firstStep, steps } = window;
   const start = rows.steps_start[i]!;
@@ -137,7 +137,7 @@ function checkTree({ report }: RuleContext, window: StepTreeWindow, i: number): 
   }
 }
 
-/** Gains, cumulative columns, telescoping, and errors that go on where they left off. */
+/** Checks gains, cumulative columns, telescoping, and that errors continue from step to step. */
 function checkReturns({ report, manifest }: RuleContext, window: StepTreeWindow, i: number): void {
   const { chains: rows, firstStep, steps } = window;
   const { epsilon } = manifest.returns;
@@ -173,7 +173,8 @@ function checkReturns({ report, manifest }: RuleContext, window: StepTreeWindow,
   }
 }
 
-/** The last step ends as its chain does; a branch left earlier is truncated; a step that goes on is neither. */
+/** Checks that the last step ends as its chain does, that an earlier branch end is truncated, and that a continued step
+ *  is neither. */
 function checkEndings({ report }: RuleContext, window: StepTreeWindow, i: number): void {
   const { chains: rows, firstStep, steps } = window;
   const start = rows.steps_start[i]!;

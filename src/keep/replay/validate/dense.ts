@@ -1,4 +1,4 @@
-/** The dense view is derived: it is built again from the facts and compared bit for bit. */
+/** Checks the dense view: rebuilds it from the facts and compares bit for bit. */
 
 import { chainWindows, stepWindows } from "../tables/index.ts";
 import {
@@ -48,7 +48,7 @@ export const denseCells: Rule = {
   },
 };
 
-/** Said apart from the comparison, because these two are what learners stumble over. */
+/** Checked separately, because learners often fail on these two columns. */
 function checkDiscounts(
   { report, manifest }: RuleContext,
   { terminal, truncated, discount }: { terminal: Uint8Array; truncated: Uint8Array; discount: Float64Array },

@@ -1,4 +1,4 @@
-/** What a validation finds: every error with its array, row, reason and code. */
+/** The findings of a validation: every error with its array, row, reason and code. */
 
 export type ReplayErrorCode =
   | "manifest"
@@ -29,7 +29,7 @@ export type ReplayErrorCode =
 export interface ReplayError {
   /** Path of the array (or file) in the store. */
   readonly array: string;
-  /** Row in the segment; null where the error is not of one row. */
+  /** Row in the segment; null if the error is not in a single row. */
   readonly row: number | null;
   readonly reason: string;
   readonly code: ReplayErrorCode;

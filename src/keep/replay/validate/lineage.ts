@@ -1,11 +1,11 @@
-/** Rules of lineage and tokens: what made a chain is what the chain says, and every sampled token has its maker. */
+/** Rules of lineage and tokens: the lineage agrees with the chain, and every sampled token has a revision. */
 import { sumOf } from "../write/index.ts";
 import { type Rule, type RuleContext, sameBits } from "./rule.ts";
 
 const ROWS = 4096;
 const LINEAGE = ["chain", "environment", "reward", "target", "policy", "reasons_version"] as const;
 
-/** One row per chain, and nothing in it that the chain contradicts. */
+/** One row per chain, without contradiction to the chain. */
 export const lineage: Rule = {
   needs: {
     lineage: LINEAGE,
@@ -86,7 +86,7 @@ export const tokens: Rule = {
   },
 };
 
-/** Answers the sum of the rewards, NaN if there are none. */
+/** Returns the sum of the rewards, NaN if there are none. */
 async function checkTokens({ reader, report }: RuleContext, start: number, end: number): Promise<number> {
   let sum = 0;
   for (let from = start; from < end; from += TOKEN_ROWS) {

@@ -1,5 +1,5 @@
-/** Every number that points somewhere must arrive: foreign keys, dictionary rows, ranges, flags. Driven by the schema.
- *  Ranges of one column follow one another without gap or overlap and end where the table ends. */
+/** Rules of references: foreign keys, dictionary rows, ranges and flags must be valid. Driven by the schema. Ranges of
+ *  one column are adjacent without gap or overlap, and end at the end of the table. */
 import {
   type ColumnSpec,
   columnsOf,

@@ -7,7 +7,7 @@ import type { Rule } from "./rule.ts";
 
 const TEXT = { dictionary: ["text"] } as const;
 
-/** No text twice, no reason twice; the reasons begin as those of the manifest do. */
+/** Texts and reasons are unique; the list of reasons is a prefix of the manifest's list. */
 export const dictionaries: Rule = {
   needs: { ...TEXT, reasons: ["name"] },
   async check({ reader, manifest, report }) {
@@ -80,7 +80,7 @@ export const targets: Rule = {
   },
 };
 
-/** The first row of every key. */
+/** First row of every key. */
 class FirstRows {
   readonly #keys = new DigestTable();
   readonly #rows: number[] = [];
@@ -92,7 +92,7 @@ class FirstRows {
   }
 }
 
-/** The hashes of the manifest, recomputed from the rows. */
+/** Recomputes the hashes of the manifest from the rows. */
 export const hashes: Rule = {
   needs: {
     ...TEXT,

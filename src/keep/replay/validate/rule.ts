@@ -1,6 +1,5 @@
-/** A rule of the validator: the columns it reads, and what it says about them.
- *  A rule is skipped where one of its columns is damaged or leads nowhere: that has been reported already, and what
- *  follows from it would only hide it. */
+/** A rule of the validator: the columns it reads, and its checks. A rule is skipped if one of its columns is damaged or
+ *  has invalid references. That has already been reported, and consequential errors would only hide it. */
 import type { ReplayManifest, ReplaySegment } from "../../../contract/index.ts";
 import type { ColumnName, SegmentReader, TableName } from "../tables/index.ts";
 import type { ReplayErrorCode } from "./findings.ts";
@@ -13,7 +12,7 @@ export interface RuleContext {
   readonly manifest: ReplayManifest;
   /** Reports an error of a column; the path of the segment is added. */
   report(array: string, row: number | null, code: ReplayErrorCode, reason: string): void;
-  /** Takes a column out of all later rules. */
+  /** Excludes a column from all later rules. */
   distrust(array: string): void;
 }
 

@@ -56,7 +56,7 @@ const firstWhere = (test: (value: number) => boolean, value: number) => (values:
   values[at] = value;
 };
 
-/** A writer that errs in one column; digests fit, so only the rule itself can notice. */
+/** Simulates a writer with an error in one column. Digests match, so only the rule itself can detect the error. */
 describe("with all digests right, a store is refused", () => {
   const cases: [claim: string, column: string, change: Change, code: string, array?: string][] = [
     ["whose foreign key leaves its table", "steps/source", set(1, 10_000) as Change, "reference"],
@@ -312,7 +312,7 @@ describe("with all digests right, a store is refused", () => {
     await rewriteColumn<Values>(at, column, { change: change as (values: Values) => void });
     const { errors } = await validateReplay(at);
     expect(errors.filter((error) => error.array === array && error.code === code)).not.toEqual([]);
-    // Nothing is said about bytes: they are what the manifest says.
+    // No error about bytes: they match the manifest.
     expect(errors.map((error) => error.code)).not.toContain("digest");
     rmSync(at, { recursive: true });
   });

@@ -1,6 +1,6 @@
-/** Validates a store: manifest, bytes, references, facts, dense view, splits. Returns all errors, not the first.
- *  In: the directory of a store. Out: a report. Memory is bounded by windows, the texts of a segment, 80 bytes
- *  per chain and a few hundred per source and task. Does not change anything. */
+/** Validates a store: manifest, bytes, references, facts, dense view, splits. Returns all errors, not only the first.
+ *  In: the directory of a store. Out: a report. Memory is bounded by windows, the texts of a segment, 80 bytes per
+ *  chain and a few hundred per source and task. Does not change anything. */
 import { resolve } from "node:path";
 import { canonicalize, reasonOf } from "../../../base/index.ts";
 import type { ReplayManifest, ReplaySegment } from "../../../contract/index.ts";
@@ -37,7 +37,7 @@ export interface ReplayCheckOptions {
 export interface ValidationReport {
   readonly root: string;
   readonly valid: boolean;
-  /** All of them, also those beyond the limit. */
+  /** Number of all errors, including those beyond the limit. */
   readonly count: number;
   readonly errors: readonly ReplayError[];
   readonly rows: Readonly<Record<string, number>>;
@@ -127,7 +127,7 @@ async function validateSegment({ root, manifest, entry, findings, across }: Segm
   }
 }
 
-/** Tables that hold one row per row of another. Rules rely on it. */
+/** Checks tables that hold one row per row of another table. Rules rely on it. */
 function checkPairs({ rows }: ReplaySegment, report: RuleContext["report"]): boolean {
   let paired = true;
   for (const [table, other] of [
@@ -141,7 +141,7 @@ function checkPairs({ rows }: ReplaySegment, report: RuleContext["report"]): boo
   return paired;
 }
 
-/** The attributes of a segment's root say what its manifest entry says. */
+/** Checks that the attributes of a segment's root match its manifest entry. */
 async function checkAttributes(
   store: FileStore,
   {
@@ -171,7 +171,7 @@ async function checkAttributes(
       report(ROOT_FILE, null, "metadata", `the attribute ${name} is not what the manifest says`);
 }
 
-/** What holds between segments: no chain twice, no task in two splits. */
+/** Rules between segments: no chain twice, no task in two splits. */
 class AcrossSegments implements Rule {
   readonly needs = {
     chains: ["content", "stream"],

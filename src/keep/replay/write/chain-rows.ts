@@ -1,6 +1,6 @@
-/** From a sealed rollout to rows: one chain per stream, its lineage, its steps and candidates, or its tokens.
- *  In: content, task, columns, as sealed. Out: rows in a segment. Copies what the record says and derives only what
- *  follows from it (gains, cumulative values, masks); a missing value stays missing. */
+/** Turns a sealed rollout into rows: one chain per stream, its lineage, its steps and candidates, or its tokens.
+ *  In: content, task, columns, as sealed. Out: rows in a segment. Copies the record and derives only values that follow
+ *  from it (gains, cumulative values, masks); a missing value stays missing. */
 import { type Digest, digestJson, digestToBytes, RollbookError } from "../../../base/index.ts";
 import {
   type Candidate,
@@ -22,12 +22,12 @@ import type { RowOf } from "./table-writer.ts";
 export interface SealedChain {
   readonly digest: Digest;
   readonly content: RolloutContent;
-  /** The task record, where the rollout names one. */
+  /** Task record, if the rollout names one. */
   readonly task: Task | undefined;
   readonly streamIndex: number;
-  /** Of a token stream. */
+  /** Columns of a token stream. */
   readonly columns: TokenColumns | undefined;
-  /** The name of the late feedback that gave its rewards, where it had none. */
+  /** Name of the late feedback that gave the rewards, if the record had none. */
   readonly feedback?: string;
 }
 
@@ -52,7 +52,7 @@ export async function addChain(segment: SegmentWriter, chain: SealedChain): Prom
   await segment.drain();
 }
 
-/** How an ending is written, and which of the two ends of an episode it is. */
+/** Stored text of an ending, and its terminal flag. */
 export function endingFacts(ending: Ending): { text: string; terminal: boolean } {
   switch (ending.kind) {
     case "terminal":
@@ -60,7 +60,7 @@ export function endingFacts(ending: Ending): { text: string; terminal: boolean }
     case "truncated":
       return { text: `truncated:${ending.limit}`, terminal: false };
     case "failed":
-      // An agent that fails has ended its own episode; anyone else's failure cut it.
+      // An agent's failure ends its own episode; any other failure truncates it.
       return { text: `failed:${ending.owner}`, terminal: ending.owner === "agent" };
     case "cancelled":
       return { text: "cancelled", terminal: false };
@@ -144,7 +144,7 @@ function addLineage(segment: SegmentWriter, chain: SealedChain, stream: Stream):
   });
 }
 
-/** Adds all steps and answers the cumulative values of the last. */
+/** Adds all steps and returns the cumulative values of the last step. */
 function addSteps(
   segment: SegmentWriter,
   { chain, stream, row, valid }: { chain: SealedChain; stream: StepStream; row: number; valid: boolean },
@@ -166,7 +166,7 @@ function addSteps(
     const reward = step.reward ?? Number.NaN;
     const path = { depth: before.depth + 1, gain: before.gain + gain, reward: before.reward + reward };
     paths.push(path);
-    // The ending is that of the last step; a branch left earlier was cut, it did not end.
+    // Only the last step has the ending of the chain; an earlier branch end was truncated, not terminated.
     const isLast = i === steps.length - 1;
     const ends = { terminal: isLast && terminal, truncated: isLast ? !terminal : continued[i] === 0 };
     const candidatesStart = segment.tables.candidates.rows;
@@ -236,7 +236,7 @@ function addCandidates(
   }
 }
 
-/** Selectable, target valid, labelled, label finite. */
+/** True if the candidate is selectable, the target valid, and the label present and finite. */
 function isTrainable(each: Candidate, validTarget: boolean): boolean {
   return each.selectable && validTarget && each.label !== undefined && Number.isFinite(each.label);
 }
@@ -277,7 +277,7 @@ function sourceOf(
   });
 }
 
-/** A finite number that float32 cannot hold would become infinite in silence. */
+/** Refuses a finite number that float32 cannot hold; it would silently become infinite. */
 function float32(values: readonly number[], of: { id: string }): Float32Array {
   const features = Float32Array.from(values);
   const at = features.findIndex((value) => !Number.isFinite(value));
@@ -289,7 +289,7 @@ function float32(values: readonly number[], of: { id: string }): Float32Array {
   );
 }
 
-/** Which rule gave the rewards: late ones are another rule than those of the record. */
+/** Digest of the rule that gave the rewards: late rewards have another rule than recorded ones. */
 function rewardDigest({ content: { scores }, feedback }: SealedChain): Digest {
   const rule = scores.map(({ name, weight, scorer }) => [name, weight, scorer ?? null]);
   return feedback === undefined
@@ -297,7 +297,7 @@ function rewardDigest({ content: { scores }, feedback }: SealedChain): Digest {
     : digestJson("rollbook.replay.late-reward", { rule, feedback });
 }
 
-/** In order, on top of `start`; NaN for no rewards at all. */
+/** Sum in order, added to `start`; NaN without rewards. */
 export function sumOf(rewards: Float32Array | undefined, start = 0): number {
   return rewards === undefined ? Number.NaN : rewards.reduce((sum, value) => sum + value, start);
 }

@@ -47,7 +47,7 @@ describe("compaction", () => {
     expect(compacted.layout).toBe("plain");
     expect(compacted.rows).toEqual(manifest.rows);
     expect(compacted.segments[0]!.hashes).toEqual(manifest.segments[0]!.hashes);
-    // Texts and sources are merged in the order in which the segments have them, which may be another.
+    // Texts and sources are merged in segment order, which may differ.
     const stable = Object.keys(manifest.segments[0]!.arrays).filter((path) =>
       /^(tokens\/(?!policy)|candidates\/(?!id|provenance)|chains\/(content|steps|tokens)|steps\/(before|after|gain|parent)|q_h\/(?!source|target))/.test(
         path,
@@ -169,7 +169,7 @@ describe("orphans", () => {
     await rewriteColumn<Float32Array>(from, "steps/reward", {
       change: (values) => void values.fill(1),
     });
-    // The forger cannot seal the manifest again: its digest is known elsewhere.
+    // The forger cannot seal the manifest again, because its digest is known elsewhere.
     const root = JSON.parse(before.toString());
     const changed = JSON.parse(readFileSync(join(from, "manifest.json"), "utf8"));
     changed.segments[0].arrays["steps/reward"] = root.segments[0].arrays["steps/reward"];

@@ -1,6 +1,6 @@
-/** Makes one plain Zarr tree of a store: dictionaries, sources and targets merged, rows renumbered, `q_h` rebuilt.
- *  In: a store. Out: a new store in a new directory, which appears whole or not at all. The old one stays as it is.
- *  Holds the merged texts and a few hundred bytes per source; everything else moves in blocks. */
+/** Compacts a store into one plain Zarr tree: dictionaries, sources and targets merged, rows renumbered, `q_h` rebuilt.
+ *  In: a store. Out: a new store in a new directory, created atomically. The old store is unchanged. Holds the merged
+ *  texts and a few hundred bytes per source; everything else is copied in blocks. */
 import { existsSync, readdirSync, renameSync, rmSync } from "node:fs";
 import { dirname, resolve } from "node:path";
 import { type Clock, RollbookError } from "../../../base/index.ts";
@@ -46,7 +46,7 @@ export async function compactReplay(options: CompactOptions): Promise<ReplayMani
   removeLeftover(partial);
   makeDirectory(partial);
   try {
-    // What is copied gets digests of its own: a changed column must not come out as a sound one.
+    // Copied columns get new digests: without this check a changed column would become a valid one.
     for (const segment of store.manifest.segments) await requireWhole(resolve(options.from), segment);
     const manifest = await writePlain(store, partial, options);
     commitManifest(partial, manifest);
@@ -61,7 +61,7 @@ export async function compactReplay(options: CompactOptions): Promise<ReplayMani
   }
 }
 
-/** What a compaction that died has left goes; a directory with anything else in it is somebody's. */
+/** Removes the leftovers of a compaction that died. Refuses a directory with any other file. */
 function removeLeftover(partial: string): void {
   const names = existsSync(partial) ? readdirSync(partial) : [];
   const ours: readonly string[] = [...TABLE_NAMES, ROOT_FILE, MANIFEST_FILE];
@@ -109,13 +109,13 @@ async function writePlain(
   });
 }
 
-/** A tree made of several segments names the heads of all. */
+/** A tree made of several segments names the heads of all of them. */
 function withHeads(entry: ReplaySegment, from: readonly ReplaySegment[]): ReplaySegment {
   const heads = [...new Set(from.flatMap((each) => each.heads ?? []))].sort();
   return heads.length === 0 ? entry : { ...entry, heads };
 }
 
-/** Copied row by row number; the other facts are merged. */
+/** Tables that are copied with renumbered rows; the other facts are merged. */
 const COPIED = ["chains", "lineage", "steps", "candidates", "candidate_features", "tokens"] as const;
 
 async function copySegment({ reader }: PlacedSegment, target: SegmentWriter): Promise<void> {
@@ -126,7 +126,7 @@ async function copySegment({ reader }: PlacedSegment, target: SegmentWriter): Pr
   await addStoredChains(target.hashes, reader);
 }
 
-/** How the numbers of a segment become those of the tree. */
+/** Maps from row numbers of a segment to those of the tree. */
 interface Maps {
   texts: Int32Array;
   rows: { sources: Int32Array; targets: Int32Array };
@@ -161,7 +161,7 @@ function renumber(values: unknown, { references, starts, dictionary }: ColumnSpe
   for (let i = 0; i < rows.length; i++) if (rows[i]! >= 0) rows[i] = map[rows[i]!]!;
 }
 
-/** Adds the sources that the tree lacks; answers which row each has there. */
+/** Adds the sources that the tree lacks. Returns the row of each source in the tree. */
 async function copySources(reader: SegmentReader, target: SegmentWriter): Promise<Int32Array> {
   const map = new Int32Array(reader.rows("sources"));
   for await (const { row, source } of readSources(reader)) {

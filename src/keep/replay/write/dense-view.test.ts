@@ -29,7 +29,7 @@ interface NaiveState {
   selectable: number[];
 }
 
-/** The view straight from the records, without tables and without care for speed. */
+/** Reference view, computed directly from the records, without tables and without optimisation. */
 function naiveView(world: ReplayWorld, returns: Returns): NaiveState[] {
   const states: NaiveState[] = [];
   for (const digest of world.rollouts) {
@@ -169,7 +169,7 @@ it("segments of different width read as one view, padded to the widest; compacti
   await compactReplay({ from: root, to: join(folder, "widths-plain"), ...quick });
   const plain = await openReplay(join(folder, "widths-plain"));
   const after = await readDense(plain);
-  // Sources are merged, so their rows differ; everything else is the same number.
+  // Sources are merged, so their rows differ; all other numbers are equal.
   expect({
     ...after,
     actor: { ...after.actor, source: 0 },

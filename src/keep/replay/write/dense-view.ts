@@ -1,6 +1,7 @@
-/** The dense view `q_h`, built from the facts: per state what happened, per candidate masks, labels, probabilities.
- *  In: windows of steps and candidates. Out: columns of q_h. Linear in the number of candidates and padding.
- *  Pure: writer and validator call the same functions, so a stored view either equals the facts or is wrong. */
+/** Builds the dense view `q_h` from the facts: the outcome per state, and masks, labels and probabilities per
+ *  candidate.
+ *  In: windows of steps and candidates. Out: columns of q_h. Linear in the number of candidates and padding. Pure:
+ *  writer and validator call the same functions, so a stored view either equals the facts or is wrong. */
 
 import {
   type ChainWindow,
@@ -54,7 +55,7 @@ export function buildStates(window: StateFacts, { semantics, gamma }: Returns): 
     next_state: new Int32Array(stepCount).fill(-1),
   };
   const { next_state, return_to_go, reward, discount } = block;
-  // Backwards, so that the first continuation is the one that stays.
+  // Backwards, so that the first continuation wins.
   for (let i = stepCount - 1; i >= 0; i--) {
     const parent = steps.parent[i]! - firstStep;
     if (parent >= 0 && parent < stepCount) next_state[parent] = firstStep + i;

@@ -1,4 +1,5 @@
-/** Writes `q_h` of a segment whose facts are written. In: the segment. Out: the arrays of q_h. Memory: a window. */
+/** Writes `q_h` of a segment whose facts are already written. In: the segment. Out: the arrays of q_h. Memory: one
+ *  window. */
 import { RollbookError } from "../../../base/index.ts";
 import { chainWindows, type Returns, type SegmentReader, stepWindows } from "../tables/index.ts";
 import type { Store, WrittenArray } from "../zarr/index.ts";
@@ -12,7 +13,7 @@ import {
 } from "./dense-view.ts";
 import { columnWriters, type Layout } from "./table-writer.ts";
 
-/** From this many cells on, a view that is nearly all padding is refused. */
+/** Above this number of cells, a view that is nearly all padding is refused. */
 const MANY_CELLS = 1 << 26;
 const MOST_PADDING = 64;
 

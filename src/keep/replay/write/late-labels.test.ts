@@ -60,7 +60,7 @@ it("late feedback labels chains without rewards, by the rule of batches, and lea
   expect(plain.tokens.every(Number.isNaN)).toBe(true);
   expect(late.steps).toEqual([0.25, 0.5, 0, 2]);
   expect(late.tokens.reduce((sum, each) => sum + each)).toBe(3);
-  // The lineage says which rule gave the rewards.
+  // The lineage names the rule that gave the rewards.
   expect(late.lineage.map((each, i) => each === plain.lineage[i])).toEqual([true, false, false]);
 });
 

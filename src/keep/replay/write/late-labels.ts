@@ -1,13 +1,13 @@
-/** Rewards that came after the seal, in the rows of a store: the rule is that of batches.
- *  In: a chain as sealed, the late feedback that lands on it. Out: the same chain, labelled, or as it was. The sealed
- *  record stays. */
+/** Applies late rewards to the rows of a store, by the same rule as batches.
+ *  In: a chain as sealed, and its late feedback. Out: the same chain, labelled if possible. Does not change the sealed
+ *  record. */
 import type { Digest } from "../../../base/index.ts";
 import { type LateReward, labelSteps, labelTokens } from "../../admit/index.ts";
 import type { SealedChain } from "./chain-rows.ts";
 
 export interface LateFeedback {
   readonly name: string;
-  /** By rollout content, as `lateRewards` gives them. */
+  /** By rollout content, as `lateRewards` returns them. */
   readonly rewards: ReadonlyMap<Digest, readonly LateReward[]>;
 }
 

@@ -1,5 +1,5 @@
-/** Removes what writers that died have left in a store: segments no manifest lists, and temporary files.
- *  In: the directory of a store. Out: the paths removed. Waits for a writer at work, and never touches its segments. */
+/** Removes the leftovers of dead writers in a store: segments that no manifest lists, and temporary files.
+ *  In: the directory of a store. Out: the removed paths. Waits for a running writer, and never touches its segments. */
 import { existsSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { RollbookError } from "../../../base/index.ts";
@@ -27,7 +27,7 @@ export async function collectOrphans(root: string): Promise<string[]> {
   });
 }
 
-/** Segments that no manifest lists. Without the lock a writer may be at work on them. */
+/** Segments that no manifest lists. Without the lock a writer may be filling them. */
 export function listOrphans(root: string): string[] {
   const folder = join(root, SEGMENTS);
   if (!existsSync(folder)) return [];
@@ -38,14 +38,14 @@ export function listOrphans(root: string): string[] {
     .sort();
 }
 
-/** A store, or the beginning of one that died before its first commit. */
+/** True for a store, or the start of one whose writer died before its first commit. */
 export function isReplayStore(root: string): boolean {
   const path = join(root, ROOT_FILE);
   const begun = existsSync(path) && Buffer.compare(readFileSync(path), segmentedRoot(0)) === 0;
   return begun || hasManifest(root);
 }
 
-/** Nothing is removed from any other directory. */
+/** Refuses any other directory, so that nothing is removed from it. */
 function requireStore(root: string): void {
   if (isReplayStore(root)) return;
   throw new RollbookError(

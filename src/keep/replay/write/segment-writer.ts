@@ -1,6 +1,6 @@
 /** Writes one segment: rows of all tables, then dictionaries, the dense view, groups and consolidated metadata.
- *  In: rows. Out: a Zarr tree on disk and its entry for the manifest. What it holds in memory is a few chunks, the
- *  texts, and a few hundred bytes per source: the caller begins a new segment before those are too many. */
+ *  In: rows. Out: a Zarr tree on disk and its entry for the manifest. Holds a few chunks, the texts, and a few hundred
+ *  bytes per source in memory. The caller begins a new segment before these become too many. */
 import {
   canonicalize,
   type Digest,
@@ -38,7 +38,7 @@ import { type Layout, TableWriter } from "./table-writer.ts";
 export type FactTable = Exclude<TableName, "q_h">;
 
 interface SegmentOptions {
-  /** The directory of the segment, and its path in the store. */
+  /** Directory of the segment, and its path in the store. */
   readonly directory: string;
   readonly path: string;
   readonly returns: Returns;
@@ -46,7 +46,7 @@ interface SegmentOptions {
   readonly reasons: ReasonNames;
   readonly writer: ReplayWriter;
   readonly createdAtMs: number;
-  /** False leaves it to the operating system when bytes reach the disk: for stores that need not survive a crash. */
+  /** False: no fsync; for stores that need not survive a crash. */
   readonly durable: boolean;
 }
 
@@ -90,7 +90,7 @@ export class SegmentWriter {
     return this.#options;
   }
 
-  /** The row of a source, added if it is new. */
+  /** Row of a source; a new source is added. */
   source(source: SourceRow): number {
     const key = sourceKey(source);
     const { texts, tables } = this;
@@ -112,7 +112,7 @@ export class SegmentWriter {
     });
   }
 
-  /** The row of a target, added if it is new. */
+  /** Row of a target; a new target is added. */
   target(target: TargetRow): number {
     const key = targetKey(target);
     const known = this.#targets.addBytes(key);
@@ -131,7 +131,7 @@ export class SegmentWriter {
     return this.#validTargets[row]!;
   }
 
-  /** Takes note of how wide a row is: readers and the dense view pad to the widest. */
+  /** Records the width of a row: readers and the dense view pad to the widest. */
   saw(width: keyof Widths, count: number): void {
     this.#widest[width] = Math.max(this.#widest[width], count);
   }
@@ -140,7 +140,7 @@ export class SegmentWriter {
     for (const table of FACT_TABLES) await this.tables[table as FactTable].drain();
   }
 
-  /** Finishes the tree. Once this answers (and unless told otherwise) all of it is on disk. */
+  /** Finishes the tree. When it resolves, all of it is on disk, unless `durable` is false. */
   async close(): Promise<ReplaySegment> {
     const { path, createdAtMs, writer, returns, layout, reasons, durable } = this.#options;
     for (const text of this.texts.texts()) this.tables.dictionary.add({ text });
@@ -192,7 +192,7 @@ export class SegmentWriter {
   }
 }
 
-/** What makes a source row itself; the validator recomputes it from the columns. */
+/** Key of a source row; the validator recomputes it from the columns. */
 export function sourceKey(source: SourceRow): Uint8Array {
   const features = digestBytes("rollbook.replay.features", bytesOver(source.features));
   const parts = [source.task, source.taskDigest ?? null, source.environment];
@@ -205,7 +205,7 @@ export function targetKey({ config, reward, invalidReason }: TargetRow): Uint8Ar
   return digestToBytes(digestBytes("rollbook.replay.target", Buffer.from(text)));
 }
 
-/** Row numbers are int32. */
+/** Row numbers are int32, so too many rows are refused. */
 function refuseTooMany(rows: Record<string, number>): void {
   for (const table of ["chains", "steps", "candidates", "dictionary", "sources"]) {
     const count = rows[table]!;

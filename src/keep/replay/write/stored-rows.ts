@@ -1,4 +1,4 @@
-/** Rows of a segment as values: sources and targets with their texts, and what the hashes of a segment cover.
+/** Rows of a segment as values: sources and targets with their texts, and the inputs of the segment's hashes.
  *  In: a segment. Out: rows, block by block. Used by compaction, which writes them again, and by the validator. */
 import { columnsOf, HASHED_LINEAGE, type HashedSets, type SegmentReader } from "../tables/index.ts";
 import type { SourceRow, TargetRow } from "./segment-writer.ts";
@@ -7,7 +7,7 @@ const ROWS = 4096;
 
 interface StoredSource {
   row: number;
-  /** As stored. */
+  /** Key as stored. */
   key: Uint8Array;
   source: SourceRow;
 }
@@ -33,7 +33,7 @@ export async function* readSources(reader: SegmentReader): AsyncGenerator<Stored
   }
 }
 
-/** Targets are few: one per config and way of ending. */
+/** Targets are few: one per config and kind of ending. */
 export async function readTargets(
   reader: SegmentReader,
 ): Promise<{ key: Uint8Array; valid: boolean; target: TargetRow }[]> {

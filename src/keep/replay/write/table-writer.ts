@@ -1,4 +1,4 @@
-/** Writes one table: rows one by one or column blocks, each column an array of its own.
+/** Writes one table: rows one by one or column blocks, each column as a separate array.
  *  In: rows as the schema declares them. Out: arrays in a store. Holds a block of rows and one chunk per column. */
 
 import { given } from "../../../base/index.ts";
@@ -24,18 +24,19 @@ import {
   type WrittenArray,
 } from "../zarr/index.ts";
 
-/** How arrays lie on disk. */
+/** Storage layout of arrays. */
 export interface Layout {
-  /** "none" (default) lets readers take single rows in place; the others save space. Every chunk has a crc32c. */
+  /** "none" (default) allows readers to read single rows in place; the others save space. Every chunk has a crc32c. */
   readonly codec?: "none" | "zstd" | "gzip";
-  /** Bytes of a chunk before compression; about 1 MB by default, or 64 KiB of one that is compressed. */
+  /** Bytes of a chunk before compression; by default about 1 MB, or 64 KiB if compressed. */
   readonly chunkBytes?: number;
-  /** Chunks per stored object; 0 (default) makes every chunk an object. With small chunks, 16 or more, which is the default
-   *  of compressed columns. */
+  /** Chunks per stored object; 0 (default) makes every chunk an object. Use 16 or more with small chunks; compressed
+   *  columns default to 16. */
   readonly shardChunks?: number;
 }
 
-/** A compressed chunk is decoded as a whole for a single row: small ones keep random rows cheap, shards the files few. */
+/** A compressed chunk is decoded as a whole for a single row. Small chunks keep random reads cheap; shards keep the
+ *  number of files low. */
 const COMPRESSED = { chunkBytes: 1 << 16, shardChunks: 16 };
 
 type Cell<D extends DataType, C> = C extends { row: readonly number[] }
@@ -80,14 +81,14 @@ export class TableWriter<T extends TableName = TableName> {
     return this.#rows;
   }
 
-  /** Adds a row to the block in memory; `drain` sends full blocks on. Returns its row number. */
+  /** Adds a row to the block in memory; `drain` writes full blocks. Returns its row number. */
   add(row: RowOf<T>): number {
     for (const column in this.#columns) this.#columns[column]!.buffer.push(row[column as keyof RowOf<T>]);
     this.#buffered++;
     return this.#rows++;
   }
 
-  /** Adds whole columns, after everything added before. Give every column, all of one length. */
+  /** Adds whole columns after all earlier rows. Pass every column, all of one length. */
   async append(columns: ColumnsOf<T>, rows: number): Promise<void> {
     if (this.#buffered > 0) await this.#flush();
     for (const [name, { writer }] of Object.entries(this.#columns))
@@ -95,7 +96,7 @@ export class TableWriter<T extends TableName = TableName> {
     this.#rows += rows;
   }
 
-  /** To be awaited now and then between rows: keeps the block in memory small. */
+  /** Await this regularly between rows: it keeps the block in memory small. */
   async drain(): Promise<void> {
     if (this.#buffered >= BLOCK_ROWS) await this.#flush();
   }
@@ -114,7 +115,7 @@ export class TableWriter<T extends TableName = TableName> {
   }
 }
 
-/** Appends to some columns of a table only: the dense view is filled in two passes. */
+/** Appends to some columns of a table only, because the dense view is filled in two passes. */
 export function columnWriters<T extends TableName, C extends ColumnName<T>>(
   store: Store,
   table: T,
@@ -161,13 +162,13 @@ function columnWriter(
   }) as ArrayWriter;
 }
 
-/** What the schema says about a column, for readers that have only the store. */
+/** Schema facts of a column, for readers that have only the store. */
 export function attributesOf({ doc, references, starts, dictionary }: ColumnSpec): Record<string, string> {
   const target = dictionary ? "dictionary" : references;
   return { description: doc, ...given({ references: target, starts }) } as Record<string, string>;
 }
 
-/** The values of one column for the rows in memory; doubles as needed, and is used again after `clear`. */
+/** Values of one column for the rows in memory; doubles as needed, and is reused after `clear`. */
 class ColumnBuffer {
   readonly #spec: ColumnSpec;
   readonly #width: number;
@@ -189,7 +190,7 @@ class ColumnBuffer {
     if (this.#length + this.#width > values.length) this.#grow();
     const target = this.#values as Uint8Array;
     if (typeof cell === "object") target.set(cell, this.#length);
-    // One NaN has one bit pattern, whatever computed it: columns are compared by their bits.
+    // Every NaN gets the same bit pattern, because columns are compared by their bits.
     else target[this.#length] = (Number.isNaN(cell) ? Number.NaN : cell) as number;
     this.#length += this.#width;
   }

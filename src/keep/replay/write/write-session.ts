@@ -1,4 +1,4 @@
-/** One call of write or append: reads rollouts and fills segments, a new one whenever one is full.
+/** One write or append call: reads rollouts and fills segments, starting a new one when a segment is full.
  *  In: digests of sealed rollouts. Out: segments on disk that no manifest lists yet. Does not commit. */
 import { existsSync, readdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
@@ -23,18 +23,18 @@ import type { Layout } from "./table-writer.ts";
 export interface AppendOptions {
   readonly root: string;
   readonly read: ReadBlob;
-  /** Digests of rollout contents. One that the store has already is skipped. */
+  /** Digests of rollout contents. A content that the store already has is skipped. */
   readonly rollouts: Iterable<Digest> | AsyncIterable<Digest>;
   readonly clock: Clock;
-  /** Only streams that this lets in. */
+  /** Filter: only streams for which this returns true are written. */
   readonly admits?: (content: Digest, stream: number) => boolean;
-  /** Late outcomes that stand for rewards the records lack. */
+  /** Late outcomes that replace missing rewards. */
   readonly feedback?: LateFeedback;
   readonly layout?: Layout;
   readonly limits?: Partial<SegmentLimits>;
-  /** The last head of the book that the rollouts are read from. */
+  /** Last head of the book that the rollouts are read from. */
   readonly head?: Digest;
-  /** Who writes, for the manifest. */
+  /** Identity of the writer, for the manifest. */
   readonly writer?: Partial<ReplayWriter>;
   /** False skips fsync: for stores that need not survive a crash of the machine. */
   readonly durable?: boolean;
@@ -46,7 +46,7 @@ export interface WriteProgress {
   readonly chains: number;
 }
 
-/** A segment is closed, and the next begun, when one of these is reached. */
+/** When one of these limits is reached, the segment is closed and the next one begins. */
 interface SegmentLimits {
   readonly candidates: number;
   readonly tokens: number;
@@ -79,7 +79,7 @@ export class WriteSession {
     this.reasons = new ReasonNames(manifest.reasons);
   }
 
-  /** Which chains the store has. */
+  /** Reads the chains that the store already has. */
   async learn(): Promise<void> {
     const opened = await openSegments(this.#options.root, this.#manifest);
     for (const { reader } of opened) {
@@ -101,7 +101,7 @@ export class WriteSession {
     await this.#closeCurrent();
   }
 
-  /** Removes what a failed call has written. */
+  /** Removes the segments that a failed call has written. */
   abandon(): void {
     for (const directory of this.#directories) rmSync(directory, { recursive: true, force: true });
   }
@@ -173,7 +173,7 @@ export function writerOf(writer: Partial<ReplayWriter> = {}): ReplayWriter {
   return { program: "rollbook", versions: { node: process.versions.node }, invocation: [], ...writer };
 }
 
-/** A name that no directory has, not even an orphan's. */
+/** A segment name that no directory has, including orphans. */
 function nextSegment(root: string): string {
   const folder = join(root, SEGMENTS);
   const names = existsSync(folder) ? readdirSync(folder) : [];

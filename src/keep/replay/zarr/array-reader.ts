@@ -1,6 +1,6 @@
-/** Reads one array: whole, by row range, chunk by chunk, or rows picked at random.
- *  In: a store and a path. Out: typed arrays (or strings), rows one after another. Memory is bounded by a few chunks
- *  and the cache, beyond what the caller asks to hold. Does not write. */
+/** Reads one array: whole, by row range, chunk by chunk, or arbitrary rows.
+ *  In: a store and a path. Out: typed arrays (or strings), rows one after another. Beyond the result, memory is bounded
+ *  by a few chunks and the cache. Does not write. */
 import { type Digest, RollbookError } from "../../../base/index.ts";
 import { type CacheShelf, ChunkCache } from "./chunk-cache.ts";
 import { ChunkSource } from "./chunk-source.ts";
@@ -18,11 +18,11 @@ import { type ArrayMetadata, metadataKey, parseNode, rowItems } from "./metadata
 import { eachInFlight, type ReadableStore } from "./store.ts";
 
 interface OpenOptions {
-  /** Metadata that is known already, as from a consolidated group; else `zarr.json` is read. */
+  /** Known metadata, for example from a consolidated group; otherwise `zarr.json` is read. */
   metadata?: ArrayMetadata;
-  /** Decoded chunks kept for `gather` and partial reads; 16 MiB by default. */
+  /** Size of the cache of decoded chunks for `gather` and partial reads; 16 MiB by default. */
   cacheBytes?: number;
-  /** Keeps them in a cache that several arrays share instead. */
+  /** Shared cache for several arrays, instead of an own cache. */
   cache?: ChunkCache;
 }
 
@@ -60,7 +60,7 @@ export async function digestStoredArray(store: ReadableStore, path: string): Pro
 
 const IN_FLIGHT = 4;
 const CACHE_BYTES = 16 * 2 ** 20;
-/** A read in place costs about as much as copying this many bytes: with more rows than that, take the chunk. */
+/** A read in place costs about as much as copying this many bytes. If that exceeds the chunk, decode the chunk. */
 const BYTES_PER_READ = 8192;
 
 export class ZarrArray<T extends DataType = DataType> {
@@ -86,7 +86,7 @@ export class ZarrArray<T extends DataType = DataType> {
     this.#cache = cache.shelf();
   }
 
-  /** The rows of the range (all by default), in `into` if given. */
+  /** Rows of the range (all by default), in `into` if given. */
   async read(range: RowRange & { into?: ValuesOf[T] } = {}): Promise<ValuesOf[T]> {
     const [from, to] = this.#range(range);
     const out = this.#target(range.into, to - from);
@@ -100,7 +100,7 @@ export class ZarrArray<T extends DataType = DataType> {
     return out;
   }
 
-  /** Chunk by chunk. With `reuse` the values are valid until the next step only, and no memory is allocated per
+  /** Chunk by chunk. With `reuse` the values are valid only until the next step, and no memory is allocated per
    *  chunk. */
   async *chunks(range: RowRange & { reuse?: boolean } = {}): AsyncGenerator<Chunk<T>, void, undefined> {
     const [from, to] = this.#range(range);
@@ -113,8 +113,8 @@ export class ZarrArray<T extends DataType = DataType> {
     }
   }
 
-  /** The given rows, in the given order; repeats are allowed. Uncompressed rows are read in place, once the checksum
-   *  of their chunk (if any) was found right; other chunks are decoded once per call and kept in the cache. */
+  /** The given rows, in the given order; repeats are allowed. Uncompressed rows are read in place, after the checksum
+   *  of their chunk (if any) was verified. Other chunks are decoded once per call and cached. */
   async gather(rows: ArrayLike<number>, into?: ValuesOf[T]): Promise<ValuesOf[T]> {
     const out = this.#target(into, rows.length);
     const { heads, next } = this.#groupByChunk(rows);
@@ -125,7 +125,7 @@ export class ZarrArray<T extends DataType = DataType> {
     return out;
   }
 
-  /** Rows `low` … `high` of a chunk to row `at` of `out`. */
+  /** Copies rows `low` … `high` of a chunk to row `at` of `out`. */
   async #readPart(
     chunk: number,
     { low, high, out, at }: { low: number; high: number; out: ValuesOf[T]; at: number },
@@ -245,7 +245,7 @@ function countFrom(head: number, next: Int32Array): number {
   return count;
 }
 
-/** Bytes in memory, roughly for strings. */
+/** Bytes in memory; an estimate for strings. */
 function sizeOf(values: NumericValues | string[]): number {
   if (!Array.isArray(values)) return values.byteLength;
   return values.reduce((sum, string) => sum + 24 + string.length, 0);

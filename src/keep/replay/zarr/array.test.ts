@@ -192,7 +192,7 @@ describe("damage", () => {
         good.subarray(0, good.length >> 1),
         new Uint8Array(),
       ];
-      // What follows a compressed stream, and gaps in a shard, are allowed by the formats; the digests see them.
+      // The formats allow bytes after a compressed stream, and gaps in a shard; the digests detect them.
       const { compressor, shardChunks } = sample.options;
       if (compressor === undefined && shardChunks === 0) bad.push(Buffer.concat([good, good]));
       for (const bytes of bad) {

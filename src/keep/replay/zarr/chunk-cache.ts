@@ -1,4 +1,4 @@
-/** The most recently used chunks of any number of arrays, up to a number of bytes in all. */
+/** The most recently used chunks of any number of arrays, up to a total number of bytes. */
 export class ChunkCache {
   readonly #limit: number;
   /** Least recently used first. */
@@ -10,12 +10,12 @@ export class ChunkCache {
     this.#limit = limitBytes;
   }
 
-  /** Bytes that are kept now. */
+  /** Bytes in the cache now. */
   get bytes(): number {
     return this.#bytes;
   }
 
-  /** The part of one array. */
+  /** Part of the cache for one array. */
   shelf<V>(): CacheShelf<V> {
     const first = this.#shelves++ * CHUNKS;
     return {
@@ -52,12 +52,12 @@ export class ChunkCache {
   }
 }
 
-/** More chunks than an array has: keys of two arrays never meet, and stay exact as numbers. */
+/** More chunks than an array can have: keys of two arrays never collide, and stay exact as numbers. */
 const CHUNKS = 2 ** 32;
 
 export interface CacheShelf<V> {
   has(chunk: number): boolean;
   get(chunk: number): V | undefined;
-  /** A value larger than the whole cache is not kept. */
+  /** A value larger than the whole cache is not cached. */
   put(chunk: number, value: V, bytes: number): void;
 }

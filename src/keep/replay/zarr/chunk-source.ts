@@ -1,6 +1,7 @@
-/** The chunks of one stored array: where each lies, and its checked values.
- *  In: a store and the metadata. Out: whole decoded chunks, or parts of uncompressed ones read in place.
- *  Short, long, missing and altered objects are errors; nothing reads as zeros. Knows no rows beyond its chunks. */
+/** The chunks of one stored array: their places and their checked values.
+ *  In: a store and the metadata. Out: whole decoded chunks, or parts of uncompressed chunks read in place. Short, long,
+ *  missing and altered objects are errors; missing data is never read as zeros. Does not know rows beyond its
+ *  chunks. */
 import { RollbookError } from "../../../base/index.ts";
 import {
   bytesOver,
@@ -29,19 +30,19 @@ interface ChunkLoadOptions<T extends DataType> {
   bulk?: boolean;
 }
 
-/** Part of a stored object. */
+/** Place of a chunk in a stored object. */
 interface ChunkPlace {
   key: string;
   offset: number;
-  /** Stored bytes; undefined for an object that is one chunk. */
+  /** Stored bytes; undefined if the object is one chunk. */
   length: number | undefined;
 }
 
 export class ChunkSource<T extends DataType> {
   readonly metadata: ArrayMetadata;
-  /** Chunks that hold rows of the array. */
+  /** Number of chunks that hold rows of the array. */
   readonly count: number;
-  /** Stored objects: shards, or else chunks. */
+  /** Number of stored objects: shards, or chunks if there are no shards. */
   readonly objects: number;
   /** Items per chunk. */
   readonly items: number;
@@ -51,10 +52,10 @@ export class ChunkSource<T extends DataType> {
   /** Bytes of a decoded chunk; 0 for strings. */
   readonly #bytes: number;
   readonly #crc: boolean;
-  /** Uncompressed: rows lie in the object as they are. */
+  /** True if chunks are uncompressed: rows are stored in the object unchanged. */
   readonly #plain: boolean;
   readonly #intact: Uint8Array;
-  /** 16 bytes per chunk of the shards touched so far. */
+  /** Index of each shard touched so far: 16 bytes per chunk. */
   readonly #indexes = new Map<number, ShardIndex>();
 
   constructor(store: ReadableStore, path: string, metadata: ArrayMetadata) {
@@ -72,13 +73,13 @@ export class ChunkSource<T extends DataType> {
     this.#intact = new Uint8Array(this.#plain && this.#crc ? this.count : 0);
   }
 
-  /** The key of a stored object. */
+  /** Key of a stored object. */
   key(object: number): string {
     return chunkKey(this.#path, this.metadata, object);
   }
 
-  /** All items of a chunk, padding included, in `into` if given. `bulk` reads of large chunks run in the background,
-   *  several at a time; others are for use at once. */
+  /** All items of a chunk, including padding, in `into` if given. `bulk` reads of large chunks run in the background,
+   *  several at a time; other reads are for immediate use. */
   async load(chunk: number, { into, bulk = false }: ChunkLoadOptions<T> = {}): Promise<ValuesOf[T]> {
     const place = await this.#place(chunk);
     if (this.metadata.dtype === "string") return (await this.#loadStrings(chunk, place)) as ValuesOf[T];
@@ -93,19 +94,19 @@ export class ChunkSource<T extends DataType> {
     return values;
   }
 
-  /** Memory for `load` into that is used again and again; undefined where it is of no use. */
+  /** Reusable memory for `load`; undefined for strings, which cannot use it. */
   buffer(): ValuesOf[T] | undefined {
     const { dtype } = this.metadata;
     return dtype === "string" ? undefined : (valuesOver(dtype, checksumMemory(this.#bytes)) as ValuesOf[T]);
   }
 
-  /** Whether parts of this chunk may be read in place: it is uncompressed, and its checksum, if it has one, was found
-   *  right before. */
+  /** True if parts of this chunk may be read in place: it is uncompressed, and its checksum, if any, was verified
+   *  before. */
   readable(chunk: number): boolean {
     return this.#plain && (!this.#crc || this.#intact[chunk] === 1);
   }
 
-  /** A function that reads bytes of a `readable` chunk from an offset within it. */
+  /** Returns a function that reads bytes of a `readable` chunk from an offset within it. */
   async reader(chunk: number): Promise<(part: Uint8Array, offset: number) => MaybePromise<void>> {
     const { key, offset, length } = await this.#place(chunk);
     const stored = this.#bytes + (this.#crc ? CRC_BYTES : 0);
@@ -117,7 +118,7 @@ export class ChunkSource<T extends DataType> {
     };
   }
 
-  /** The stored bytes of an object. */
+  /** Stored bytes of an object. */
   async object(object: number): Promise<Uint8Array> {
     const key = this.key(object);
     const bytes = await this.#store.get(key);
@@ -148,7 +149,7 @@ export class ChunkSource<T extends DataType> {
     return index;
   }
 
-  /** Answers whether the chunk is there. */
+  /** Returns true if the chunk exists. */
   async #readWhole(
     chunk: number,
     { key, offset, length }: ChunkPlace,
@@ -163,7 +164,7 @@ export class ChunkSource<T extends DataType> {
     return true;
   }
 
-  /** The same in pieces, each checked as soon as it is read: faster than first one, then the other. */
+  /** As #readWhole, in pieces that are checked right after they are read: faster than reading everything first. */
   #readPieces(chunk: number, { key, offset, length }: ChunkPlace, values: ValuesOf[T]): boolean {
     const bytes = bytesOver(values as NumericValues);
     const trailer = new Uint8Array(this.#crc ? CRC_BYTES : 0);
@@ -173,7 +174,7 @@ export class ChunkSource<T extends DataType> {
       if (size !== undefined) this.#checkLength({ chunk, size, length, stored });
       return size !== undefined;
     };
-    // The first bytes read say whether the chunk is there, and how long it is.
+    // The first read finds out if the chunk exists, and its length.
     if (!read(trailer, bytes.length)) return false;
     let done = 0;
     const fetch = (end: number) => {
@@ -224,7 +225,8 @@ export class ChunkSource<T extends DataType> {
     return bytes;
   }
 
-  /** An object that is one chunk must have exactly its bytes; a chunk in a shard has the length the index says. */
+  /** An object that is one chunk must have exactly the expected bytes; a chunk in a shard has the length in the
+   *  index. */
   #checkLength({
     chunk,
     size,

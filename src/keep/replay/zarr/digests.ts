@@ -1,16 +1,16 @@
-/** Digests of an array: one per stored object, and one over the metadata and all of those, in order.
+/** Digests of an array: one per stored object, and one over the metadata and all object digests, in order.
  *  In: stored bytes. Out: digests that any language recomputes with SHA-256 alone, without decoding. */
 import { type Digest, digestBytes, digestToBytes } from "../../../base/index.ts";
 
-/** digest of a stored object (chunk or shard) = SHA-256(this, 0x00, its bytes). */
+/** Digest of a stored object (chunk or shard) = SHA-256(CHUNK_TAG, 0x00, its bytes). */
 const CHUNK_TAG = "rollbook.zarr.chunk";
 export const METADATA_TAG = "rollbook.zarr.metadata";
 const ARRAY_TAG = "rollbook.zarr.array";
 
 export interface ArrayDigests {
-  /** Of each stored object (chunk or shard), in order. */
+  /** Digest of each stored object (chunk or shard), in order. */
   readonly chunks: readonly Digest[];
-  /** Of the array: its `zarr.json` and its chunks. The path is not in it. */
+  /** Digest of the array: its `zarr.json` and its chunks, without its path. */
   readonly array: Digest;
 }
 

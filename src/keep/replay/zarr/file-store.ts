@@ -1,6 +1,7 @@
 /** A Zarr store in a directory: one file per key, replaced atomically (temporary file, rename).
- *  In: keys and bytes. Out: files. What was set is durable once `commit` has answered. Small values move synchronously, which is fastest; large ones in the thread pool, so that
- *  several move while the caller hashes or checks others. Reads keep a few files open: `close` when done. */
+ *  In: keys and bytes. Out: files. Values are durable once `commit` resolves. Small values are transferred
+ *  synchronously, which is fastest. Large values use the thread pool, so that several are transferred while the caller
+ *  hashes or checks others. Reads keep a few files open: call `close` when done. */
 import * as fs from "node:fs";
 import { dirname, join, resolve } from "node:path";
 import { promisify } from "node:util";
@@ -8,7 +9,8 @@ import { RollbookError, reasonOf } from "../../../base/index.ts";
 import { makeDirectory, syncDirectory } from "../../../store/index.ts";
 import { eachInFlight, type MaybePromise, type Store } from "./store.ts";
 
-/** Up to this size, which a core holds in its second cache, a transfer is not worth a trip to the thread pool. */
+/** Up to this size, which fits in the second-level cache of a core, a transfer is not worth a trip to the thread
+ *  pool. */
 const AT_ONCE_BYTES = 256 * 1024;
 const MAX_OPEN_FILES = 128;
 const TEMPORARY = ".tmp";
@@ -29,7 +31,7 @@ export class FileStore implements Store {
   readonly borrows = true;
   readonly readsAtOnce = AT_ONCE_BYTES;
   readonly root: string;
-  /** Least recently used first. Only synchronous reads use these, so none is closed under a read. */
+  /** Least recently used first. Only synchronous reads use these files, so none is closed during a read. */
   readonly #open = new Map<string, OpenFile>();
   #newest: OpenFile | undefined;
   readonly #unsyncedFiles = new Set<string>();
@@ -93,7 +95,7 @@ export class FileStore implements Store {
     for (const key of this.#walk(folder)) if (key.startsWith(prefix)) yield key;
   }
 
-  /** Everything set so far is on disk when this answers: files first, then the directories that name them. */
+  /** When it resolves, everything set so far is on disk: files first, then the directories that name them. */
   async commit(): Promise<void> {
     const files = [...this.#unsyncedFiles];
     this.#unsyncedFiles.clear();
@@ -161,19 +163,19 @@ export class FileStore implements Store {
     const first = this.#makeChild(directory) ?? makeDirectory(directory, { sync: false });
     this.#directories.add(directory).add(dirname(directory));
     if (first === undefined) return;
-    // New names stand in every directory from the one above the first new one down.
+    // Every directory from the parent of the first new one down has new names.
     for (let at = directory; at !== dirname(first); at = dirname(at))
       this.#unsyncedDirectories.add(dirname(at));
   }
 
-  /** Of an array of rows every chunk has a directory of its own, beside that of the chunk before: one call makes it. */
+  /** Every chunk of an array of rows has its own directory, beside that of the previous chunk: one call creates it. */
   #makeChild(directory: string): string | undefined {
     if (!this.#directories.has(dirname(directory))) return undefined;
     try {
       fs.mkdirSync(directory);
       return directory;
     } catch {
-      // `makeDirectory` finds out what is there, and says so.
+      // `makeDirectory` finds the cause and reports it.
       return undefined;
     }
   }
@@ -192,7 +194,7 @@ export class FileStore implements Store {
     }
   }
 
-  /** Says which key of which store an operating system error is about. */
+  /** Adds the key and the store to an operating system error. */
   #guard<T>(action: "read" | "write", key: string, work: () => MaybePromise<T>): MaybePromise<T> {
     return settle(work, (cause) => {
       if (cause instanceof RollbookError) throw cause;
@@ -206,7 +208,7 @@ export class FileStore implements Store {
   }
 }
 
-/** `work`, with failures of both kinds, thrown and rejected, handed to `onError`. */
+/** Runs `work` and passes thrown and rejected errors to `onError`. */
 function settle<T>(work: () => MaybePromise<T>, onError: (error: unknown) => never): MaybePromise<T> {
   try {
     const result = work();
@@ -237,7 +239,7 @@ async function readPooled(fd: number, parts: readonly Uint8Array[], at: number):
   return (await readAsync(fd, part, 0, part.length, at)).bytesRead;
 }
 
-/** The size was taken when the file was opened: fewer bytes mean that it shrank since. */
+/** The size was read when the file was opened: fewer bytes mean that the file has shrunk. */
 function checkRead(count: number, expected: number): void {
   if (count < expected) throw new Error(`read ${count} of ${expected} bytes; the file has shrunk`);
 }

@@ -1,4 +1,4 @@
-/** Groups: the folders of a Zarr hierarchy, with attributes, and the metadata of a whole tree in one place.
+/** Groups: the folders of a Zarr hierarchy, with attributes, and consolidated metadata of a whole tree.
  *  In: a store and paths ("" is the root of the store). Out: `zarr.json` of groups, and back. */
 import { RollbookError } from "../../../base/index.ts";
 import {
@@ -16,7 +16,7 @@ export async function writeGroup(store: Store, path: string, attributes: Attribu
   await store.set(metadataKey(path), formatNode({ kind: "group", attributes, consolidated: undefined }));
 }
 
-/** A group as read: its attributes, and what lies below it where that is known without looking. */
+/** Reads a group: its attributes, and its consolidated metadata, if any. */
 export async function openGroup(store: ReadableStore, path: string): Promise<GroupMetadata> {
   const key = metadataKey(path);
   const bytes = await store.get(key);
@@ -29,8 +29,8 @@ export async function openGroup(store: ReadableStore, path: string): Promise<Gro
   );
 }
 
-/** Copies the metadata of everything below a group into the group, as zarr-python 3 does, so that one read opens
- *  the tree. To be called last: later changes below are not seen by readers that trust the copy. */
+/** Copies the metadata of everything below a group into the group, as zarr-python 3 does, so that one read opens the
+ *  tree. Call it last: readers that trust the copy do not see later changes below. */
 export async function consolidate(store: Store, path: string): Promise<GroupMetadata> {
   const group = await openGroup(store, path);
   const whole: GroupMetadata = { ...group, consolidated: await readTree(store, path) };
@@ -38,7 +38,7 @@ export async function consolidate(store: Store, path: string): Promise<GroupMeta
   return whole;
 }
 
-/** The metadata of everything below a group, read from the nodes themselves, by relative path. */
+/** Metadata of everything below a group, read from the nodes themselves, by relative path. */
 export async function readTree(store: Store, path: string): Promise<Map<string, NodeMetadata>> {
   const prefix = path === "" ? "" : `${path}/`;
   const nodes: [string, NodeMetadata][] = [];

@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { isRollbookError } from "../../../base/errors.ts";
 import { chunkKey, formatNode, parseNode } from "./metadata.ts";
 
-/** As zarr-python 3.1.6 writes it. */
+/** Metadata as zarr-python 3.1.6 writes it. */
 const FOREIGN = {
   shape: [10, 3],
   data_type: "float32",

@@ -1,6 +1,6 @@
 /** `zarr.json`: the metadata of groups and arrays as values, and as canonical JSON bytes.
- *  In: bytes from a store. Out: checked metadata, and back. Refuses whatever this package could not read correctly:
- *  a newer format, unknown types and codecs, extensions that must be understood. Does not touch stores. */
+ *  In: bytes from a store. Out: checked metadata, and back. Refuses everything that this package could not read
+ *  correctly: a newer format, unknown types and codecs, extensions that must be understood. Does not touch stores. */
 import {
   canonicalize,
   decodeUtf8,
@@ -26,11 +26,11 @@ export interface ArrayMetadata {
   readonly kind: "array";
   readonly dtype: DataType;
   readonly shape: readonly [rows: number, ...row: number[]];
-  /** Rows of the unit that is encoded and checked on its own. Only the first axis is divided. */
+  /** Rows of the unit that is encoded and checked separately. Only the first axis is divided. */
   readonly chunkRows: number;
   /** Rows of one stored object if chunks are packed into shards, a multiple of `chunkRows`; else 0. */
   readonly shardRows: number;
-  /** What happens to the bytes of a chunk, in order of writing. */
+  /** Codecs of the bytes of a chunk, in order of writing. */
   readonly codecs: readonly BytesCodec[];
   readonly fillValue: FillValue;
   readonly separator: "/" | ".";
@@ -41,36 +41,36 @@ export interface ArrayMetadata {
 export interface GroupMetadata {
   readonly kind: "group";
   readonly attributes: Attributes;
-  /** Metadata of everything below this group by relative path, where the group carries it. */
+  /** Metadata of everything below this group by relative path, if the group carries it. */
   readonly consolidated: ReadonlyMap<string, NodeMetadata> | undefined;
 }
 
 export type NodeMetadata = ArrayMetadata | GroupMetadata;
 
-/** Larger chunks are refused: no writer we know makes them, and a damaged shape must not exhaust memory. */
+/** Larger chunks are refused: no known writer makes them, and a damaged shape must not exhaust memory. */
 export const MAX_CHUNK_BYTES = 2 ** 30;
 
 export function parseNode(bytes: Uint8Array, where: string): NodeMetadata {
   return nodeOf(parseJson(decodeUtf8(bytes, where), where), where);
 }
 
-/** The canonical bytes of `node`: the same metadata has the same bytes, and the same digest. */
+/** Canonical bytes of `node`: the same metadata has the same bytes, and the same digest. */
 export function formatNode(node: NodeMetadata): Uint8Array {
   return Buffer.from(canonicalize(jsonOf(node)));
 }
 
-/** The key of the metadata of the node at `path`; "" is the root of the store. */
+/** Key of the metadata of the node at `path`; "" is the root of the store. */
 export function metadataKey(path: string): string {
   return path === "" ? "zarr.json" : `${path}/zarr.json`;
 }
 
-/** The key of the object with this index along the first axis of the array at `path`. */
+/** Key of the object with this index along the first axis of the array at `path`. */
 export function chunkKey(path: string, { separator, shape }: ArrayMetadata, index: number): string {
   const name = ["c", index, ...new Array(shape.length - 1).fill(0)].join(separator);
   return path === "" ? name : `${path}/${name}`;
 }
 
-/** Items in one row. */
+/** Number of items in one row. */
 export function rowItems({ shape: [, ...row] }: ArrayMetadata): number {
   return row.reduce((product, size) => product * size, 1);
 }
@@ -116,7 +116,7 @@ function groupOf(node: Record<string, Json>, where: string): GroupMetadata {
   };
 }
 
-/** The form zarr-python 3 writes: inline, by relative path. */
+/** The form that zarr-python 3 writes: inline, by relative path. */
 function consolidatedOf(json: Json, where: string): ReadonlyMap<string, NodeMetadata> | undefined {
   if (json === null) return undefined;
   const { kind, metadata } = objectOf(json, where, "consolidated_metadata");
@@ -170,7 +170,7 @@ function arrayOf(node: Record<string, Json>, where: string): ArrayMetadata {
 function refuseExtensions(node: Record<string, Json>, where: string, known: readonly string[]): void {
   for (const [key, value] of Object.entries(node)) {
     if (known.includes(key)) continue;
-    // The specification lets a writer mark what a reader may ignore.
+    // The specification allows a writer to mark keys that a reader may ignore.
     const optional = typeof value === "object" && value !== null && "must_understand" in value;
     if (!optional || (value as { must_understand: Json }).must_understand !== false)
       throw badMetadata(where, `unknown key ${JSON.stringify(key)}`, { key });

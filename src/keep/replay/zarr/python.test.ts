@@ -9,7 +9,7 @@ import { describeNeeding } from "../../../../test/support/needs.ts";
 import { bits, sampleMatrix, writeSample } from "../../../../test/support/zarr-samples.ts";
 import { consolidate, createArray, FileStore, openArray, openGroup, writeGroup } from "./index.ts";
 
-/** Runs a Python program with zarr, numpy and json at hand; its standard output is JSON. */
+/** Runs a Python program with zarr, numpy and json imported; its standard output is JSON. */
 function runPython<T>(program: string, ...args: string[]): T {
   const head = "import json, sys, warnings\nwarnings.simplefilter('ignore')\nimport zarr, numpy as np\n";
   const { status, stdout, stderr } = spawnSync(python, ["-c", head + program, ...args], {

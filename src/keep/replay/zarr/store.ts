@@ -1,26 +1,26 @@
-/** Where the bytes of a Zarr hierarchy live: a few methods that a plain Map<string, Uint8Array> satisfies.
- *  Keys are paths with "/" and no leading slash. Methods may answer at once or by a promise. */
+/** Storage of a Zarr hierarchy: a few methods that a plain Map<string, Uint8Array> satisfies. Keys are paths with "/"
+ *  and no leading slash. Methods may return a value or a promise. */
 
 export type MaybePromise<T> = T | Promise<T>;
 
 export interface ReadableStore {
-  /** If given: `readInto` of up to so many bytes answers at once, never by a promise. Chunks that are used right away
-   *  are then read in such pieces. */
+  /** If given: `readInto` of up to this many bytes returns synchronously, never a promise. Chunks for immediate use are
+   *  then read in such pieces. */
   readonly readsAtOnce?: number;
   get(key: string): MaybePromise<Uint8Array | undefined>;
-  /** Fills `parts`, one after another, with the bytes from `offset` on (from the end if negative) as far as they
-   *  go. Answers the size of the whole value, by which the caller sees what was missing or left over;
-   *  undefined if there is no such key. A store without it is asked for whole values. */
+  /** Fills `parts`, one after another, with the available bytes from `offset` on (from the end if negative). Returns
+   *  the size of the whole value, so that the caller detects missing or extra bytes; undefined if there is no such key.
+   *  Without this method, whole values are read. */
   readInto?(key: string, parts: readonly Uint8Array[], offset: number): MaybePromise<number | undefined>;
 }
 
 export interface Store extends ReadableStore {
-  /** True if `set` has no use for the bytes once it has answered. Others, like a Map, keep them: they are given
-   *  memory of their own. */
+  /** True if `set` does not use the bytes after it has returned. Other stores, like a Map, keep the bytes and therefore
+   *  get a copy. */
   readonly borrows?: boolean;
   /** Replaces the value as a whole. */
   set(key: string, bytes: Uint8Array): MaybePromise<unknown>;
-  /** All keys, in any order; a store may leave out those that do not begin with `prefix`. */
+  /** All keys, in any order; a store may omit those that do not begin with `prefix`. */
   keys(prefix?: string): Iterable<string> | AsyncIterable<string>;
 }
 
@@ -37,8 +37,8 @@ export function readInto(
     : scatter(value, parts, offset);
 }
 
-/** Runs `job` for 0 … count−1, at most `limit` at a time. When one fails the others in flight are waited for,
- *  so that nothing touches the caller's memory afterwards; then the first failure is thrown. */
+/** Runs `job` for 0 … count−1, at most `limit` at a time. If a job fails, waits for the others in flight, so that
+ *  nothing touches the caller's memory afterwards. Then throws the first error. */
 export async function eachInFlight(
   count: number,
   limit: number,

@@ -7,7 +7,7 @@ import { consolidate, createArray, openArray, openGroup, writeGroup } from "./in
 
 type Bytes = Map<string, Uint8Array>;
 
-/** Our keys as zarrita asks for them, with a leading slash. */
+/** Our store with the keys of zarrita, which have a leading slash. */
 function forZarrita(store: Bytes) {
   return {
     get: async (key: string) => store.get(key.slice(1)),
@@ -25,7 +25,7 @@ function forZarrita(store: Bytes) {
 const asBytes = (dtype: string, data: unknown): Values =>
   dtype === "bool" ? Uint8Array.from(data as Iterable<number>) : (data as Values);
 
-/** zarrita's decoder takes a leading U+FEFF for a byte order mark and drops it. */
+/** zarrita's decoder reads a leading U+FEFF as a byte order mark and drops it. */
 const withoutMarks = (values: Values): Values =>
   Array.isArray(values) ? values.map((text) => text.replace(/^\ufeff/, "")) : values;
 

@@ -1,5 +1,6 @@
-/** One process of an agent. In: a command line, then one request at a time. Out: what the agent returned or threw. A process
- *  that ends, floods the channel or does not stop when told is killed, and its request fails by the agent. */
+/** One process of an agent. In: a command line, then one request at a time. Out: the agent's return value or error.
+ *  If the process ends, floods the channel or ignores its stop signal, it is killed and its request fails by the
+ *  agent. */
 import { type ChildProcess, spawn } from "node:child_process";
 import type { Duplex } from "node:stream";
 import { isDigest, isObject, type Json } from "../../../../base/index.ts";
@@ -8,13 +9,13 @@ import { errorFirst } from "../error-line.ts";
 import { cutBy, endingIn, failedBy } from "../failure.ts";
 import { type FromAgent, lineSplitter, MAX_MESSAGE_CHARS, type ToAgent, unpack } from "./wire.ts";
 
-/** What a module says of itself once it is loaded. */
+/** Description of a module, which its process sends after loading it. */
 export type LoadedAgent = Omit<Extract<FromAgent, { kind: "ready" }>, "kind">;
 
-/** How long an agent may take to stop after its signal, and to be loaded. */
+/** Time limits for an agent to stop after its signal, and to load. */
 const STOP_MS = 2_000;
 const LOAD_MS = 60_000;
-/** How long the output of a process that has ended is read on. */
+/** Time for which we still read the output of an ended process. */
 const DRAIN_MS = 500;
 const MAX_LOG_CHARS = 16 * 1024;
 const MAX_TAIL_CHARS = 2_000;
@@ -39,7 +40,7 @@ export class AgentProcess {
   #ended: string | undefined;
 
   constructor([command, ...args]: readonly string[], env: NodeJS.ProcessEnv) {
-    // A group of its own: Ctrl-C reaches the launcher alone, and a kill reaches all that the agent started.
+    // A separate process group: Ctrl-C reaches only the launcher, and a kill reaches all processes of the agent.
     this.#child = spawn(command!, args, { env, detached: true, stdio: ["ignore", "pipe", "pipe", "pipe"] });
     this.#channel = this.#child.stdio[3] as Duplex;
     this.loaded = new Promise((resolve, reject) => {
@@ -59,7 +60,7 @@ export class AgentProcess {
     return this.#ended === undefined;
   }
 
-  /** Resolves with what came back. The signal is passed on; an agent that does not heed it is killed. */
+  /** Resolves with the agent's answer. Forwards the signal, and kills an agent that ignores it. */
   request(
     make: (id: number) => ToAgent,
     { signal, log }: { readonly signal?: AbortSignal; readonly log: (line: string) => void },
@@ -93,7 +94,7 @@ export class AgentProcess {
     });
   }
 
-  /** While idle it does not keep the launcher running. */
+  /** An idle process does not keep the launcher running. */
   hold(busy: boolean): void {
     const change = busy ? "ref" : "unref";
     this.#child[change]();
@@ -116,7 +117,7 @@ export class AgentProcess {
       onLong: () => this.kill(`sent a message of more than ${MAX_MESSAGE_CHARS} characters`),
     });
     this.#channel.setEncoding("utf8").on("data", (chunk: unknown) => messages.push(chunk as string));
-    // A process that is gone reads no more; its exit says the rest.
+    // An ended process reads nothing more. Its exit handler reports the failure.
     this.#channel.on("error", () => {});
     for (const stream of [this.#child.stdout!, this.#child.stderr!]) {
       const lines = lineSplitter((line) => this.#print(line), { most: MAX_LOG_CHARS });
@@ -125,7 +126,7 @@ export class AgentProcess {
       this.#printed.push(lines);
     }
     this.#child.once("error", (cause) => this.#end(`cannot be started: ${cause.message}`));
-    // A program that the agent left behind may hold its output open for ever: then there is no "close".
+    // A program left behind by the agent may hold its output open forever. The "close" event would then never come.
     this.#child.once("exit", () => {
       const timer = setTimeout(() => {
         for (const stream of this.#child.stdio) stream?.destroy();
@@ -191,7 +192,7 @@ export class AgentProcess {
     }
   }
 
-  /** Once what the agent printed before has been read too, so that it is logged with this request. */
+  /** Settles after the output printed before the answer has been read, so that it is logged with this request. */
   #settle(id: number, settle: (pending: Pending) => void): void {
     setImmediate(() => {
       const pending = this.#pending;
@@ -206,10 +207,10 @@ export class AgentProcess {
   }
 }
 
-/** The process ended before it read the request: another one may take it. */
+/** The process ended before it read the request. Another process may serve the request. */
 export class NotBegun extends Error {}
 
-/** What an agent threw, as its process describes it. */
+/** An error of the agent, as its process describes it. */
 export class AgentThrew extends Error {
   readonly ending: Ending;
   readonly named: boolean;
@@ -220,7 +221,7 @@ export class AgentThrew extends Error {
     this.named = named;
   }
 
-  /** The error that the executor reads the same ending from. */
+  /** Makes an error from which the executor reads the same ending. */
   asError(): Error {
     const { ending } = this;
     if (ending.kind === "truncated") return cutBy(ending.limit);
@@ -228,7 +229,7 @@ export class AgentThrew extends Error {
   }
 }
 
-/** Undefined for what no process of ours says. */
+/** Undefined for a line that is not a message of our protocol. */
 function readMessage(line: string): FromAgent | undefined {
   let message: unknown;
   try {
@@ -283,7 +284,7 @@ function readLoaded(limits: Json | undefined, scorer: Json | undefined): FromAge
 
 const living = new Set<AgentProcess>();
 
-/** Kills all of this launcher's, whatever they do. */
+/** Kills all agent processes of this launcher, busy or idle. */
 export function endAgentProcesses(): void {
   for (const each of living) each.kill("ends with the launcher");
 }

@@ -1,6 +1,7 @@
-/** The process of an agent: imports its module, then runs one rollout or one reward after the other.
- *  In: lines of JSON on descriptor 3. Out: the same way. Started by agent-process.ts with the path of the module.
- *  Whatever the agent throws, rejects or leaves behind becomes an answer or ends this process; the launcher sees both. */
+/** The process of an agent: imports its module, then runs one rollout or one reward at a time.
+ *  In: lines of JSON on descriptor 3. Out: lines of JSON on the same descriptor. agent-process.ts starts it with the
+ *  module's path. An error, a rejection or a floating promise of the agent becomes an answer or ends this process. The
+ *  launcher handles both. */
 import { Socket } from "node:net";
 import { frozenCopy, given, type Json, reasonOf, rngFrom } from "../../../../base/index.ts";
 import type { Ending } from "../../../../contract/index.ts";
@@ -29,10 +30,10 @@ interface Job {
 
 let current: Job | undefined;
 
-// The launcher is gone, so there is no more work.
+// The launcher has ended, so no more work will come.
 channel.on("end", () => process.exit(0)).on("error", () => process.exit(0));
 
-// An unhandled rejection, an error in a callback: the rollout that runs has failed, and so has this process.
+// After an unhandled rejection or an error in a callback, the current rollout has failed and this process ends.
 for (const event of ["uncaughtException", "unhandledRejection"] as const)
   process.on(event, (error: unknown) => {
     if (current !== undefined) answerThrown(current, error, "outside of the rollout's own promise: ");
@@ -93,7 +94,7 @@ async function answer(id: number, work: (job: Job) => Promise<unknown>): Promise
   say({ kind: "began", id });
   try {
     const value = packed(await work(job));
-    // What the agent left floating rejects before the next turn of the loop, and still belongs to this rollout.
+    // A floating promise of the agent rejects before the next turn of the event loop. It still belongs to this rollout.
     await new Promise((resolve) => setImmediate(resolve));
     if (current === job) say({ kind: "returned", id, value });
   } catch (error) {

@@ -1,6 +1,7 @@
-/** The view of the host that the process of an agent gets: system programs, its own project, its modules, the network;
- *  nothing else of this user, and none of its processes. In: what the agent is, what to hide and to share. Out: a command
- *  line. Where bubblewrap does not work the process is an ordinary one of this user, and sees what this user sees. */
+/** The view of the host that the process of an agent gets: system programs, its own project, its modules, the network.
+ *  It sees no other files or processes of this user. In: the agent, the paths to hide and to share. Out: a command
+ *  line. If bubblewrap does not work, the process is an ordinary process of this user and sees the same files as this
+ *  user. */
 import { spawnSync } from "node:child_process";
 import { existsSync, lstatSync, readdirSync, readlinkSync, realpathSync, statSync } from "node:fs";
 import { dirname, join, relative, resolve, sep } from "node:path";
@@ -9,23 +10,23 @@ import { QUEUE_VARIABLES } from "../../../queue/index.ts";
 import { closeAbove, SHELL } from "../../../sandbox/index.ts";
 import { CHANNEL_FD } from "./wire.ts";
 
-/** `auto`: bubblewrap where it works, else a process. `none`: inside the launcher, for modules only. */
+/** `auto`: bubblewrap if it works, else a process. `none`: inside the launcher, for modules only. */
 export const ISOLATIONS = ["auto", "bubblewrap", "process", "none"] as const;
 export type Isolation = (typeof ISOLATIONS)[number];
 
 export interface Confinement {
   readonly isolation?: Isolation | undefined;
-  /** Files and folders that the agent must not see, wherever they lie: the book, the tasks, their solutions. */
+  /** Files and folders that the agent must not see in any location: the book, the tasks, their solutions. */
   readonly hidden?: readonly string[] | undefined;
-  /** What it may read and write beside its own project, which it may read. */
+  /** Paths that the agent may read and write. Its own project is readable without being listed here. */
   readonly shared?: readonly string[] | undefined;
-  /** Variables of the environment that it does not get; those of this package it never gets. */
+  /** Environment variables to withhold from the agent. Variables of this package are always withheld. */
   readonly hiddenEnv?: readonly string[] | undefined;
 }
 
 const PLACES = ["/usr/bin", "/bin", "/usr/local/bin"];
 const SYSTEM = ["/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/opt", "/nix/store"];
-/** Names, certificates, the time zone; no passwords and no keys. */
+/** Names, certificates and the time zone. No passwords and no keys. */
 const ETC = [
   "alternatives",
   "ca-certificates",
@@ -50,8 +51,8 @@ const NAMESPACES = [
   ...["--die-with-parent", "--new-session", "--cap-drop", "ALL", "--proc", "/proc", "--dev", "/dev"],
 ];
 
-/** The command line around `argv`, for a process with the channel at descriptor 3 where `channel` says so. `agent` is its
- *  file; `needs` are further files that `argv` reads. */
+/** Builds the command line around `argv`. `channel` keeps descriptor 3 open for the channel. `agent` is the agent's
+ *  file. `needs` are additional files that `argv` reads. */
 export function confined(
   argv: readonly string[],
   {
@@ -71,7 +72,7 @@ export function confined(
   return [...withoutDescriptors(channel ? CHANNEL_FD : 2), ...view, ...argv];
 }
 
-/** The environment of the launcher without what is its own: an agent has no way into the queue. */
+/** Environment of the launcher without the launcher's own variables: an agent must not reach the queue. */
 export function environmentFor({ hiddenEnv = [] }: Confinement): NodeJS.ProcessEnv {
   const hidden = new Set<string>([...hiddenEnv, ...QUEUE_VARIABLES]);
   return Object.fromEntries(
@@ -81,7 +82,7 @@ export function environmentFor({ hiddenEnv = [] }: Confinement): NodeJS.ProcessE
 
 let found: { readonly bwrap: string | undefined } | undefined;
 
-/** Undefined where it is not installed, or not allowed to make namespaces. */
+/** Undefined if bubblewrap is not installed, or may not create namespaces. */
 export function findBubblewrap(): string | undefined {
   found ??= { bwrap: workingBubblewrap() };
   return found.bwrap;
@@ -96,18 +97,18 @@ function workingBubblewrap(): string | undefined {
   return status === 0 ? bwrap : undefined;
 }
 
-/** /proc lists the descriptors: without it there is no other way to close them than one by one, by a guess. */
+/** /proc lists the open descriptors. Without it we could only close descriptors one by one up to a guessed number. */
 function withoutDescriptors(last: number): string[] {
   return existsSync("/proc/self/fd") ? [...SHELL, `${closeAbove(last)}\nexec "$@"`, "sh"] : [];
 }
 
-/** An agent that spins must not outlive a launcher that was killed. */
+/** Kills an agent in a busy loop when its launcher is killed. */
 function deathWithParent(): string[] {
   const setpriv = PLACES.map((place) => join(place, "setpriv")).find((path) => existsSync(path));
   return setpriv === undefined ? [] : [setpriv, "--pdeathsig", "KILL", "--"];
 }
 
-/** Folders that everything of a user, or of all users, lies in: an agent there is taken alone. */
+/** Folders that hold everything of a user or of all users. Of an agent there, only its file is visible. */
 const COMMON = new Set(["/", "/tmp", "/var/tmp", "/home", "/root", process.env.HOME]);
 
 function viewOf(
@@ -143,7 +144,7 @@ function systemBinds(): string[] {
   });
 }
 
-/** The nearest folder with a package.json, else the agent's own; only the file if that folder is shared. */
+/** The nearest folder with a package.json, else the agent's own folder. Only the file if that folder is in COMMON. */
 function projectOf(agent: string): string {
   const own = dirname(agent);
   for (let folder = own; !COMMON.has(folder) && dirname(folder) !== folder; folder = dirname(folder))
@@ -151,7 +152,7 @@ function projectOf(agent: string): string {
   return COMMON.has(own) ? agent : own;
 }
 
-/** The project, this package, the modules that both may import, and the interpreters; outer folders first. */
+/** The project, this package, the modules that both may import, and the interpreters. Outer folders come first. */
 function readableBy(root: string, needs: readonly string[]): string[] {
   const modules = [root, ...needs].flatMap(moduleFolders);
   const linked = modules.flatMap(linkedPackages);
@@ -163,20 +164,20 @@ function readableBy(root: string, needs: readonly string[]): string[] {
   return apart.filter((path, i) => !apart.slice(0, i).some((outer) => isWithin(path, outer)));
 }
 
-/** `node_modules` of a folder and of all around it, and of this package its compiled code. */
+/** `node_modules` of a folder and of every folder above it, and the compiled code of this package. */
 function moduleFolders(from: string): string[] {
   const found: string[] = [];
   for (let folder = from; ; folder = dirname(folder)) {
     for (const name of ["node_modules", "dist"])
       if (name === "node_modules" || existsSync(join(folder, "dist", "cli", "main.js")))
         found.push(join(folder, name));
-    // Also where a link leads: inside, the link itself is all there is.
+    // Includes the target of each link: inside the sandbox only the link itself would exist.
     if (dirname(folder) === folder)
       return found.filter((path) => existsSync(path)).flatMap((path) => [path, realpathSync(path)]);
   }
 }
 
-/** Packages that are links into other folders, as workspaces and `npm link` make them. */
+/** Packages that are links into other folders, as created by workspaces and `npm link`. */
 function linkedPackages(modules: string): string[] {
   const names = readdirSync(modules, { withFileTypes: true });
   const inner = names.flatMap((entry) =>

@@ -1,5 +1,6 @@
-/** Imports the module of an agent. In: its path. Out: the rollout it exports, or an error that says what is wrong with it.
- *  TypeScript by Node itself (22.18 and later strip types), else by tsx from where the agent or the user stands. */
+/** Imports the module of an agent. In: its path. Out: the exported rollout, or an error that describes the fault.
+ *  Node itself loads TypeScript (22.18 and later strip types). Otherwise tsx loads it, found from the agent's folder or
+ *  the user's folder. */
 import { spawnSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
@@ -40,7 +41,7 @@ function cannotLoad(path: string, cause: unknown): RollbookError {
   );
 }
 
-/** `import()` does not tell the line, `node --check` does. Undefined if the error is in another file. */
+/** Finds the line with `node --check`, since `import()` does not report it. Undefined if another file has the error. */
 function syntaxErrorLine(path: string): string | undefined {
   const { stderr } = spawnSync(process.execPath, ["--check", path], { encoding: "utf8" });
   return /:(\d+)$/.exec(stderr?.split("\n")[0] ?? "")?.[1];
@@ -78,7 +79,7 @@ async function importTypeScript(path: string): Promise<Module> {
   }
 }
 
-/** A TypeScript file in a folder without "type": "module" comes as CommonJS, its exports one level down. */
+/** A TypeScript file in a folder without "type": "module" loads as CommonJS. Its exports are then one level down. */
 function unwrap(module: Module): Module {
   const inner = module.default as Module | undefined;
   return typeof inner === "object" && inner !== null && "default" in inner ? inner : module;
@@ -87,12 +88,12 @@ function unwrap(module: Module): Module {
 function findTsx(places: readonly string[]): string | undefined {
   for (const place of places) {
     try {
-      // By its package.json: `require` would resolve to the CommonJS build, which cannot import.
+      // Resolves through package.json: `require` would resolve to the CommonJS build, which cannot import.
       const manifest = createRequire(place).resolve("tsx/package.json");
       const { exports } = JSON.parse(readFileSync(manifest, "utf8"));
       return join(dirname(manifest), exports["./esm/api"].import.default);
     } catch {
-      // Not here: the next place, then the caller says what to install.
+      // Not in this place: try the next. After the last one the caller reports what to install.
     }
   }
   return undefined;

@@ -48,7 +48,7 @@ describe.each(isolations)("an agent in the pool, isolation %s", (isolation) => {
   it.each(Object.entries(MISDEEDS))(
     "that %s has failed, and the next rollout runs",
     async (misdeed, code) => {
-      // Only the time limit ends some of them: it comes soon, but not before their code has begun.
+      // Only the time limit ends some of these agents. The limit is short, but long enough for their code to begin.
       const signal = AbortSignal.timeout(/^(spins|ignores)/.test(misdeed) ? 400 : 1_500);
       const ending = await endingFrom(run(code, { signal }));
       expect(ending).toMatchObject({ kind: "failed", owner: "agent", message: expect.stringMatching(/\S/) });
@@ -150,7 +150,7 @@ it.runIf(findBubblewrap() !== undefined)(
       hidden,
       shared: [join(folder, "out")],
     }).catch((error: Error) => error.message);
-    // What is shared has to be there.
+    // A shared path must exist.
     expect(agent).toContain("out");
     mkdirSync(join(folder, "out"));
     const confined = await loadAgent(path, {

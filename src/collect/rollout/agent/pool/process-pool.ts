@@ -1,6 +1,6 @@
-/** A reused pool of an agent's processes, and the agent that runs in it. In: a module's path, how it is confined. Out: an
- *  Agent. A process serves one rollout at a time, so that one that spins or exits takes no other with it. Rewards run in
- *  processes of their own: those that run rollouts never see a label. */
+/** A reused pool of an agent's processes, and the agent that runs in it. In: a module's path, its confinement. Out: an
+ *  Agent. A process serves one rollout at a time, so a rollout that spins or exits affects no other rollout. Rewards
+ *  run in separate processes, so that processes of rollouts never see a label. */
 import { existsSync } from "node:fs";
 import { availableParallelism } from "node:os";
 import { type Digest, given } from "../../../../base/index.ts";
@@ -14,9 +14,9 @@ import { type Confinement, confined, environmentFor } from "./confine.ts";
 import { badAgent } from "./import-agent.ts";
 import { pack, type SentContext, type ToAgent } from "./wire.ts";
 
-/** An idle process ends after this long. */
+/** Idle time after which a process ends. */
 const IDLE_MS = 30_000;
-/** A reward that takes longer has failed. */
+/** Time limit of a reward. A slower reward has failed. */
 const SCORE_MS = 600_000;
 
 export async function pooledAgent(
@@ -50,7 +50,7 @@ export async function pooledAgent(
         return await runs.request((id) => ({ kind: "run", id, payload, context: sent }), context);
       } catch (error) {
         if (!(error instanceof AgentThrew)) throw error;
-        // As a program says it: an owner that the agent names is the agent's word.
+        // As with a program, an owner named by the agent is the agent's claim, not ours.
         if (error.named && error.ending.kind === "failed") return { ending: error.ending };
         throw error.asError();
       }
@@ -65,7 +65,7 @@ async function scoreIn(pool: ProcessPool, input: RewardInput, stop?: AbortSignal
     const make = (id: number) => ({ kind: "score", id, input: pack(input) }) as const;
     return (await pool.request(make, { signal, log: () => {} })) as Score[];
   } catch (error) {
-    // The reward's own failure is the task's; the executor says so unless another owner is named.
+    // A failure of the reward belongs to the task. The executor attributes it so, unless the error names another owner.
     if (error instanceof AgentThrew && error.ending.kind === "failed")
       throw error.ending.owner === "agent"
         ? new Error(error.message)
@@ -77,11 +77,11 @@ async function scoreIn(pool: ProcessPool, input: RewardInput, stop?: AbortSignal
 interface Command {
   readonly argv: readonly string[];
   readonly env: NodeJS.ProcessEnv;
-  /** Something to hide is not there yet: a process that is started now would see it come. */
+  /** True if a path to hide does not exist yet. A process started now would see the path once it is created. */
   readonly isEarly: boolean;
 }
 
-/** A process that ends before it reads a request is none of the request's doing; one that always does is. */
+/** A process that ends before it reads a request does not fail that request. After this many such ends, it does. */
 const MAX_TRIES = 3;
 
 function commandFor(path: string, confinement: Confinement): Command {
@@ -109,7 +109,7 @@ class ProcessPool {
     this.#command = command;
   }
 
-  /** Starts the first process, which tells what the module is. */
+  /** Starts the first process, which describes the module. */
   async open(): Promise<LoadedAgent> {
     const { argv, env, isEarly } = this.#command();
     const process = new AgentProcess(argv, env);
@@ -156,7 +156,7 @@ class ProcessPool {
     waiting.reject(reason);
   }
 
-  /** As many at a time as there are processors: more would only start more slowly. */
+  /** Starts at most as many processes at a time as there are processors: more would only start more slowly. */
   #startMore(): void {
     while (this.#starting < Math.min(this.#waiting.length, availableParallelism())) {
       this.#starting++;

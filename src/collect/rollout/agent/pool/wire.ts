@@ -1,13 +1,13 @@
-/** What the launcher and the process of an agent say to each other: one line of JSON a message. JSON alone would change what
- *  an agent returns (NaN to null, a typed array to an object), so values that it cannot hold are tagged.
- *  In: values. Out: JSON, and back. Pure. Does not trust what comes back: the reader checks every message. */
+/** The messages between the launcher and the process of an agent: one line of JSON per message. Plain JSON would change
+ *  values of an agent (NaN to null, a typed array to an object), so values outside of JSON are tagged.
+ *  In: values. Out: JSON, and back. Pure. Does not trust incoming messages: the reader checks each one. */
 import type { Digest, Json } from "../../../../base/index.ts";
 import type { Ending } from "../../../../contract/index.ts";
 import type { RolloutContext, RolloutLimits } from "../agent.ts";
 
 /** The descriptor of the channel in the agent's process. */
 export const CHANNEL_FD = 3;
-/** A result is a few numbers and a final state; whatever is larger belongs into the agent's own storage. */
+/** A result is a few numbers and a final state. Larger data belongs in the agent's own storage. */
 export const MAX_MESSAGE_CHARS = 64 * 1024 * 1024;
 
 export type SentContext = Pick<RolloutContext, "rolloutId" | "sample" | "attempt" | "rolloutConfig"> & {
@@ -30,10 +30,10 @@ export type FromAgent =
     }
   | { readonly kind: "unfit"; readonly message: string }
   | { readonly kind: "log"; readonly message: string }
-  /** The request was read: what goes wrong from here on is the agent's. */
+  /** The agent has read the request. Later failures are the agent's. */
   | { readonly kind: "began"; readonly id: number }
   | { readonly kind: "returned"; readonly id: number; readonly value: Json }
-  /** `named`: by the agent's own `failedBy`. `last`: the process ends. */
+  /** `named`: the agent named the owner with `failedBy`. `last`: the process ends. */
   | {
       readonly kind: "threw";
       readonly id: number;
@@ -57,7 +57,7 @@ const ARRAYS = {
 } as const;
 type ArrayName = keyof typeof ARRAYS;
 
-/** Throws a TypeError that names what cannot travel. */
+/** Throws a TypeError that names the value that cannot be sent. */
 export function pack(value: unknown): Json {
   switch (typeof value) {
     case "string":
@@ -92,7 +92,7 @@ function packObject(value: object): Json {
     : Object.fromEntries(entries);
 }
 
-/** Undoes `pack`; throws a TypeError for what `pack` never writes. */
+/** Reverses `pack`. Throws a TypeError for a form that `pack` never writes. */
 export function unpack(value: Json): unknown {
   if (typeof value !== "object" || value === null) return value;
   if (Array.isArray(value)) return value.map(unpack);
@@ -112,7 +112,7 @@ export function unpack(value: Json): unknown {
   throw new TypeError("the agent's process sent a value of an unknown form");
 }
 
-/** Cuts a stream into lines. A line beyond `most` characters is cut there, and `onLong` is told once. */
+/** Splits a stream into lines. A line longer than `most` characters is cut there, and `onLong` is called once. */
 export function lineSplitter(
   onLine: (line: string) => void,
   { most, onLong = () => {} }: { readonly most: number; readonly onLong?: () => void },

@@ -16,7 +16,7 @@ export const GRID_PLAN: Readonly<
   5: { size: 12, waypoints: [3, 4], mud: true, slack: 0 },
 };
 
-/** The budget is set later, when the cheapest plan is known. */
+/** The budget is set later, once the cost of the cheapest plan is known. */
 export function drawRows(rng: Rng, difficulty: Difficulty, style: Style): string[] {
   const { size, waypoints, mud } = GRID_PLAN[difficulty];
   const wide = size + rng.below(3);
@@ -60,7 +60,7 @@ const STEPS = [
   ["R", 0, 1],
 ] as const;
 
-/** The cheapest moves from one cell to another; among equals the first found, in a fixed order. */
+/** The cheapest moves from one cell to another. Ties go to the plan found first, in a fixed order. */
 function cheapest(
   rows: readonly string[],
   { from, to, mudCost }: { from: readonly [number, number]; to: readonly [number, number]; mudCost: number },
@@ -87,7 +87,7 @@ function cheapest(
   return undefined;
 }
 
-/** Through the given marks in the given order. */
+/** Plans a path through the marks in the given order. */
 export function planThrough(
   rows: readonly string[],
   marks: readonly string[],

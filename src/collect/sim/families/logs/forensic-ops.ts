@@ -1,4 +1,4 @@
-/** Questions about a log that hang on time and order: gaps, bursts, streaks, sessions. */
+/** Questions about a log that depend on time and order: gaps, bursts, streaks, sessions. */
 import type { Json } from "../../../../base/index.ts";
 import { between, pick } from "../family.ts";
 import { defineOp, type Op } from "../pipeline/index.ts";

@@ -1,5 +1,5 @@
-/** How log lines are written and read: several formats of one kind of entry.
- *  The patterns are shared by the generator and the reference; named groups are its fields. */
+/** Formats of log lines, for writing and reading: several formats of one kind of entry.
+ *  Generator and reference share the patterns. The named groups are the fields of an entry. */
 import type { Rng } from "../../../../base/index.ts";
 import { between, pick } from "../family.ts";
 import { defineOp, type Op } from "../pipeline/index.ts";
@@ -23,7 +23,7 @@ export const LOG_SCHEMA: Schema = {
 };
 
 interface Format {
-  /** Without anchors: `^` and `$` are what a careless reader forgets. */
+  /** Without anchors: a careless solution forgets `^` and `$`. */
   readonly pattern: string;
   write(entry: Entry): string;
 }
@@ -60,7 +60,7 @@ const FORMATS: readonly Format[] = [
 ];
 export const FORMAT_COUNT = FORMATS.length;
 
-/** Entries in order of time. With `dirty`, some lines are blank, cut or followed by noise, and none of them counts. */
+/** Entries in order of time. With `dirty`, some lines are blank, cut or followed by noise; such lines do not count. */
 export function drawLog(
   rng: Rng,
   format: number,

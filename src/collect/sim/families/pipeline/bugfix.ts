@@ -1,4 +1,4 @@
-/** Tasks that ask for a repair. The start is the right program with mistakes in it. */
+/** Tasks that ask for a repair. The start is the right program with mistakes added. */
 import type { Rng } from "../../../../base/index.ts";
 import { codeTask } from "../code-task.ts";
 import type { Difficulty, Family, Language } from "../family.ts";
@@ -39,7 +39,7 @@ export function bugfixFamily(name: string, language: Language): Family {
   };
 }
 
-/** Slips inside steps: a step that is missing altogether would be an implementation, not a repair. */
+/** Adds slips inside steps only. A missing step would make the task an implementation, not a repair. */
 function breakPipeline(rng: Rng, pipeline: Pipeline, bugs: number): Pipeline {
   let broken = pipeline;
   for (const at of rng.shuffle([...pipeline.keys()]).slice(0, bugs)) {

@@ -1,4 +1,4 @@
-/** The wrong programs of a pipeline: mistakes in its steps, and carelessness about its input. */
+/** The wrong programs of a pipeline: mistakes in its steps, and missing checks of its input. */
 import type { Json } from "../../../../base/index.ts";
 import type { CodeCandidate } from "../code-task.ts";
 import type { Language } from "../family.ts";
@@ -15,7 +15,7 @@ export function candidatesFor(pipeline: Pipeline, language: Language, naming: Na
 
 const FIRST_FEW = 5;
 
-/** Lists and texts alike have a length and a beginning. */
+/** These flaws apply to lists and texts, because both have a length and a beginning. */
 function careless(pipeline: Pipeline, language: Language, naming: Naming): CodeCandidate[] {
   const { argument } = naming;
   const python = language === "python";

@@ -1,4 +1,4 @@
-/** Operations that end a pipeline over numbers with a single number. An empty list has a stated answer. */
+/** Operations that end a pipeline over numbers with a single number. The answer for an empty list is defined. */
 
 import { pick } from "../family.ts";
 import type { Numbers } from "./op.ts";

@@ -1,4 +1,4 @@
-/** Inputs for pipelines: ordinary ones, and the edges that hidden cases are made of. */
+/** Inputs for pipelines: ordinary inputs, and the edge cases for hidden tests. */
 import type { Rng } from "../../../../base/index.ts";
 import type { Args } from "../code-task.ts";
 import { between, pick } from "../family.ts";

@@ -1,4 +1,4 @@
-/** Operations on neighbours, groups and stretches of a list of numbers. */
+/** Operations on neighbours, groups and runs in a list of numbers. */
 
 import { between, pick } from "../family.ts";
 import type { Numbers } from "./op.ts";

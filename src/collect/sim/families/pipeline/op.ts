@@ -1,5 +1,5 @@
-/** One operation that a pipeline may hold: said in English, rendered in JavaScript and Python, and evaluated here.
- *  A mistake is the same operation with other parameters, so whatever goes wrong can be rendered and evaluated too. */
+/** One operation of a pipeline: described in English, rendered in JavaScript and Python, and evaluated here.
+ *  A mistake is the same operation with other parameters, so each mistake can be rendered and evaluated too. */
 import type { Rng } from "../../../../base/index.ts";
 
 export type Shape = "numbers" | "text" | "words" | "number" | "records" | "result";
@@ -9,17 +9,17 @@ export interface Op {
   readonly name: string;
   readonly from: Shape;
   readonly to: Shape;
-  /** 1: one obvious reading. 2: a detail to get right. 3: an edge that is easy to miss. */
+  /** 1: one obvious reading. 2: a detail to get right. 3: an edge case that is easy to miss. */
   readonly level: 1 | 2 | 3;
   draw(rng: Rng): Params;
   apply(value: unknown, params: Params): unknown;
   /** Expressions in which `@` stands for the value. */
   javascript(params: Params): string;
-  /** Absent where only JavaScript tasks use the operation. */
+  /** Absent if only JavaScript tasks use the operation. */
   python?(params: Params): string;
-  /** Functions the expression calls; an operation stands at most once in a pipeline, so names never clash. */
+  /** Functions that the expression calls. A pipeline holds each operation at most once, so names never clash. */
   helper?(params: Params): { readonly javascript: string; readonly python?: string };
-  /** Several wordings of one meaning, each a phrase that follows "then". */
+  /** Several wordings of the same meaning, each a phrase that follows "then". */
   say(params: Params): readonly string[];
   slips(params: Params): readonly Slip[];
 }
@@ -40,11 +40,11 @@ interface Definition<In, Out, P extends Params> {
   python?(params: Wide<P>): string;
   helper?(params: Wide<P>): { javascript: string; python?: string };
   say(params: Wide<P>): readonly string[];
-  /** Changed parameters by flaw. */
+  /** Changed parameters, keyed by flaw. */
   slips(params: Wide<P>): Readonly<Record<string, Partial<Wide<P>>>>;
 }
 
-/** A draw may give `true` always; a slip may still give `false`. */
+/** A draw may always give `true`. A slip may still give `false`. */
 type Wide<P> = { [K in keyof P]: P[K] extends boolean ? boolean : P[K] extends number ? number : string };
 
 export function defineOp<In, Out, P extends Params>(op: Definition<In, Out, P>): Op {

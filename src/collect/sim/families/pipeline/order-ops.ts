@@ -1,4 +1,4 @@
-/** Operations on which numbers a list holds, and in which order. */
+/** Operations that select or reorder the numbers of a list. */
 
 import { between, pick } from "../family.ts";
 import type { Numbers } from "./op.ts";

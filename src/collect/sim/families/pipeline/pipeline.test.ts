@@ -10,7 +10,7 @@ import { evaluate, OPS, type Pipeline, render } from "./pipeline.ts";
 
 const NAMING = { functionName: "f", argument: "given", variable: "out" };
 
-/** Every operation with three draws of its parameters, and every way to get each of them wrong. */
+/** Every operation with three draws of its parameters, and every slip of each draw. */
 const CASES: readonly { name: string; pipeline: Pipeline; inputs: readonly Json[] }[] = OPS.flatMap((op) => {
   const rng = rngFrom(3).split(op.name);
   const { plain, edges } = op.from === "numbers" ? numberInputs(rng) : textInputs(rng);
@@ -27,7 +27,7 @@ const CASES: readonly { name: string; pipeline: Pipeline; inputs: readonly Json[
   });
 });
 
-/** One module a case, all of them in one program, which prints a line of answers for each. */
+/** Builds one program with a module per case. The program prints a line of answers for each case. */
 function programOf(language: Language): Record<string, string> {
   const data = JSON.stringify(CASES.map(({ inputs }) => inputs));
   const modules = CASES.map(({ pipeline }, i) => [

@@ -1,4 +1,4 @@
-/** Programs made of operations: drawn, evaluated, said in English, rendered in two languages, and got wrong.
+/** Programs made of operations: drawn, evaluated, described in English, rendered in two languages, and made wrong.
  *  In: randomness and a difficulty. Out: plain values. Runs no generated code. */
 import type { Json, Rng } from "../../../../base/index.ts";
 import { type Difficulty, type Language, pick } from "../family.ts";
@@ -25,7 +25,7 @@ export const OPS: readonly Op[] = [
   ...WORD_OPS,
 ];
 
-/** Steps and the levels they may have. More steps, and trickier ones, with each difficulty. */
+/** Number of steps and their levels. Both grow with the difficulty. */
 const PLAN: Readonly<Record<Difficulty, { steps: number; levels: readonly number[] }>> = {
   1: { steps: 1, levels: [1, 2] },
   2: { steps: 2, levels: [1, 2] },
@@ -56,11 +56,11 @@ export function drawPipeline(
   return pipeline;
 }
 
-/** Every structure: sequences of operations, their parameters aside. Counted by walking the same choices. */
+/** Number of structures: sequences of operations without parameters. Counted by walking the same choices as a draw. */
 export function countPipelines(from: "numbers" | "text"): number {
   let count = 0;
   for (const { steps, levels } of Object.values(PLAN)) {
-    // By the first three steps only: a lower bound says enough, and all of them would be millions.
+    // Counts only the first three steps. This lower bound is sufficient, and all steps would give millions.
     const walk = (shape: Shape, used: Op[], left: number): number => {
       if (left === 0) return 1;
       const fits = nextOps(shape, used, { levels, last: left === 1 });
@@ -71,7 +71,7 @@ export function countPipelines(from: "numbers" | "text"): number {
   return count;
 }
 
-/** An operation stands once; a pipeline ends early only where it must; words and text do not ping-pong. */
+/** An operation occurs once. A pipeline ends early only if it must, and does not alternate between words and text. */
 function nextOps(
   shape: Shape,
   used: readonly Op[],
@@ -80,12 +80,12 @@ function nextOps(
   return OPS.filter((op) => {
     if (op.from !== shape || used.includes(op)) return false;
     if (op.to === "number" && !last) return false;
-    // Moving between shapes is needed at every difficulty, and is easy in itself.
+    // A change of shape is needed at every difficulty, and is easy in itself.
     return levels.includes(op.level) || op.from !== op.to;
   });
 }
 
-/** Through JSON, as the answers of a program are: what a wrong pipeline leaves undefined is null or absent there too. */
+/** Passes the value through JSON, like the answers of a program: an undefined value becomes null or absent in both. */
 export function evaluate(pipeline: Pipeline, input: Json): Json {
   const value = pipeline.reduce<unknown>((now, { op, params }) => op.apply(now, params), input);
   return JSON.parse(JSON.stringify(value)) as Json;
@@ -97,7 +97,7 @@ export interface Naming {
   readonly variable: string;
 }
 
-/** `first` is a statement to begin with. */
+/** `first` is an opening statement of the function body. */
 export function render(pipeline: Pipeline, language: Language, naming: Naming, first?: string): string {
   const opening = first === undefined ? [] : [first];
   return language === "javascript"
@@ -144,7 +144,7 @@ function renderPython(
   return `${text.includes("re.") ? "import re\n\n\n" : ""}${text}\n`;
 }
 
-/** Ways to get a pipeline wrong: a slip inside a step, a step forgotten, two neighbours swapped. */
+/** Wrong variants of a pipeline: a slip inside a step, a missing step, two swapped neighbours. */
 export function mistakesIn(pipeline: Pipeline): { pipeline: Pipeline; flaw: string }[] {
   const out: { pipeline: Pipeline; flaw: string }[] = [];
   pipeline.forEach(({ op, params }, i) => {

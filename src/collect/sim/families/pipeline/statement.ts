@@ -1,4 +1,4 @@
-/** The wording around a pipeline: who asks, for what, and with which example. */
+/** The text around a pipeline: the requester, the request and an example. */
 import type { Rng } from "../../../../base/index.ts";
 import type { Example } from "../code-task.ts";
 import { type Language, pick } from "../family.ts";

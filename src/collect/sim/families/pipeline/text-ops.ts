@@ -1,4 +1,4 @@
-/** Operations on text, and between text and words. ASCII only, so that every language orders and counts alike. */
+/** Operations on text, and between text and words. ASCII only, so that every language sorts and counts the same way. */
 
 import { pick } from "../family.ts";
 import type { Words } from "./op.ts";

@@ -1,4 +1,4 @@
-/** Operations on lists of words. ASCII only, so that every language orders and counts alike. */
+/** Operations on lists of words. ASCII only, so that every language sorts and counts the same way. */
 
 import { between, pick } from "../family.ts";
 import type { Words } from "./op.ts";

@@ -1,4 +1,4 @@
-/** Operations that end a pipeline over records with an object from group to something. */
+/** Operations that end a pipeline over records with an object keyed by group. */
 
 import type { Json } from "../../../../base/index.ts";
 import { pick } from "../family.ts";

@@ -1,4 +1,4 @@
-/** Operations that turn records into fewer, richer or reordered records. Made for a schema: fields are its fields. */
+/** Operations that turn records into fewer, extended or reordered records. They use the fields of a schema. */
 
 import { between, pick } from "../family.ts";
 import { defineOp, type Op } from "../pipeline/index.ts";
@@ -15,7 +15,7 @@ export function recordOps(schema: Schema): Op[] {
   ];
 }
 
-/** A field that is not there is 0, unless a step says otherwise. */
+/** A missing field counts as 0, unless a step defines another default. */
 export function numberOf(record: JsonRecord, field: string, otherwise = 0): number {
   return (record[field] as number | undefined) ?? otherwise;
 }
@@ -200,7 +200,7 @@ function limit({ plural }: Schema): Op {
   });
 }
 
-/** One record for each entry of the inner list, with the key of the outer record. Changes the schema. */
+/** Makes one record per entry of the inner list, with the key of the outer record. Changes the schema. */
 export function flatten(schema: Schema): { op: Op; after: Schema } {
   const { inner, key, plural, labels } = schema;
   const { field, noun, ...fields } = inner!;

@@ -1,4 +1,4 @@
-/** What records look like: which of their fields are numbers, labels and flags, and records drawn from that. */
+/** Schemas of records: their number, label and flag fields, and records drawn from a schema. */
 import type { Json, Rng } from "../../../../base/index.ts";
 import { between, pick } from "../family.ts";
 
@@ -22,7 +22,7 @@ export interface NumberField {
   readonly name: string;
   readonly low: number;
   readonly high: number;
-  /** Some records lack it. */
+  /** True if some records lack the field. */
   readonly mayMiss?: boolean;
 }
 

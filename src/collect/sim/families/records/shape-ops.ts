@@ -1,4 +1,4 @@
-/** Operations that end a pipeline over records with the JSON that was asked for. */
+/** Operations that end a pipeline over records with the requested JSON. */
 
 import type { Json } from "../../../../base/index.ts";
 import { pick } from "../family.ts";

@@ -1,4 +1,4 @@
-/** Draws codes to describe, and the ways in which an expression for one goes wrong. */
+/** Draws codes to describe, and wrong expressions for each code. */
 import type { Rng } from "../../../../base/index.ts";
 import { between, type Difficulty, pick, sample } from "../family.ts";
 import type { CharClass, Piece } from "./pieces.ts";
@@ -13,7 +13,7 @@ const PLAN: Readonly<Record<Difficulty, { parts: number; kinds: readonly Kind[] 
   5: { parts: 5, kinds: ["range", "optional", "list", "choice", "run"] },
 };
 
-/** Parts with a separator between them: without one, two runs would blend into each other. */
+/** Parts with a separator between them: without a separator, two adjacent runs would merge. */
 export function drawPieces(rng: Rng, difficulty: Difficulty): Piece[] {
   const { parts, kinds } = PLAN[difficulty];
   const pieces: Piece[] = rng.below(2) === 0 ? [{ kind: "literal", text: pick(rng, PREFIXES) }] : [];
@@ -25,7 +25,7 @@ export function drawPieces(rng: Rng, difficulty: Difficulty): Piece[] {
 }
 
 export function countShapes(): number {
-  // With or without a prefix, and a kind for each part.
+  // Factor 2: with or without a prefix. Then one kind per part.
   return Object.values(PLAN).reduce((sum, { parts, kinds }) => sum + 2 * kinds.length ** parts, 0);
 }
 

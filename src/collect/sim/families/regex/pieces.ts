@@ -1,5 +1,5 @@
-/** The parts of a code that a regular expression describes: matched here by following positions, not by an expression,
- *  so that the reference expression is checked against something else than itself. */
+/** The parts of a code that a regular expression describes. Matching here tracks positions and uses no expression, so
+ *  that the reference expression is checked against an independent implementation. */
 import type { Rng } from "../../../../base/index.ts";
 import { between, pick } from "../family.ts";
 
@@ -45,7 +45,7 @@ function pieceSource(piece: Piece): string {
     case "choice":
       return `(?:${piece.words.join("|")})`;
     case "range":
-      // Numbers without leading zeros, longest first.
+      // Numbers without leading zeros, the largest first.
       return `(?:${Array.from({ length: piece.high - piece.low + 1 }, (_, i) => piece.high - i).join("|")})`;
     case "optional":
       return `(?:${sourceOf(piece.inner)})?`;
@@ -67,7 +67,7 @@ export function matches(pieces: readonly Piece[], text: string): boolean {
   return ends(pieces, text, new Set([0])).has(text.length);
 }
 
-/** True if some part of the text matches: what an expression without anchors accepts. */
+/** True if some part of the text matches, as for an expression without anchors. */
 export function matchesInside(pieces: readonly Piece[], text: string): boolean {
   return Array.from({ length: text.length + 1 }, (_, i) => ends(pieces, text, new Set([i]))).some(
     (set) => set.size > 0,
@@ -78,7 +78,7 @@ function ends(pieces: readonly Piece[], text: string, from: ReadonlySet<number>)
   return pieces.reduce((at, piece) => step(piece, text, at), new Set(from));
 }
 
-/** Where the piece may end if it begins at one of the positions. */
+/** Possible end positions of the piece, for the given start positions. */
 function step(piece: Piece, text: string, from: ReadonlySet<number>): Set<number> {
   switch (piece.kind) {
     case "literal":

@@ -1,4 +1,4 @@
-/** The databases that questions are asked about: their words, their tables, their rows, and the script that makes them. */
+/** The databases for questions: their vocabulary, their tables, their rows, and the script that creates them. */
 import type { Rng } from "../../../../base/index.ts";
 import type { Args } from "../code-task.ts";
 import { between, pick } from "../family.ts";
@@ -78,7 +78,7 @@ export function drawData(rng: Rng, domain: Domain, size: number): Args {
     .map((name, i): Parent => [i + 1, name, pick(rng, domain.labels)]);
   const children = Array.from(
     { length: size },
-    // Parent 1 never has any, and few amounts make ties.
+    // Parent 1 never has children. The small range of amounts creates ties.
     (_, i): Child => [
       i + 1,
       between(rng, 2, parents.length),

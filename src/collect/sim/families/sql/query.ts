@@ -1,5 +1,5 @@
-/** Queries over two tables, parents and their children: evaluated here over rows, written as SQL, and got wrong.
- *  What SQL answers is never computed by SQL: that the two agree is what the proof shows. */
+/** Queries over two tables, parents and their children: evaluated here over rows, rendered as SQL, and made wrong.
+ *  Expected answers are never computed by SQL. The proof shows that SQL and the evaluation here agree. */
 import type { Json } from "../../../../base/index.ts";
 
 export interface Domain {
@@ -13,9 +13,9 @@ export interface Domain {
   readonly child: string;
   readonly kind: string;
   readonly kinds: readonly string[];
-  /** A whole number, always there. */
+  /** An integer, never NULL. */
   readonly amount: string;
-  /** A whole number or NULL. */
+  /** An integer or NULL. */
   readonly extra: string;
 }
 
@@ -35,7 +35,7 @@ export interface Query {
   readonly down: boolean;
   /** A threshold or a number of rows. */
   readonly k: number;
-  /** Only ever set by a mistake. */
+  /** Set only by a mistake. */
   readonly slip?: "inner" | "countStar" | "strict" | "noCoalesce" | "oneOfTies" | "inclusive";
 }
 
@@ -104,7 +104,7 @@ function passes(filter: ChildFilter, [, , kind, amount, extra]: Child): boolean 
     case "amount":
       return filter.strict ? amount > filter.least : amount >= filter.least;
     case "noExtra":
-      // In SQL nothing equals NULL, and nothing differs from it either.
+      // In SQL, no comparison with NULL is true: neither `=` nor `<>`.
       return filter.equals ? false : (extra === null) !== filter.not;
     case "extra":
       return filter.coalesce ? (extra ?? 0) <= filter.most : extra !== null && extra <= filter.most;

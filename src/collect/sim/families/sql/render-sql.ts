@@ -1,4 +1,4 @@
-/** A query as SQL, and as the question in English it answers. */
+/** Renders a query as SQL, and as the English question that it answers. */
 import type { Rng } from "../../../../base/index.ts";
 import { pick } from "../family.ts";
 import type { ChildFilter, Domain, Query } from "./query.ts";

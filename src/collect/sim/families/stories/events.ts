@@ -1,9 +1,9 @@
-/** What can happen in a story about people and things they own: told in English, applied to who has how many, and
- *  misunderstood. Every event is drawn so that all amounts stay whole and none falls below zero. */
+/** The events of a story about people and their possessions: told in English, applied to the holdings, and
+ *  misunderstood. Every event is drawn so that all amounts stay whole numbers and do not fall below zero. */
 import type { Rng } from "../../../../base/index.ts";
 import { between, pick } from "../family.ts";
 
-/** Who has how many. */
+/** Number of things per person. */
 export type Holdings = Readonly<Record<string, number>>;
 
 export interface StoryEvent {
@@ -32,7 +32,7 @@ interface Scene {
   readonly things: string;
 }
 
-/** Undefined where the event cannot happen in this scene. */
+/** Undefined if the event cannot happen in this scene. */
 export function drawEvent(rng: Rng, kind: EventKind, scene: Scene): StoryEvent | undefined {
   const [who, other] = rng.shuffle(Object.keys(scene.has));
   return DRAW[kind](rng, { ...scene, who: who!, other });

@@ -1,5 +1,5 @@
-/** The `codecs` list of `zarr.json`: which chains of codecs we read and write.
- *  In: JSON. Out: the bytes → bytes codecs of a chunk, and the chunk shape if chunks lie in shards; and back. */
+/** The `codecs` list of `zarr.json`: the codec chains that we read and write.
+ *  In: JSON. Out: the bytes → bytes codecs of a chunk, and the chunk shape if chunks are in shards; and back. */
 import { type Json, RollbookError } from "../../../../base/index.ts";
 import type { BytesCodec } from "./codecs.ts";
 import type { DataType } from "./data-types.ts";
@@ -11,7 +11,7 @@ interface CodecContext {
 
 interface ParsedCodecs {
   codecs: readonly BytesCodec[];
-  /** The chunk shape within a shard; undefined if each chunk is an object of its own. */
+  /** Chunk shape within a shard; undefined if each chunk is a separate object. */
   innerShape: Json | undefined;
 }
 
@@ -68,7 +68,7 @@ interface NamedCodec {
   configuration: Readonly<Record<string, Json>>;
 }
 
-/** Codecs may be named by a bare string where they need no configuration. */
+/** A codec without configuration may be named by a bare string. */
 function namedList(json: Json | undefined, context: CodecContext): NamedCodec[] {
   if (!Array.isArray(json)) throw unsupported(context, "a codecs entry that is not a list");
   return json.map((item: Json) => {

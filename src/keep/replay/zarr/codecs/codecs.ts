@@ -1,6 +1,6 @@
 /** The bytes → bytes codecs of a chunk, in order: gzip, zstd, crc32c.
- *  In: the raw bytes of a chunk. Out: the stored bytes, and back. Every crc32c is verified; a decoder never makes
- *  more bytes than the chunk holds. The array → bytes step (little-endian items, vlen-utf8) stands apart. */
+ *  In: the raw bytes of a chunk. Out: the stored bytes, and back. Every crc32c is verified; a decoder never produces
+ *  more bytes than the chunk holds. The array → bytes step (little-endian items, vlen-utf8) is separate. */
 import * as zlib from "node:zlib";
 import { RollbookError, reasonOf } from "../../../../base/index.ts";
 import type { MaybePromise } from "../store.ts";
@@ -14,7 +14,7 @@ export type BytesCodec =
 
 export const CRC_BYTES = 4;
 
-/** The stored form of `raw`; without codecs it is `raw` itself, not a copy. */
+/** Stored form of `raw`; without codecs it is `raw` itself, not a copy. */
 export function encodeBytes(codecs: readonly BytesCodec[], raw: Uint8Array): MaybePromise<Uint8Array> {
   let bytes: MaybePromise<Uint8Array> = raw;
   for (const codec of codecs) {
@@ -25,9 +25,9 @@ export function encodeBytes(codecs: readonly BytesCodec[], raw: Uint8Array): May
 }
 
 interface DecodeContext {
-  /** For messages: which chunk this is. */
+  /** Name of the chunk, for messages. */
   where: string;
-  /** Bytes the chunk must have in the end, or at most have if its items vary in length. */
+  /** Exact size of the decoded chunk, or its maximum if its items vary in length. */
   size: { exactly: number } | { atMost: number };
 }
 
@@ -37,7 +37,7 @@ export async function decodeBytes(
   { where, size }: DecodeContext,
 ): Promise<Uint8Array> {
   const limit = "exactly" in size ? size.exactly : size.atMost;
-  // What an outer codec may yield: the inner ones add at most a checksum or a compressor's worst case.
+  // Limit for the output of an outer codec: the inner codecs add at most a checksum or a compressor's worst case.
   const ceiling = limit + (limit >>> 6) + 1024 * codecs.length;
   let bytes = stored;
   for (const codec of codecs.toReversed()) bytes = await decodeOne(codec, bytes, { where, ceiling });
@@ -66,7 +66,7 @@ function appendCrc(bytes: Uint8Array): Uint8Array {
   return out;
 }
 
-/** The error of everything that is not what was written. */
+/** Error for bytes that differ from what was written. */
 export function damaged(where: string, what: string, cause?: unknown): RollbookError {
   return new RollbookError(
     "zarr-damaged",

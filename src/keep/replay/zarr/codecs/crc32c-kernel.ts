@@ -1,29 +1,30 @@
 /** The hot loops of CRC-32C as a WebAssembly SIMD module, assembled here by hand (about 600 bytes).
  *  Out: two foldings, each of which rewrites a message into a far shorter one with the same CRC. Knows no CRC tables.
  *
- *  WebAssembly has no carry-less multiply, but a CRC is a remainder modulo P(x), and P divides sparse polynomials such
+ *  WebAssembly has no carry-less multiply. But a CRC is a remainder modulo P(x), and P divides sparse polynomials such
  *  as x^(8a) + x^(8b) + x^(8c) + 1 (found by exhaustive search, checked by a test). So a block of the message may be
- *  dropped once it is xor-ed in `a−b`, `a−c` and `a` bytes later: three loads and three xors per 16 bytes, no tables,
- *  no shifts. The idea is that of "Chorba" (Russell, arXiv:2412.16398). */
+ *  dropped once it is xor-ed in `a−b`, `a−c` and `a` bytes later. That takes three loads and three xors per 16 bytes,
+ *  no tables, no shifts. The idea is that of "Chorba" (Russell, arXiv:2412.16398). */
 
 export interface Folding {
   /** P divides the sum of x^(8·exponent); the last exponent is 0. */
   readonly exponents: readonly number[];
-  /** Bytes after which a block has no influence any more: the first exponent. */
+  /** Number of bytes after which a block has no more influence: the first exponent. */
   readonly reach: number;
-  /** Bytes per turn of the loop: at most the distance of the first two exponents, so that its blocks are independent. */
+  /** Bytes per iteration of the loop: at most the distance of the first two exponents, so that its blocks are
+   *  independent. */
   readonly stride: number;
 }
 
-/** For messages much longer than 5 KB. Shorter multiples with four terms exist; in this one the first exponent is a
- *  multiple of 16, which keeps a third of the loads aligned. */
+/** For messages much longer than 5 KB. Shorter multiples with four terms exist. This one's first exponent is a multiple
+ *  of 16, which keeps a third of the loads aligned. */
 export const LONG: Folding = { exponents: [5424, 4146, 3859, 0], reach: 5424, stride: 128 };
-/** For what is left: half as fast, but down to 209 bytes. */
+/** For the remaining bytes: half as fast, but folds down to 209 bytes. */
 export const SHORT: Folding = { exponents: [209, 144, 54, 39, 14, 0], reach: 209, stride: 64 };
 
-/** For each block of the source up to `end`: the xor of it and of earlier blocks of the history, where `history` is the
- *  position that corresponds to `source`, goes to the target. Folding means that the target becomes the history, so
- *  the two are the same; only the last call has another target. A multiple of the stride. */
+/** Xors each block of the source up to `end` with earlier blocks of the history, and writes the result to the target.
+ *  `history` is the position that corresponds to `source`. While folding, the target becomes the history, so both are
+ *  the same; only the last call has another target. The length is a multiple of the stride. */
 export type FoldCrc = (source: number, end: number, target: number, history: number) => void;
 
 interface FoldKernel {
@@ -36,7 +37,7 @@ export function instantiateFoldKernel(pages: number): FoldKernel {
   return new WebAssembly.Instance(new WebAssembly.Module(assemble(pages))).exports;
 }
 
-/** The types of Node carry WebAssembly only together with those of the browser. */
+/** Node's types declare WebAssembly only together with the browser's types. */
 const { WebAssembly } = globalThis as unknown as {
   WebAssembly: {
     Module: new (code: Uint8Array) => object;
@@ -77,8 +78,8 @@ function assemble(pages: number): Uint8Array<ArrayBuffer> {
   ]);
 }
 
-/** `history` is moved back by the reach first: load offsets are unsigned. The distances back from a block are then
- *  the exponents themselves, forward from there. */
+/** First moves `history` back by the reach, because load offsets are unsigned. The offsets forward from there are then
+ *  the exponents themselves. */
 function foldBody({ exponents, reach, stride }: Folding): number[] {
   const code = [LOCAL_GET, HISTORY, I32_CONST, ...signed(reach), I32_SUB, LOCAL_SET, HISTORY, LOOP, VOID];
   for (let block = 0; block < stride; block += BLOCK) {
@@ -100,7 +101,7 @@ function name(text: string): number[] {
   return [text.length, ...Buffer.from(text)];
 }
 
-/** LEB128. */
+/** Unsigned LEB128. */
 function unsigned(value: number): number[] {
   return value < 0x80 ? [value] : [(value & 0x7f) | 0x80, ...unsigned(value >>> 7)];
 }

@@ -5,7 +5,7 @@ import { LONG, SHORT } from "./crc32c-kernel.ts";
 
 const POLYNOMIAL = 0x82f63b78;
 
-/** The definition, bit by bit. */
+/** Reference: the definition, bit by bit. */
 function slowCrc32c(bytes: Uint8Array): number {
   let register = -1;
   for (const byte of bytes) {
@@ -103,7 +103,7 @@ describe("crc32c", () => {
   });
 
   it("rests on sparse multiples of its polynomial", () => {
-    // The remainder of x^(8n) is what n zero bytes make of the register that stands for 1.
+    // The remainder of x^(8n) is the register for 1 after n zero bytes.
     const remainder = (bytes: number) => {
       let register = 0x80000000 | 0;
       for (let i = 0; i < 8 * bytes; i++)

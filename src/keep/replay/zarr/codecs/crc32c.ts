@@ -1,10 +1,10 @@
 /** CRC-32C (Castagnoli), the checksum of Zarr's `crc32c` codec and of shard indexes.
- *  In: bytes. Out: an unsigned 32-bit number. Long inputs are folded by the kernel, at memory speed, to a few hundred
- *  bytes with the same CRC; those go through tables, eight bytes at a time. */
+ *  In: bytes. Out: an unsigned 32-bit number. The kernel folds long inputs, at memory speed, to a few hundred bytes
+ *  with the same CRC. Tables process those, eight bytes at a time. */
 import { type FoldCrc, type Folding, instantiateFoldKernel, LONG, SHORT } from "./crc32c-kernel.ts";
 
-/** `fetch(end)`, if given, is called before the bytes up to `end` are looked at: a caller may read them in just then,
- *  so that they are checked while they are hot in the cache. It must not call `crc32c` itself. */
+/** `fetch(end)`, if given, is called before the bytes up to `end` are used. A caller may read them at that moment, so
+ *  that they are checked while they are in the cache. `fetch` must not call `crc32c` itself. */
 export function crc32c(bytes: Uint8Array, fetch: (end: number) => void = ready): number {
   const own = workspaces.get(bytes.buffer);
   if (own !== undefined) return own.checksum(bytes, fetch);
@@ -12,9 +12,9 @@ export function crc32c(bytes: Uint8Array, fetch: (end: number) => void = ready):
   return common.checksum(bytes, fetch);
 }
 
-/** Memory from which `crc32c` reads in place; all other memory it has to copy to the kernel first, which takes half as
- *  long as the checksum itself. It begins at a page, where reads from files are fastest. It costs address space, so it
- *  is meant for buffers that are used many times. */
+/** Memory from which `crc32c` reads in place. Other memory must first be copied to the kernel, which takes half as long
+ *  as the checksum itself. The memory begins at a page, where reads from files are fastest. It costs address space, so
+ *  it is meant for buffers that are used many times. */
 export function checksumMemory(bytes: number): Uint8Array {
   const workspace = new Workspace(bytes);
   workspaces.set(workspace.data.buffer, workspace);
@@ -22,12 +22,12 @@ export function checksumMemory(bytes: number): Uint8Array {
 }
 
 const POLYNOMIAL = 0x82f63b78;
-/** Below these lengths folding is not worth its remainder. */
+/** Below these lengths the remainder costs more than folding saves. */
 const LONG_FROM = 2 * LONG.reach;
 const SHORT_FROM = 4 * SHORT.reach;
 
-// The memory of a kernel: [history | piece | middle | rest | data]. The middle is what the long folding leaves, with
-// room for the history of the short one, and the rest what that one leaves.
+// The memory of a kernel: [history | piece | middle | rest | data]. The middle is the output of the long folding, with
+// room for the history of the short folding. The rest is the output of the short folding.
 const PIECE_AT = roundUp(LONG.reach, LONG.stride);
 const PIECE_BYTES = 512 * LONG.stride;
 const MIDDLE_AT = PIECE_AT + PIECE_BYTES + roundUp(SHORT.reach, LONG.stride);
@@ -65,13 +65,13 @@ class Workspace {
       fetch(length);
       this.#memory.set(bytes, length < SHORT_FROM ? REST_AT : MIDDLE_AT);
       if (length < SHORT_FROM) return ~advance(-1, words, length) >>> 0;
-      // The initial register, all ones, is the same as a message whose first four bytes are inverted.
+      // The initial register of all ones is equivalent to inverting the first four bytes of the message.
       words[MIDDLE_AT >> 2]! ^= -1;
     }
     return ~advance(0, words, this.#shortenMiddle(length)) >>> 0;
   }
 
-  /** Leaves in the middle a message with the CRC of `bytes`, the initial register included. Answers its length. */
+  /** Writes to the middle a message with the CRC of `bytes`, including the initial register. Returns its length. */
   #shortenLong(bytes: Uint8Array, fetch: (end: number) => void): number {
     const memory = this.#memory;
     const inPlace = bytes.buffer === memory.buffer;
@@ -94,7 +94,7 @@ class Workspace {
     });
   }
 
-  /** The first stride depends on nothing before it: there the initial register is xor-ed in. */
+  /** The first stride has no history, so the initial register is xor-ed in there. */
   #foldPiece(source: number, size: number, first: boolean): void {
     const head = first ? LONG.stride : 0;
     if (first) {
@@ -105,7 +105,7 @@ class Workspace {
     this.#foldLong(source + head, source + size, PIECE_AT + head, PIECE_AT + head);
   }
 
-  /** Leaves in the rest a message with the CRC of the middle. Answers its length. */
+  /** Writes to the rest a message with the CRC of the middle. Returns its length. */
   #shortenMiddle(length: number): number {
     const folded = roundDown(length - SHORT.reach, SHORT.stride);
     this.#memory.fill(0, MIDDLE_AT - SHORT.reach, MIDDLE_AT);
@@ -115,7 +115,7 @@ class Workspace {
     return this.#finish(SHORT, { fold: this.#foldShort, history, at: REST_AT, length: length - folded });
   }
 
-  /** The last bytes receive from what came before them, but not from each other: their own history is zero. */
+  /** The last bytes take from the bytes before them, but not from each other: their own history is zero. */
   #finish(
     { stride }: Folding,
     { fold, history, at, length }: { fold: FoldCrc; history: number; at: number; length: number },
@@ -146,7 +146,7 @@ for (let i = 256; i < TABLES.length; i++) {
   TABLES[i] = (before >>> 8) ^ TABLES[before & 0xff]!;
 }
 
-/** The register after the first `length` bytes of the rest, slicing by eight. */
+/** Register after the first `length` bytes of the rest, slicing by eight. */
 function advance(register: number, words: Int32Array, length: number): number {
   const first = REST_AT >> 2;
   const end = first + 2 * (length >> 3);

@@ -1,5 +1,5 @@
-/** The data types of our arrays: their Zarr names, their typed arrays, their fill values.
- *  In and out: names and values. Knows nothing of chunks and codecs. */
+/** The data types of our arrays: their Zarr names, their typed arrays, their fill values. In and out: names and values.
+ *  Does not know chunks and codecs. */
 import { type Json, RollbookError } from "../../../../base/index.ts";
 
 /** Booleans are bytes 0 and 1. Strings are plain arrays; everything else is a typed array, little-endian. */
@@ -54,7 +54,7 @@ export function emptyValues<T extends DataType>(dtype: T, length: number): Value
   return new CONSTRUCTORS[dtype as FixedType](length) as ValuesOf[T];
 }
 
-/** Values over `bytes`: shared where alignment allows, else copied. The length must be a whole number of items. */
+/** Values over `bytes`: shared if the alignment allows, else copied. The length must be a whole number of items. */
 export function valuesOver<T extends FixedType>(dtype: T, bytes: Uint8Array): ValuesOf[T] {
   const Constructor = CONSTRUCTORS[dtype];
   const aligned = bytes.byteOffset % Constructor.BYTES_PER_ELEMENT === 0 ? bytes : Uint8Array.from(bytes);
@@ -65,7 +65,7 @@ export function valuesOver<T extends FixedType>(dtype: T, bytes: Uint8Array): Va
   ) as ValuesOf[T];
 }
 
-/** The bytes behind `values`, shared, not copied. */
+/** Bytes of `values`, shared, not copied. */
 export function bytesOver(values: NumericValues): Uint8Array {
   return new Uint8Array(values.buffer, values.byteOffset, values.byteLength);
 }
@@ -80,7 +80,7 @@ export function defaultFill(dtype: DataType): FillValue {
   return dtype === "float32" || dtype === "float64" ? "NaN" : 0;
 }
 
-/** The fill value as an item of `values`; refuses what the type cannot carry exactly. */
+/** Fill value as an item of `values`; refuses a value that the type cannot carry exactly. */
 export function parseFill(dtype: DataType, fill: Json, where: string): boolean | number | bigint | string {
   if (dtype === "bool" && typeof fill === "boolean") return fill;
   if (dtype === "string" && typeof fill === "string") return fill;

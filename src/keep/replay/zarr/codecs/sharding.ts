@@ -1,18 +1,18 @@
 /** Shards (`sharding_indexed`): many chunks in one object, with an index of (offset, length) at its end.
- *  In: encoded chunks. Out: the bytes of a shard; and back, the place of each chunk. The index has a crc32c, which
- *  is verified. Does not read stores. */
+ *  In: encoded chunks. Out: the bytes of a shard; and back, the place of each chunk. The crc32c of the index is
+ *  verified. Does not read stores. */
 import { CRC_BYTES, damaged, verifyCrc } from "./codecs.ts";
 import { crc32c } from "./crc32c.ts";
 
 const ENTRY_BYTES = 16;
-/** Both numbers of the entry of a chunk that is not there. */
+/** Offset and length in the index entry of an absent chunk. */
 const ABSENT = 2n ** 64n - 1n;
 
 export function indexBytes(chunks: number): number {
   return chunks * ENTRY_BYTES + CRC_BYTES;
 }
 
-/** Collects the chunks of one shard after another in one buffer that is reused. */
+/** Collects the chunks of one shard after another in a reused buffer. */
 export class ShardBuilder {
   readonly #capacity: number;
   #buffer = Buffer.allocUnsafe(0);
@@ -31,7 +31,7 @@ export class ShardBuilder {
     return this.#places.length === this.#capacity;
   }
 
-  /** Copies the encoded chunk; the next chunk of the shard comes right after it. */
+  /** Copies the encoded chunk directly behind the previous chunk of the shard. */
   add(encoded: Uint8Array): void {
     this.#reserve(encoded.length);
     this.#buffer.set(encoded, this.#size);
@@ -64,13 +64,13 @@ export class ShardBuilder {
   }
 }
 
-/** Where the chunks of a shard lie: offset and length by chunk, −1 for one that is absent. */
+/** Offset and length of each chunk of a shard, −1 for an absent chunk. */
 export interface ShardIndex {
   offsets: Float64Array;
   lengths: Float64Array;
 }
 
-/** `bytes` are the last `indexBytes(chunks)` of a shard of `shardBytes`. */
+/** `bytes` are the last `indexBytes(chunks)` bytes of a shard of `shardBytes` bytes. */
 export function parseShardIndex(bytes: Uint8Array, shardBytes: number, where: string): ShardIndex {
   const end = bytes.length - CRC_BYTES;
   const name = `the index of ${where}`;

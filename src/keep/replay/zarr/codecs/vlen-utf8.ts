@@ -18,7 +18,7 @@ export function encodeStrings(strings: readonly string[]): Uint8Array {
   return out;
 }
 
-/** Exactly `count` strings; anything short, left over or not UTF-8 is damage. */
+/** Decodes exactly `count` strings; missing or extra bytes and invalid UTF-8 are damage. */
 export function decodeStrings(bytes: Uint8Array, count: number, where: string): string[] {
   const strings = new Array<string>(count);
   if (bytes.length < 4 || readU32(bytes, 0) !== count) throw damaged(where, `does not hold ${count} strings`);

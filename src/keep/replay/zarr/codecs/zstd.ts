@@ -1,4 +1,4 @@
-/** Zstandard: the runtime's own where node:zlib has it (Node ≥ 22.15), else WebAssembly from numcodecs.
+/** Zstandard: from node:zlib if it has it (Node ≥ 22.15), else WebAssembly from numcodecs.
  *  In: bytes. Out: one frame, and back. Loaded only when an array uses zstd. */
 import * as zlib from "node:zlib";
 import { RollbookError } from "../../../../base/index.ts";
@@ -28,11 +28,11 @@ interface NativeZstd {
 const COMPRESSION_LEVEL = 100;
 const CHECKSUM_FLAG = 201;
 
-/** The least output buffer that node:zlib takes, and what one has to be longer than its content: a buffer that is filled to
- *  its end makes node:zlib allocate a second one. */
+/** Smallest output buffer that node:zlib accepts, and the margin beyond the content: a completely filled buffer makes
+ *  node:zlib allocate a second one. */
 const LEAST_CHUNK = 64;
 
-/** One output buffer for all of the content: by default the output is put together from pieces of 16 KiB. */
+/** Uses one output buffer for all of the content: by default the output is joined from pieces of 16 KiB. */
 function nativeZstd(native: NativeZstd): Zstd {
   return {
     encode: (bytes, { level, checksum }) =>
@@ -75,7 +75,7 @@ export async function wasmZstd(): Promise<Zstd> {
   };
 }
 
-/** The size a frame claims for its content (RFC 8878, section 3.1.1.1), if it does. */
+/** Content size that a frame claims (RFC 8878, section 3.1.1.1), or undefined. */
 function contentSize(frame: Uint8Array): number | undefined {
   const view = new DataView(frame.buffer, frame.byteOffset, frame.byteLength);
   if (frame.length < 18 || view.getUint32(0, true) !== 0xfd2fb528) return undefined;
