@@ -44,7 +44,7 @@ describe("parseId", () => {
       expect(error).toBeInstanceOf(RollbookError);
       const { code, fields, message } = error as RollbookError;
       expect({ code, fields }).toEqual({ code: "bad-id", fields: { field: "task.id", value: text } });
-      expect(message).toMatch(/^task\.id ".*Use letters, digits/s);
+      expect(message).toMatch(/^task\.id ".*Choose another: letters, digits/s);
     }
   });
 

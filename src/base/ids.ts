@@ -1,15 +1,15 @@
-/** Identifiers: what people and machines may call a record. They end up in file names, digests of other
- *  systems, and terminals, so separators, control characters and invisible edges are refused. */
+/** Identifiers: the names of records. Identifiers appear in file names, digests of other systems, and terminals.
+ *  Separators, control characters and invisible characters at either end are therefore refused. */
 import { RollbookError } from "./errors.ts";
 
 export type Id = string & { readonly __brand: "Id" };
 
 export const MAX_ID_BYTES = 256;
 
-/** Almost every id: decided without the careful checks below. */
+/** Matches almost every id, without the slower checks below. */
 const PLAIN = /^[A-Za-z0-9_][A-Za-z0-9_.:+-]{0,127}$/;
 
-/** What is wrong with `text` as an id, or undefined. */
+/** Reason why `text` is not a valid id, or undefined if it is valid. */
 export function idFault(text: string): string | undefined {
   if (PLAIN.test(text)) return undefined;
   if (text.length === 0) return "is empty";
@@ -29,11 +29,11 @@ export function parseId(text: string, field = "id"): Id {
   throw new RollbookError(
     "bad-id",
     { field, value: text },
-    `${field} ${JSON.stringify(text.slice(0, 80))} ${fault}. Use letters, digits and - _ . : +`,
+    `${field} ${JSON.stringify(text.slice(0, 80))} ${fault}. Choose another: letters, digits, - and _ are always allowed`,
   );
 }
 
-/** Order by UTF-8 bytes, which is code point order; UTF-16 order differs beyond the basic plane. */
+/** Compares by UTF-8 bytes, which is code point order. UTF-16 order differs beyond the basic plane. */
 export function compareUtf8(a: string, b: string): number {
   const length = Math.min(a.length, b.length);
   for (let i = 0; i < length; i++) {

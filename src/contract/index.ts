@@ -68,6 +68,7 @@ export {
   FloorPromise,
   GateVerdict,
   IMPORTED_FAMILY,
+  isOnlyLogged,
   loggedPolicy,
   NamedRouter,
   nameRevision,

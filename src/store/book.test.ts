@@ -4,9 +4,13 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { describeBlobStore } from "../../test/contracts/blob-store.ts";
+import { mapBucket } from "../../test/support/map-bucket.ts";
 import { type Digest, systemClock } from "../base/index.ts";
 import { openBook } from "./book.ts";
 import { openCatalog } from "./catalog/index.ts";
+import { bookPaths } from "./pack/index.ts";
+import { RemoteBook } from "./remote/remote-book.ts";
+import { Session } from "./session.ts";
 
 let scratch = "";
 let made = 0;
@@ -22,7 +26,7 @@ describeBlobStore("a book directory", async () => {
   return { open: () => openBook(root, { clock }), persistent: true };
 });
 
-// Small limits, so that the property meets large files and rolled-over packs.
+// Small limits, so that the property covers large files and rolled-over packs.
 describeBlobStore("a book directory with tiny packs", async () => {
   const root = fresh();
   return { open: () => openBook(root, { clock, packBytes: 8192, largeBytes: 2000 }), persistent: true };
@@ -35,6 +39,17 @@ describe("a book directory", () => {
     expect(readdirSync(root).sort()).toEqual(["book.json", "large", "locks", "packs", "tmp"]);
     expect(readdirSync(join(root, "packs"))).toEqual([]);
     expect(readdirSync(join(root, "locks"))).toEqual(["book.lock"]);
+  });
+
+  it("has no lock and no file of a session whose bucket refuses it", async () => {
+    const root = fresh();
+    await (await openBook(root, { clock })).close();
+    const refuse = () => Promise.reject(new Error("the bucket is gone"));
+    const remote = new RemoteBook({ ...mapBucket(new Map()), replace: refuse }, root);
+    const options = { clock, packBytes: 8192, largeBytes: 2000, remote };
+    await expect(Session.begin(bookPaths(root), options)).rejects.toThrow("the bucket is gone");
+    expect(readdirSync(join(root, "locks"))).toEqual(["book.lock"]);
+    expect(readdirSync(join(root, "remote"))).toEqual([]);
   });
 
   it("reads single blobs where a catalog says they are, and finds those that it lists wrongly", async () => {
@@ -55,7 +70,7 @@ describe("a book directory", () => {
     });
     for (const [i, digest] of [first, second, third].entries())
       expect((await reader.get(digest))?.bytes).toEqual(new Uint8Array(100 * (i + 1)).fill(i + 1));
-    // The wrong place sent it to the packs, which it knows from then on.
+    // The wrong place made the reader index the packs, so it no longer asks the lookup.
     await reader.get(first);
     expect(asked).toEqual([first, second, third]);
     await reader.close();
@@ -71,7 +86,7 @@ describe("a book directory", () => {
       undefined,
       Uint8Array.of(2),
     ]);
-    // It was made durable on the way: another process sees it.
+    // The read made the blob durable: another process sees it.
     expect((await other.get(own))?.bytes).toEqual(Uint8Array.of(1));
     await Promise.all([one.close(), other.close()]);
   });
@@ -83,7 +98,7 @@ describe("a book directory", () => {
       for await (const run of book.scanRuns()) for (const _ of run) break;
     };
     await expect(left()).rejects.toThrow("a run of a scan was left before its end");
-    // To end it is no error.
+    // Ending the scan early is not an error.
     for await (const _ of book.scanRuns()) break;
     await book.close();
   });
@@ -126,7 +141,7 @@ describe("the id of a book", () => {
   it("follows from book.json where that names none, and opening such a book changes no byte of it", async () => {
     const root = fresh();
     const file = join(root, "book.json");
-    // Written out as books were before they had ids.
+    // Written by hand in the form of books that had no ids.
     const core = '{"createdAt":"2025-01-02T03:04:05.006Z",';
     const hex = createHash("sha256")
       .update(`rollbook.book.v1\0${core}"schema":"rollbook.book.v1"}`)

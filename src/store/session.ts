@@ -1,7 +1,7 @@
-/** One writer's stay in a book: it holds its lock, fills its own packs, and remembers what it put.
- *  In: blobs. Out: packs. No other process changes the packs of a session while its lock is held; therefore it may
- *  skip blobs it has already put, and only those. Group commit: an fsync begins when the last one ends. With a key it
- *  writes a signed head of the book when it ends, when a pack is full, and once a second while it writes. */
+/** One writer's use of a book: the session holds its lock, fills its own packs, and remembers what it put.
+ *  In: blobs. Out: packs. No other process changes the packs of a session while its lock is held. Therefore the session
+ *  may skip blobs that it has already put, and only those. Group commit: an fsync starts when the last one ends. With a
+ *  key it writes a signed head of the book when it ends, when a pack is full, and once a second while it writes. */
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { hostname } from "node:os";
 import { type Clock, type Digest, digestBytes, digestJson, RollbookError, reasonOf } from "../base/index.ts";
@@ -30,21 +30,22 @@ interface SessionOptions {
   readonly clock: Clock;
   readonly packBytes: number;
   readonly largeBytes: number;
-  /** Asked when the first head is due. Without a key there are no heads. */
+  /** Called when the first head is due. Without a key there are no heads. */
   readonly sign?: (() => SignHead | undefined) | undefined;
-  /** Where the book is kept beside this machine: what is flushed is there too. */
+  /** The bucket of the book, if it has one: flushed bytes are also in the bucket. */
   readonly remote?: RemoteBook | undefined;
 }
 
-/** A flush of so many bytes to a bucket seals the pack, which goes up once. Fewer go up as a part, and again with the pack. */
+/** A flush of at least this many bytes to a bucket seals the pack, which is then uploaded once. Fewer bytes go up as a
+ *  part, and again with the pack. */
 const WHOLE_BYTES = 8 * 1024 * 1024;
 
-/** What is written may be without a signed head for so long. */
+/** Longest time that written bytes are without a signed head. */
 const HEAD_EVERY_MS = 1000;
 
 export class Session {
   readonly name: string;
-  /** Where each blob of this session is; `file` is the number of the pack. */
+  /** Place of each blob of this session; `file` is the number of the pack. */
   readonly placed = new BlobIndex();
   readonly #paths: BookPaths;
   readonly #lock: Lock;
@@ -57,17 +58,18 @@ export class Session {
   /** Null: there is no key. */
   #heads: HeadWriter | null | undefined;
   #headTimer: NodeJS.Timeout | undefined;
-  /** Whether something was put since the last head. */
+  /** True if something was put since the last head. */
   #isAhead = false;
-  /** The head that is being made. */
+  /** Resolves when the head in progress is made. */
   #making: Promise<unknown> = Promise.resolve();
   #stay: RemoteStay | undefined;
-  /** How far a pack is in the bucket, by its parts; and sealed packs that are not. */
+  /** The pack whose parts are in the bucket, and their end. `#unpushed`: sealed packs that are not in the bucket. */
   #pushed = { pack: "", end: 0 };
   #unpushed: string[] = [];
-  /** Large files that are not durable. They are before their stand-ins are written: no crash leaves a stand-in for nothing. */
+  /** Large files that are not durable yet. They become durable before their stand-ins are written, so no crash leaves a
+   *  stand-in without its file. */
   #unsynced: string[] = [];
-  /** Calls of flush that wait. */
+  /** Number of flush calls in progress. */
   #flushing = 0;
 
   private constructor(
@@ -83,7 +85,8 @@ export class Session {
   }
 
   static async begin(paths: BookPaths, options: SessionOptions): Promise<Session> {
-    // Lock files come and go under the book's lock only, so that no process removes one that is being taken.
+    // Lock files are created and removed only under the book's lock, so that no process removes one that is being
+    // taken.
     const session = await withLock(
       paths.bookLock,
       () => new Session(paths, takeName(paths, options.clock), options),
@@ -91,7 +94,7 @@ export class Session {
     try {
       session.#stay = await options.remote?.begin(session.name);
     } catch (error) {
-      session.#lock.release();
+      await session.#unlock();
       throw error;
     }
     return session;
@@ -111,7 +114,7 @@ export class Session {
     }
   }
 
-  /** Takes over a large file that stands elsewhere in the book, without copying it. */
+  /** Adds a large file that is elsewhere in the book, without copying it. */
   adoptLarge(entry: LargeEntry, from: string): void {
     this.#refuseIfFailed();
     if (this.placed.has(entry.digest)) return;
@@ -125,7 +128,7 @@ export class Session {
     }
   }
 
-  /** Hands staged bytes to the operating system, so that reads of the files see them. */
+  /** Passes staged bytes to the operating system, so that reads of the files see them. */
   drain(): void {
     this.#refuseIfFailed();
     this.#pack?.drain();
@@ -150,13 +153,13 @@ export class Session {
       await this.flush();
       return head;
     });
-    // One after the other: each leads to the one before.
+    // One after the other: each head references the previous one.
     this.#making = made.catch(() => {});
     return made;
   }
 
-  /** Seals the pack, so that it is whole without recovery. A failed session leaves it to the next writer. `whole` is called
-   *  when all packs are where they belong, and before others see that the session has ended. */
+  /** Seals the pack, so that it needs no recovery. A failed session leaves its pack to the next writer. `whole` is
+   *  called when all packs are in their final place, before other processes see that the session has ended. */
   async close(
     head: Pick<HeadOptions, "replaced" | "folded" | "others"> = {},
     whole?: () => Promise<void>,
@@ -174,13 +177,18 @@ export class Session {
         await this.#stay?.end();
       } else this.#pack?.abandon();
     } finally {
-      // A session that failed must not seem to live: others may then recover its pack.
+      // A failed session must not appear alive, so that others can recover its pack.
       this.#stay?.stop();
-      await withLock(this.#paths.bookLock, () => {
-        this.#lock.release();
-        if (this.#failure === undefined) unlinkIfThere(this.#paths.sessionLock(this.name));
-      });
+      await this.#unlock();
     }
+  }
+
+  /** The lock file of a failed session stays: it leads the next writer to the packs. */
+  #unlock(): Promise<void> {
+    return withLock(this.#paths.bookLock, () => {
+      this.#lock.release();
+      if (this.#failure === undefined) unlinkIfThere(this.#paths.sessionLock(this.name));
+    });
   }
 
   packId(number: number): string {
@@ -209,7 +217,8 @@ export class Session {
     this.#headSoon();
   }
 
-  /** In the background: no writer waits for it. A process that ends does not wait for it either, it closes its session. */
+  /** Runs in the background: no writer waits for it. A process that ends does not wait for it either; it closes its
+   *  session. */
   #headSoon(waitMs = HEAD_EVERY_MS): void {
     if (this.#headTimer !== undefined || this.#heads === null || this.#options.sign === undefined) return;
     this.#headTimer = setTimeout(() => {
@@ -241,7 +250,7 @@ export class Session {
     const covered = this.placed.size;
     const head = await heads.make(state, options);
     this.put(head.kind, head.bytes);
-    // Another thread may have signed it, and more may have been put meanwhile.
+    // Another thread may have signed the head, and more may have been put meanwhile.
     this.#isAhead = this.placed.size > covered + 1;
     if (this.#isAhead) return head;
     clearTimeout(this.#headTimer);
@@ -249,7 +258,8 @@ export class Session {
     return head;
   }
 
-  /** Before the last pack is sealed. What goes to a bucket then goes up with the pack, unless a flush waits for it. */
+  /** Called before the last pack is sealed. With a bucket, pending bytes go up with the pack, unless a flush waits for
+   *  them. */
   async #settle(): Promise<void> {
     if (this.#options.remote === undefined || this.#flushing > 0) return this.flush();
     this.#refuseIfFailed();
@@ -286,18 +296,18 @@ export class Session {
 
   async #syncPack(): Promise<void> {
     try {
-      // Large files may be in the bucket before anything names them.
+      // Large files may be in the bucket before an entry names them.
       await Promise.all([this.#syncLarge(), this.#pushLarge()]);
       const pack = this.#pack;
       pack?.drain();
       const end = pack?.size ?? 0;
       await pack?.sync();
-      // Unless it was full meanwhile, and is sealed.
+      // Unless the pack became full meanwhile and is sealed.
       if (pack !== undefined && pack === this.#pack && this.#isBulk(pack.id, end)) this.#sealPack(pack);
       const sealed = this.#unpushed.splice(0);
       await this.#push(sealed.includes(pack?.id ?? "") ? undefined : pack?.id, { end, sealed });
     } catch (error) {
-      // After a failed fsync the kernel may have dropped the pages: nothing more is promised by this session.
+      // After a failed fsync the kernel may have dropped the pages, so this session accepts nothing more.
       this.#failure = error;
       throw error;
     }
@@ -306,7 +316,7 @@ export class Session {
   async #syncLarge(): Promise<void> {
     const files = new Set(this.#unsynced);
     await syncLarge(this.#paths, [...files]);
-    // More may have come meanwhile, or a full pack may have synced them.
+    // More files may have come meanwhile, or a full pack may have synced them.
     this.#unsynced = this.#unsynced.filter((file) => !files.has(file));
   }
 
@@ -324,7 +334,7 @@ export class Session {
     if (pack === undefined) return;
     const from = this.#pushedEnd(pack);
     if (end <= from) return;
-    // A stand-in must not be there before the file that it stands for.
+    // A stand-in must not be in the bucket before its large file.
     await remote.uploads.pushLarge(pack);
     await remote.uploads.pushPart(pack, from, end);
     this.#pushed = { pack, end };
@@ -359,8 +369,8 @@ export class Session {
   }
 }
 
-/** A new name, with its lock taken. Names never come again, not even under a clock that stands still: an index may
- *  still know the packs of a session that gc has removed. */
+/** A new name, with its lock taken. Names are never reused, even with a manual clock: an index may still know the packs
+ *  of a session that gc has removed. */
 function takeName(paths: BookPaths, clock: Clock): { name: string; lock: Lock } {
   const startedAtMs = clock.nowMs();
   for (;;) {
@@ -373,7 +383,7 @@ function takeName(paths: BookPaths, clock: Clock): { name: string; lock: Lock } 
   }
 }
 
-/** Which process this is: for people who look into a pack, and to keep session names apart. */
+/** Identity of this process: for people who inspect a pack, and to keep session names distinct. */
 function origin(): { host: string; pid: number; processStartTicks?: number; bootId?: string } {
   const base = { host: hostname(), pid: process.pid };
   const boot = bootId();

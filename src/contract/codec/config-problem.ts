@@ -1,7 +1,7 @@
-/** Says what is wrong with a configuration, in words. In: a schema, the issues it found, the value. Out: one sentence
- *  without a full stop. An unknown key comes first, with the nearest name: a key that is missing is often misspelt. */
+/** Describes a configuration error in words. In: a schema, the issues it found, the value. Out: one sentence without a
+ *  full stop, and the places of further errors. An unknown key comes first, with the nearest name, because a missing key is often misspelt. */
 import * as z from "zod";
-import { nearestName } from "../../base/index.ts";
+import { asSentence, nearestName } from "../../base/index.ts";
 import { deepest, issueWords, valueAt } from "./issue-words.ts";
 
 export function configProblem(
@@ -9,8 +9,32 @@ export function configProblem(
   issues: readonly z.core.$ZodIssue[],
   value: unknown,
 ): string {
-  const issue = issues.find(({ code }) => code === "unrecognized_keys") ?? deepest(issues);
-  const place = issue.path.map(String).join(".");
+  const unknown = issues.find(({ code }) => code === "unrecognized_keys");
+  const first = unknown ?? issues[0]!;
+  const problem = problemOf(schema, unknown ?? deepest(issues), value);
+  // A missing key is often the misspelt one.
+  const others = issues.filter(
+    (each) => each !== first && (unknown === undefined || valueAt(value, each.path) !== undefined),
+  );
+  const [told, ...beside] = placesOf(first);
+  const places = [...new Set([...beside, ...others.flatMap(placesOf)])].filter(
+    (place) => place !== "" && place !== told,
+  );
+  return places.length === 0 ? problem : `${asSentence(problem)} Also wrong: ${places.join(", ")}`;
+}
+
+/** One issue holds all unknown keys of an object. */
+function placesOf(issue: z.core.$ZodIssue): string[] {
+  if (issue.code !== "unrecognized_keys") return [placeOf(issue)];
+  return issue.keys.map((key) => [...issue.path, key].map(String).join("."));
+}
+
+function placeOf({ path }: z.core.$ZodIssue): string {
+  return path.map(String).join(".");
+}
+
+function problemOf(schema: z.core.$ZodType, issue: z.core.$ZodIssue, value: unknown): string {
+  const place = placeOf(issue);
   if (issue.code !== "unrecognized_keys") {
     const words = issueWords(issue, value);
     if (issue.code === "invalid_type" && isEmpty(value)) return `it is empty; ${place} ${words}`;
@@ -25,7 +49,7 @@ export function configProblem(
   return `unknown key ${name}. ${meant === undefined ? `Known keys: ${known.join(", ")}` : `Did you mean ${meant}?`}`;
 }
 
-/** The nearest of the names that may stand here. */
+/** Suggestion of the nearest name that is allowed at the issue's path. */
 function meantBy(issue: z.core.$ZodIssue, value: unknown): string {
   const allowed =
     issue.code === "invalid_value"
@@ -50,7 +74,7 @@ function isEmpty(value: unknown): boolean {
   );
 }
 
-/** The names that the object at a path may hold. */
+/** Names that the object at a path may hold. */
 function keysAt(schema: z.core.$ZodType, path: readonly PropertyKey[], value: unknown): string[] {
   let [at, here] = [chosen(schema, value), value];
   for (const part of path) {
@@ -61,7 +85,7 @@ function keysAt(schema: z.core.$ZodType, path: readonly PropertyKey[], value: un
   return at instanceof z.ZodObject ? Object.keys(at.shape) : [];
 }
 
-/** The schema without defaults; of a union, the member whose `kind` the value has, else its object. */
+/** Schema without defaults. For a union: the member whose `kind` the value has, else its object. */
 function chosen(schema: z.core.$ZodType, value: unknown): z.core.$ZodType {
   const { innerType, options } = (
     schema as unknown as { def: { innerType?: z.core.$ZodType; options?: z.core.$ZodType[] } }

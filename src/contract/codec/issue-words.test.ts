@@ -8,7 +8,7 @@ const kinds = z.discriminatedUnion("kind", [
   z.strictObject({ kind: z.literal("b"), n: z.number() }),
 ]);
 
-/** [schema, value, what is said of the field x]. */
+/** [schema, value, expected message for the field x]. */
 const CASES: readonly [z.ZodType, unknown, string][] = [
   [kinds, { kind: "other" }, 'x.kind must be "a" or "b"'],
   [kinds, {}, 'x.kind is missing, and must be "a" or "b"'],
@@ -25,7 +25,7 @@ const CASES: readonly [z.ZodType, unknown, string][] = [
   [z.number(), Number.NaN, "x must be a number, and is not a number"],
   [z.number().lt(3), 3, "x must be below 3"],
   [z.number().multipleOf(2), 3, "x must be a multiple of 2"],
-  [z.url(), "b", "x must be a valid url"],
+  [z.url(), "b", 'x must be a URL with its scheme, such as http://127.0.0.1:8000/v1, and is "b"'],
   [
     z.record(z.string().regex(/^a$/), z.number()),
     { b: 1 },
@@ -47,4 +47,29 @@ it("a check without words of its own is told as a value that is not allowed", ()
   const schema = z.strictObject({ x: z.string().refine(() => false) });
   const { issues } = schema.safeParse({ x: "b" }).error!;
   expect(configProblem(schema, issues, { x: "b" })).toBe("x: has a value that is not allowed");
+});
+
+it("further errors of a configuration are named by their places, but not the key that was misspelt", () => {
+  const schema = z.strictObject({ url: z.url(), price: z.number(), name: z.string() });
+  const problem = (value: object) => configProblem(schema, schema.safeParse(value).error!.issues, value);
+  expect(problem({ url: "http://a", price: "cheap", name: 3 })).toBe(
+    "price must be a number, and is a text. Also wrong: name",
+  );
+  expect(problem({ ulr: "http://a", price: "cheap", name: "n" })).toBe(
+    "unknown key ulr. Did you mean url? Also wrong: price",
+  );
+});
+
+it("every unknown key of a configuration is named, also within a section", () => {
+  const schema = z.strictObject({ url: z.url(), limits: z.strictObject({ price: z.number().default(1) }) });
+  const problem = (value: object) => configProblem(schema, schema.safeParse(value).error!.issues, value);
+  expect(problem({ ulr: "http://a", limist: {}, limits: {} })).toBe(
+    "unknown key ulr. Did you mean url? Also wrong: limist",
+  );
+  expect(problem({ url: "http://a", limits: { prise: 1, prcie: 2 } })).toBe(
+    "unknown key limits.prise. Did you mean price? Also wrong: limits.prcie",
+  );
+  expect(problem({ ulr: "http://a", url: "http://a", limits: { prise: 1 } })).toBe(
+    "unknown key limits.prise. Did you mean price? Also wrong: ulr",
+  );
 });

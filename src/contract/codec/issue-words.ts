@@ -1,10 +1,10 @@
-/** Says in words what a schema found wrong with a value. In: an issue of zod, the value. Out: the place, and what it must be,
- *  without a full stop. No text of zod itself reaches a reader. Pure. */
+/** Describes a schema violation in words. In: an issue of zod, the value. Out: the path and the requirement, without a
+ *  full stop. Texts of zod itself never reach a reader. Pure. */
 import type * as z from "zod";
 
 type Issue = z.core.$ZodIssue;
 
-/** Types as a person who writes YAML or JSON calls them. */
+/** Type names that authors of YAML or JSON know. */
 const KINDS: Readonly<Record<string, string>> = {
   record: "an object with keys",
   object: "an object with keys",
@@ -18,24 +18,24 @@ const KINDS: Readonly<Record<string, string>> = {
   null: "empty",
 };
 
-/** How zod's own messages begin; any other was written for the field. */
+/** Matches zod's own messages; any other message was written for the field. */
 const OWN_WORDS = /^(Invalid|Too (big|small)|Unrecognized)\b/;
 
-/** What follows the name of the field: "must be a text, and is a number". A message that was written for the field comes as
- *  it is, but not in place of the type: "is missing" says more. */
+/** Text after the field name: "must be a text, and is a number". A message written for the field is used unchanged,
+ *  except for a type error, where "is missing" is more helpful. */
 export function issueWords(issue: Issue, value: unknown): string {
   const isTyped = issue.code === "invalid_type";
   if (!isTyped && !OWN_WORDS.test(issue.message))
     return `${issue.message[0]?.toLowerCase()}${issue.message.slice(1)}`;
   const wanted = wantedBy(issue);
-  if (wanted === undefined) return formWords(issue);
   const actual = valueAt(value, issue.path);
+  if (wanted === undefined) return formWords(issue, actual);
   if (actual === undefined) return `is missing, and must be ${wanted}`;
   return isTyped ? `must be ${wanted}, and is ${kindOf(actual)}` : `must be ${wanted}`;
 }
 
-/** A failed union hides its cause one level down: the branch that came furthest. Branches that fail at the same place stay
- *  together, so that all that is allowed there is named. */
+/** The cause of a failed union is one level down: the branch that matched furthest. Branches that fail at the same path
+ *  stay together, so that all allowed values are named. */
 export function deepest(issues: readonly Issue[]): Issue {
   const issue = issues[0]!;
   if (issue.code !== "invalid_union" || issue.errors.length === 0) return issue;
@@ -55,7 +55,7 @@ export function valueAt(value: unknown, path: readonly PropertyKey[]): unknown {
   return at;
 }
 
-/** The kinds, names or bounds that are allowed; undefined where the issue is of another sort. */
+/** Kinds, names or bounds that are allowed; undefined for other kinds of issue. */
 function wantedBy(issue: Issue): string | undefined {
   switch (issue.code) {
     case "invalid_type":
@@ -91,11 +91,13 @@ function boundOf(issue: z.core.$ZodIssueTooBig | z.core.$ZodIssueTooSmall): stri
   return issue.origin === "array" ? `a list of ${bound} items` : bound;
 }
 
-function formWords(issue: Issue): string {
+function formWords(issue: Issue, actual: unknown): string {
   if (issue.code === "unrecognized_keys") return `has unknown keys: ${issue.keys.join(", ")}`;
   if (issue.code === "invalid_key")
     return `is no name that may stand here: it ${issue.issues.map((each) => issueWords(each, issue.path.at(-1))).join(", and ")}`;
   if (issue.code !== "invalid_format") return "has a value that is not allowed";
+  if (issue.format === "url")
+    return `must be a URL with its scheme, such as http://127.0.0.1:8000/v1, and is ${quoted(actual)}`;
   return issue.format === "regex" ? `must match ${issue.pattern}` : `must be a valid ${issue.format}`;
 }
 

@@ -1,4 +1,4 @@
-/** A policy at one point of its life: who it is, what its weights hash to, where it came from. */
+/** A policy at one point in time: its name, the hash of its weights, and its origin. */
 import * as z from "zod";
 import { type Digest, digestJson, type Id, parseId } from "../../base/index.ts";
 import {
@@ -16,7 +16,7 @@ import {
   u64,
 } from "../codec/index.ts";
 
-/** Where the weights are. The cluster fields are absent for a checkpoint written by one process. */
+/** Location of the weights. The cluster fields are absent for a checkpoint written by one process. */
 const checkpointRef = z.strictObject({
   family: id,
   streamId: id,
@@ -33,11 +33,11 @@ const checkpointRef = z.strictObject({
 });
 export type CheckpointRef = z.output<typeof checkpointRef>;
 
-/** How a sample names the policy that made it: "the same revision" means the same digest, never the same name. */
+/** Name of the policy that made a sample. "The same revision" means the same digest, never the same name. */
 export const revisionKey = z.strictObject({ id, digest });
 export type RevisionKey = { id: Id; digest: Digest };
 
-/** The kind under which the weights of a language model are hashed and stored. */
+/** Kind under which the weights of a language model are hashed and stored. */
 export const WEIGHTS_KIND = "rollbook.model-weights.v1";
 
 export const PolicyRevision = defineRecord({
@@ -54,7 +54,7 @@ export const PolicyRevision = defineRecord({
     training: z.optional(
       z.strictObject({
         batches: z.array(digest).max(10_000),
-        /** What was learned from outside a book: a file by the SHA-256 of its bytes, a replay store by its manifest. */
+        /** Training data from outside a book: a file by the SHA-256 of its bytes, a replay store by its manifest. */
         datasets: z.optional(
           z.array(z.strictObject({ kind: z.enum(["file", "replay-store"]), digest })).max(10_000),
         ),
@@ -94,16 +94,20 @@ export const PolicyRevision = defineRecord({
 });
 export type PolicyRevision = RecordOf<typeof PolicyRevision>;
 
-/** A revision known by its name alone: who produced it, and when, is not recorded (0). */
+/** A revision of which only the name is known. The producer is not recorded, and the time is 0. */
 export function nameRevision(family: Id, { id: name, digest: weights }: RevisionKey): Sealed<PolicyRevision> {
   return seal(PolicyRevision, { family, id: name, digest: weights, producedAtMs: 0 });
 }
 
-/** The family of imported decisions that name none. */
+/** True of a record that only names a revision: it knows neither the parent nor the training. */
+export function isOnlyLogged({ producedAtMs }: Pick<PolicyRevision, "producedAtMs">): boolean {
+  return producedAtMs === 0;
+}
+
+/** Family of imported decisions that name no family. */
 export const IMPORTED_FAMILY = parseId("imported");
 
-/** The policy behind a log that came from elsewhere. Its weights are unknown: the digest names the log's family, and claims
- *  no more. */
+/** The behaviour policy of an imported log. Its weights are unknown: the digest only stands for the log's family. */
 export function loggedPolicy(family: Id): Sealed<PolicyRevision> {
   return nameRevision(family, {
     id: parseId("logged"),
@@ -113,23 +117,25 @@ export function loggedPolicy(family: Id): Sealed<PolicyRevision> {
 
 type ProducedRevision = { digest: Digest; record: { producedAtMs: number } };
 
-/** Several records may describe one revision: produced twice, or logged by a collector that knows its name alone and so
- *  not when it was produced (0). What knows more stands for all, then the smaller digest, whatever came first. */
+/** Chooses among several records of one revision. A revision may be produced twice. A collector that knows only the
+ *  name logs it with production time 0. A record with a production time wins, then the smaller digest; the order of
+ *  arrival has no effect. */
 export function standsBefore(a: ProducedRevision, b: ProducedRevision): boolean {
-  const [aKnows, bKnows] = [a.record.producedAtMs > 0, b.record.producedAtMs > 0];
+  const [aKnows, bKnows] = [!isOnlyLogged(a.record), !isOnlyLogged(b.record)];
   return aKnows === bKnows ? a.digest < b.digest : aKnows;
 }
 
 type Numbered = { family: string; number?: bigint | undefined };
 
-/** How many revisions `source` is behind `target`; undefined where that is unknowable. */
+/** Number of revisions that `source` is behind `target`; undefined if unknown. */
 export function revisionDrift(target: Numbered, source: Numbered): bigint | undefined {
   if (target.family !== source.family || target.number === undefined || source.number === undefined)
     return undefined;
   return target.number >= source.number ? target.number - source.number : undefined;
 }
 
-/** How a revision follows `parent`: numbered one up, and bound to its digest. The first has number 1. */
+/** Fields that link a revision to `parent`: the next number, and the parent's digest. The first revision has number
+ *  1. */
 export function succeeding(
   parent: Pick<PolicyRevision, "id" | "digest" | "number"> | undefined,
 ): Pick<PolicyRevision, "number" | "parent"> {

@@ -1,4 +1,4 @@
-/** From numbers in hand to sealed records: the one way an artifact comes to be.
+/** Turns a draft into sealed records; every artifact is made here.
  *  In: a draft (or its JSON, `rollbook.rollout.v1`). Out: content, envelope and every blob they refer to. Pure. */
 import * as z from "zod";
 import {
@@ -43,7 +43,7 @@ import {
 
 const numbers = z.array(z.number()).max(100_000_000);
 
-/** Numbers in the open; one `revision` stands for a single segment over the whole stream. */
+/** Numbers are inline. A single `revision` stands for one segment over the whole stream. */
 const tokenStreamDraft = z.strictObject({
   level: z.literal("token"),
   family: id,
@@ -81,7 +81,7 @@ export const RolloutDraft = defineRecord({
       attempt: z.optional(count),
       proofs: z.optional(envelopeShape.proofs),
     }),
-    /** What `finalState` is the digest of; it may stand alone. */
+    /** The value whose digest is `finalState`; it may be given without that digest. */
     finalStateValue: z.optional(json),
     contentDigest: z.optional(digest),
     envelopeDigest: z.optional(digest),
@@ -107,7 +107,7 @@ export interface SealedBlob {
 export interface SealedRollout {
   readonly content: Sealed<RolloutContent>;
   readonly envelope: Sealed<RolloutEnvelope>;
-  /** In writing order: what is referred to comes first, so the envelope is the commit mark. */
+  /** In writing order: referenced blobs come first, so the envelope is the commit mark. */
   readonly blobs: readonly SealedBlob[];
 }
 
@@ -122,10 +122,10 @@ export function sealRollout(draft: RolloutDraft): SealedRollout {
   return sealRecorded({ ...draft, calls }, blobs);
 }
 
-/** A draft whose calls are sealed and stored already, as a recorder's are. */
+/** A draft whose calls are already sealed and stored, as those of a recorder are. */
 export type RecordedRollout = Omit<RolloutDraft, "calls"> & { readonly calls: Digest[] };
 
-/** Seals a rollout around calls that stand in the store; `blobs` come before it in writing order. */
+/** Seals a rollout around calls that are already in the store. `blobs` come before the rollout in writing order. */
 export function sealRecorded(draft: RecordedRollout, blobs: SealedBlob[] = []): SealedRollout {
   const { envelope, streams, calls, finalStateValue, contentDigest, envelopeDigest, ...rest } = draft;
   const state = finalStateValue === undefined ? undefined : sealFinalState(finalStateValue as Json);
@@ -234,15 +234,15 @@ function readColumns(draft: TokenStreamDraft, field: string): TokenColumns {
   return columns as unknown as TokenColumns;
 }
 
-/** Copies into the column's type; an integer that does not fit is refused, a real is rounded to f32 by definition.
- *  A negative zero becomes 0, because canonical JSON, through which artifacts travel, cannot tell them apart. */
+/** Copies values into the column's type. An integer that does not fit is refused; a real is rounded to f32. A negative
+ *  zero becomes 0, because artifacts travel as canonical JSON, which cannot distinguish them. */
 function toColumn<T extends "u8" | "u32" | "f32">(
   dtype: T,
   values: ArrayLike<number>,
   field: string,
 ): ColumnOf[T] {
   if (values.constructor === emptyColumn(dtype, 0).constructor)
-    return mendColumn((values as ColumnOf[T]).slice() as ColumnOf[T], field);
+    return normalizeColumn((values as ColumnOf[T]).slice() as ColumnOf[T], field);
   const column = emptyColumn(dtype, values.length);
   for (let i = 0; i < values.length; i++) {
     const value = values[i]!;
@@ -258,8 +258,8 @@ function toColumn<T extends "u8" | "u32" | "f32">(
   return column;
 }
 
-/** The same, for a copy of numbers that are of the column's type already. */
-function mendColumn<T extends "u8" | "u32" | "f32">(to: ColumnOf[T], field: string): ColumnOf[T] {
+/** Replaces -0 and refuses non-finite values in a copy that already has the column's type. */
+function normalizeColumn<T extends "u8" | "u32" | "f32">(to: ColumnOf[T], field: string): ColumnOf[T] {
   if (!(to instanceof Float32Array)) return to;
   const at = firstNonFinite(to);
   if (at >= 0) throw notFinite(field, at, to[at]!);
@@ -268,7 +268,7 @@ function mendColumn<T extends "u8" | "u32" | "f32">(to: ColumnOf[T], field: stri
   return to;
 }
 
-/** The bits of -0. */
+/** Bits of -0. */
 const NEGATIVE_ZERO = -0x80000000;
 
 function notFinite(field: string, index: number, value: number): Error {

@@ -1,10 +1,11 @@
-/** Memory for the bodies of requests, used again: fresh pages cost more than reading a file into them. In: a file. Out: its
- *  bytes, for as long as `use` takes. A body that is overwritten while an answered request still sends it is refused by the
- *  server: every body has a checksum in its headers. */
+/** Reusable memory for request bodies: fresh pages cost more than reading a file into them. In: a file. Out: its bytes,
+ *  valid while `use` runs. A body may be overwritten while an answered request still sends it. The server refuses it
+ *  then, because every body has a checksum in its headers. */
 import { open } from "node:fs/promises";
 import { RollbookError } from "../../base/index.ts";
 
-/** Larger bodies are rare, and get memory of their own. */
+/** Larger bodies are rare, and smaller ones cost little to allocate: both get separate memory. */
+const SMALL_BYTES = 64 * 1024;
 const KEPT_BYTES = 8 * 1024 * 1024;
 const MOST_KEPT = 4;
 
@@ -12,7 +13,7 @@ export class BodyBuffers {
   readonly #free: Buffer[] = [];
 
   async withFile<T>(path: string, size: number, use: (bytes: Uint8Array) => Promise<T>): Promise<T> {
-    const isKept = size <= KEPT_BYTES;
+    const isKept = size > SMALL_BYTES && size <= KEPT_BYTES;
     const buffer =
       (isKept ? this.#free.pop() : undefined) ?? Buffer.allocUnsafeSlow(isKept ? KEPT_BYTES : size);
     try {

@@ -1,7 +1,8 @@
-/** Who writes to a book in a bucket: each session has a key there, renewed every 15 s, and gone when the session has ended.
- *  In: a bucket; a file here for each session of this machine. Out: which sessions may still write. A session that was silent
- *  for a minute may be ended by others. Its next pack is then closed before it begins, so that it cannot go on if it lives
- *  after all. Reads no packs. */
+/** Sessions that write to a book in a bucket. Each session has a key there, renewed every 15 s and deleted when the
+ *  session ends.
+ *  In: a bucket; a local file for each session of this machine. Out: sessions that may still write. Other machines may
+ *  end a session that was silent for a minute. They close its next pack before it begins, so that the session cannot
+ *  continue if it is still alive. Reads no packs. */
 import { existsSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { makeDirectory, OWNER_ONLY, unlinkIfThere } from "../disk/index.ts";
@@ -18,13 +19,13 @@ import {
   sessionKey,
 } from "./remote-keys.ts";
 
-/** A session that has not been heard of for so long is dead: its machine or its network is. */
+/** After this silence a session counts as dead: its machine or its network failed. */
 export const SILENT_MS = 60_000;
 const BEAT_MS = 15_000;
 
-/** The signs of life of a session. */
+/** Heartbeats of a session. */
 export interface RemoteStay {
-  /** Gives none any more; other machines may take over what is in the bucket after a minute. */
+  /** Stops the heartbeats. After a minute other machines may recover what is in the bucket. */
   stop(): void;
   end(): Promise<void>;
 }
@@ -38,11 +39,16 @@ export class RemoteSessions {
     this.#paths = paths;
   }
 
-  /** Gives a sign of life now and then, until `end`. */
+  /** Starts the heartbeats, which last until `end`. */
   async begin(session: string): Promise<RemoteStay> {
     makeDirectory(join(this.#paths.root, "remote"));
     writeFileSync(this.#ownFile(session), "", { mode: OWNER_ONLY });
-    await this.#beat(session);
+    try {
+      await this.#beat(session);
+    } catch (error) {
+      unlinkIfThere(this.#ownFile(session));
+      throw error;
+    }
     const timer = setInterval(() => void this.#beat(session).catch(() => {}), BEAT_MS);
     timer.unref();
     const stop = () => clearInterval(timer);
@@ -56,35 +62,35 @@ export class RemoteSessions {
     };
   }
 
-  /** Whether this machine began the session and did not end it. */
+  /** True if this machine began the session and did not end it. */
   isOwn(session: string): boolean {
     return existsSync(this.#ownFile(session));
   }
 
-  /** Sessions that wrote a sign of life lately. */
+  /** Sessions with a recent heartbeat. */
   async live(): Promise<ReadonlySet<string>> {
     const { live } = await this.#list();
     return live;
   }
 
-  /** Sessions that did not end, silent ones included: they may still add packs. */
+  /** Sessions that have not ended, including silent ones: they may still add packs. */
   async open(): Promise<ReadonlySet<string>> {
     const { live, silent } = await this.#list();
     return new Set([...live, ...silent]);
   }
 
-  /** Ends sessions that are silent. `removed`: packs that gc took out. Call after their packs were recovered and pushed; one
-   *  with bytes in parts alone stays. */
+  /** Ends silent sessions. `removed`: packs that gc removed. Call after their packs were recovered and pushed. A
+   *  session with bytes only in parts stays. */
   async endSilent(removed: ReadonlySet<string>): Promise<void> {
     const { silent } = await this.#list();
     for (const session of silent)
       if (await this.#close(session, removed)) await this.#bucket.delete([sessionKey(session)]);
   }
 
-  /** Puts an empty part where the next pack of the session would begin. Every writer puts the first bytes of a pack there, on
-   *  the condition that nothing is there, before it acknowledges anything in the pack. False: the session goes on. */
+  /** Puts an empty part where the next pack of the session would begin. Every writer puts the first bytes of a pack
+   *  there before it acknowledges anything in the pack. That put requires a new key. False: the session continues. */
   async #close(session: string, removed: ReadonlySet<string>): Promise<boolean> {
-    // Parts first: they give way to their pack, so a pack shows in one of the lists.
+    // Parts first: a sealed pack replaces its parts, so a pack is in one of the two lists.
     const begun = new Map<string, number>();
     for await (const { key, bytes } of this.#bucket.list(`${PARTS}${session}-`)) {
       const part = parsePartKey(key);
@@ -97,7 +103,7 @@ export class RemoteSessions {
     const last = Math.max(0, ...[...sealed].map((id) => Number(id.slice(session.length + 1))));
     const next = packId(session, last + 1);
     if (!(await this.#bucket.putNew(partKey(next, 0), new Uint8Array()))) return false;
-    // The whole pack may have gone up since the lists, and its first bytes been taken away.
+    // Since the listing, the whole pack may have been uploaded and its first part deleted.
     for await (const { key } of this.#bucket.list(packKey(next)))
       if (key === packKey(next)) {
         await this.#bucket.delete([partKey(next, 0)]);

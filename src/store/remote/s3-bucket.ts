@@ -1,6 +1,6 @@
-/** A bucket on S3 or a server that speaks its protocol. In: s3://bucket/prefix; endpoint, region and credentials come from
- *  the environment and files that the official client reads. Retries with jitter are the client's; what it gives up on is an
- *  error that says what was tried. The client is loaded when it is first needed: most installations never do. */
+/** A bucket on S3 or a server with the same protocol. In: s3://bucket/prefix. Endpoint, region and credentials come
+ *  from the environment and files that the official client reads. The client retries with jitter. If it gives up, the
+ *  error names the operation. The client is loaded when it is first needed: most installations never need it. */
 import { createReadStream, createWriteStream, statSync } from "node:fs";
 import type { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
@@ -12,7 +12,7 @@ import type { Bucket, BucketObject, VersionedBytes } from "./bucket.ts";
 
 type Sdk = typeof import("@aws-sdk/client-s3");
 
-/** Above it a file goes up in parts: S3 takes 5 GiB in one piece, and a part that fails is repeated alone. */
+/** Larger files are uploaded in parts: S3 accepts 5 GiB in one request, and a failed part is retried alone. */
 const PART_BYTES = 64 * 1024 * 1024;
 const MAX_ATTEMPTS = 8;
 const MOST_DELETED = 1000;
@@ -32,13 +32,13 @@ export async function openS3Bucket(
   const match = /^s3:\/\/([a-z0-9][a-z0-9.-]{1,61}[a-z0-9])(?:\/(.*?))?\/?$/.exec(url);
   if (match === null)
     throw new RollbookError("bad-url", { url }, `${url} is not s3://bucket or s3://bucket/prefix.`);
-  const sdk = await loadSdk();
+  const sdk = await loadSdk(url);
   const endpoint = env.AWS_ENDPOINT_URL_S3 ?? env.AWS_ENDPOINT_URL;
   const client = new sdk.S3Client({
     region: env.AWS_REGION ?? env.AWS_DEFAULT_REGION ?? "us-east-1",
-    // Servers other than AWS rarely have a name for each bucket.
+    // Servers other than AWS rarely have a host name for each bucket.
     ...(endpoint === undefined ? {} : { endpoint, forcePathStyle: true }),
-    // By default the client waits for ever for a server that is gone without a word.
+    // By default the client waits forever for a server that vanished.
     requestHandler: { connectionTimeout: CONNECT_MS, socketTimeout: IDLE_MS },
     maxAttempts: Number(env.AWS_MAX_ATTEMPTS) || MAX_ATTEMPTS,
     retryMode: "standard",
@@ -53,16 +53,16 @@ export async function openS3Bucket(
   });
 }
 
-async function loadSdk(): Promise<Sdk> {
-  // It would warn on every command that versions to come need Node 22; the one that is installed works.
+async function loadSdk(url: string): Promise<Sdk> {
+  // The client would warn on every command that future versions need Node 22; the installed version works.
   process.env.AWS_SDK_JS_NODE_VERSION_SUPPORT_WARNING_DISABLED ??= "true";
   try {
     return await import("@aws-sdk/client-s3");
   } catch (cause) {
     throw new RollbookError(
       "no-s3-client",
-      {},
-      "a book on S3 needs the package @aws-sdk/client-s3, which is not installed. Install it: npm install @aws-sdk/client-s3.",
+      { url },
+      `${url} needs the package @aws-sdk/client-s3, which is not installed. Install it with \`npm install @aws-sdk/client-s3\`.`,
       { cause },
     );
   }
@@ -73,7 +73,7 @@ interface S3Place {
   readonly sdk: Sdk;
   readonly client: S3Client;
   readonly bucket: string;
-  /** Empty, or with a slash at its end. */
+  /** Empty, or ends with a slash. */
   readonly prefix: string;
   readonly partBytes: number;
 }
@@ -123,7 +123,7 @@ class S3Bucket implements Bucket {
   async getFile(key: string, path: string, { flush = true } = {}): Promise<boolean> {
     const body = (await this.#object(key))?.body;
     if (body === undefined) return false;
-    // On disk before it gets its name: a power loss must not leave a name without bytes.
+    // On disk before the file gets its name: a power loss must not leave a name without bytes.
     await this.#asked(key, () => pipeline(body, createWriteStream(path, { mode: 0o600, flush })));
     return true;
   }
@@ -187,12 +187,12 @@ class S3Bucket implements Bucket {
     );
   }
 
-  /** In memory: a retry must send the same bytes again, and a stream can be read once. */
+  /** Reads the file into memory: a retry must send the same bytes again, and a stream can be read only once. */
   #putWhole(key: string, path: string, size: number): Promise<void> {
     return this.#buffers.withFile(path, size, (bytes) => this.#put(key, bytes, { IfNoneMatch: "*" }));
   }
 
-  /** Nothing is visible until the last request; what fails before it is aborted. */
+  /** Nothing is visible until the last request; an earlier failure aborts the upload. */
   async #putParts(key: string, path: string, size: number): Promise<void> {
     const { sdk, client, bucket: Bucket, prefix, partBytes } = this.#at;
     const Key = `${prefix}${key}`;
@@ -243,7 +243,7 @@ class S3Bucket implements Bucket {
     }
   }
 
-  /** 412 says that the key exists; 409 that another write of it is under way, which may still fail. */
+  /** 412: the key exists. 409: another write of the key is in progress, which may still fail. */
   async #orTaken(key: string, put: () => Promise<void>): Promise<boolean> {
     for (let tries = 1; ; tries++) {
       try {
