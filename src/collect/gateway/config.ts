@@ -1,5 +1,5 @@
-/** The gateway's configuration: a YAML file, read strictly, so that a typo is refused and never ignored.
- *  In: text and environment. Out: a checked configuration. Keys stand in the environment only; the file names them. */
+/** The gateway's configuration: a YAML file, read strictly. A typo is refused, not ignored. In: text and
+ *  environment. Out: a checked configuration. Keys are only in the environment; the file names their variables. */
 import * as z from "zod";
 import { asSentence, type Digest, parseId, RollbookError } from "../../base/index.ts";
 import { configProblem } from "../../contract/index.ts";
@@ -10,9 +10,9 @@ const name = z.string().regex(/^[A-Za-z0-9_][A-Za-z0-9_.:+/-]{0,255}$/, "is not 
 const variable = z.string().regex(/^[A-Za-z_][A-Za-z0-9_]*$/, "is not the name of an environment variable");
 const digest = z.string().regex(/^sha256:[0-9a-f]{64}$/, "is not a digest") as unknown as z.ZodType<Digest>;
 const positive = z.number().int().min(1);
-/** US dollars: a cost stays a finite number, however many tokens an upstream claims. */
+/** US dollars. The bound keeps a cost finite for any token count that an upstream reports. */
 const amount = z.number().min(0).max(1e9);
-/** Past it a body could not be a text in one piece. */
+/** A larger body would not fit into one string. */
 const bodyBytes = positive.max(256 * 1024 * 1024);
 
 const upstream = z.strictObject({
@@ -222,52 +222,71 @@ export function checkGatewayConfig(value: unknown, where = "configuration"): Gat
   return result.data;
 }
 
-/** What local servers are given for a key that they do not check: no secrets, and not looked for. */
+/** Placeholder keys of local servers that do not check keys. They are not secrets, so redaction ignores them. */
 export const PLACEHOLDER_KEYS: ReadonlySet<string> = new Set([
   ..."EMPTY empty none None null dummy test local key token x - sk- unused ollama vllm sglang".split(" "),
   ..."llama lmstudio lm-studio no-key nokey fake fake-key not-needed not-used no-key-required".split(" "),
   ..."sk-no-key-required placeholder dummy-key test-key".split(" "),
 ]);
-/** A shorter key would be found in ordinary words, and so could not be kept out of the record. */
+/** A shorter key would match ordinary words, so redaction could not remove it from records. */
 const MIN_KEY = 8;
 
-/** The values of the named variables; a variable that is not set is an error, not an open door. Keys that are
- *  placeholders are given out, and are no secrets. */
+/** The values of the named variables. An unset variable is an error and never disables a check. Placeholder keys are
+ *  returned, but not as secrets. */
 export function readSecrets(
   config: GatewayConfig,
   env: Readonly<Record<string, string | undefined>>,
 ): { tokens: string[]; keys: Map<string, string>; secrets: string[] } {
   const secrets: string[] = [];
-  const need = (variableName: string, what: string, placeholders: ReadonlySet<string>): string => {
+  const need = (variableName: string, { reader, setting, placeholders }: SecretUse): string => {
     const value = env[variableName];
     if (value !== undefined && placeholders.has(value)) return value;
     if (value !== undefined && value !== "") {
-      if (value.length < MIN_KEY) throw tooShort(variableName, what);
+      if (value.length < MIN_KEY) throw tooShort(variableName, reader);
       secrets.push(value);
       return value;
     }
     throw new RollbookError(
       "no-key",
       { variable: variableName },
-      `${what} is to be in the environment variable ${variableName}, which is not set. Set it or remove it from the configuration.`,
+      `${reader} from $${variableName}, which is not set. Set it, or remove ${setting}.`,
     );
   };
   const keys = new Map<string, string>();
   for (const [upstreamName, { keyEnv }] of Object.entries(config.upstreams))
     if (keyEnv !== undefined)
-      keys.set(upstreamName, need(keyEnv, `the key of upstream ${upstreamName}`, PLACEHOLDER_KEYS));
-  // A well-known token would protect nothing.
-  const tokens = config.tokensEnv.map((each) => need(each, "a token of the gateway", NONE));
+      keys.set(
+        upstreamName,
+        need(keyEnv, {
+          reader: `upstream \`${upstreamName}\` reads its key`,
+          ...{ setting: "keyEnv from the configuration", placeholders: PLACEHOLDER_KEYS },
+        }),
+      );
+  // Placeholders are not allowed here: a well-known token would protect nothing.
+  const tokens = config.tokensEnv.map((each) =>
+    need(each, {
+      ...{ reader: "the gateway reads an access token", setting: "it from tokensEnv", placeholders: NONE },
+    }),
+  );
   return { tokens, keys, secrets };
 }
 
 const NONE: ReadonlySet<string> = new Set();
 
-function tooShort(variableName: string, what: string): RollbookError {
+interface SecretUse {
+  /** Words of the errors, such as "upstream `main` reads its key". */
+  readonly reader: string;
+  /** The setting to remove if the variable is not wanted. */
+  readonly setting: string;
+  /** Values that are not secret. */
+  readonly placeholders: ReadonlySet<string>;
+}
+
+function tooShort(variableName: string, reader: string): RollbookError {
   return new RollbookError(
     "short-key",
     { variable: variableName, least: MIN_KEY },
-    `${what}, in the environment variable ${variableName}, has fewer than ${MIN_KEY} characters and could not be kept out of the record. Use a longer one; for a server that checks no key, EMPTY.`,
+    `${reader} from $${variableName}, which has fewer than ${MIN_KEY} characters and could not be kept out of the record. Use a longer one; for a server that checks no key, EMPTY.`,
   );
 }
 

@@ -72,18 +72,33 @@ describe("a breaker", () => {
     breaker.failed();
     breaker.succeeded();
     breaker.failed();
-    expect(breaker.waitMs()).toBe(0);
+    expect(breaker.waitMs({})).toBe(0);
     breaker.failed();
-    expect(breaker.waitMs()).toBe(100);
+    expect(breaker.waitMs({})).toBe(100);
     clock.advance(100);
-    expect(breaker.waitMs()).toBe(0);
-    expect(breaker.waitMs()).toBe(100);
+    expect(breaker.waitMs({})).toBe(0);
+    expect(breaker.waitMs({})).toBe(100);
     breaker.failed();
-    expect(breaker.waitMs()).toBe(100);
+    expect(breaker.waitMs({})).toBe(100);
     clock.advance(100);
-    expect(breaker.waitMs()).toBe(0);
+    expect(breaker.waitMs({})).toBe(0);
     breaker.succeeded();
-    expect([breaker.waitMs(), breaker.waitMs()]).toEqual([0, 0]);
+    expect([breaker.waitMs({}), breaker.waitMs({})]).toEqual([0, 0]);
+  });
+
+  it("lets no second call try while the trial waits for its retry, and another call's end changes nothing", () => {
+    const clock = manualClock(0);
+    const breaker = new Breaker({ clock, failures: 1, pauseMs: 100 });
+    const [trial, other] = [{}, {}];
+    breaker.failed();
+    clock.advance(100);
+    expect(breaker.waitMs(trial)).toBe(0);
+    expect(breaker.waitMs(other)).toBe(100);
+    breaker.undecided(other);
+    expect([breaker.waitMs(other), breaker.isOpen]).toEqual([100, true]);
+    expect(breaker.waitMs(trial)).toBe(0);
+    breaker.undecided(trial);
+    expect(breaker.waitMs(other)).toBe(0);
   });
 });
 
@@ -142,14 +157,16 @@ routes:
     expect(() => parseGatewayConfig(mixed(", auth: x-api-key"))).not.toThrow();
     const both = parseGatewayConfig(mixed(", dialect: both"));
     expect(() => new Routes(both, firstInList(rngFrom(1)))).not.toThrow();
-    // The aliases of a router come after the file was read.
+    // A router adds its aliases after the file was read.
     const apart = parseGatewayConfig(mixed("").replace("auto: [a, b]", "auto: [a]"));
     const routed = { ...apart, routes: { ...apart.routes, any: ["a", "b"] } };
     expect(() => new Routes(routed, firstInList(rngFrom(1)))).toThrow(/route any mixes/);
   });
 
   it("refuses a key that is not in the environment, naming the variable", () => {
-    expect(() => readSecrets(parseGatewayConfig(GOOD), {})).toThrow(/KEY, which is not set/);
+    expect(() => readSecrets(parseGatewayConfig(GOOD), {})).toThrow(
+      /upstream `\w+` reads its key from \$\w*KEY, which is not set\. Set it, or remove keyEnv/,
+    );
   });
 });
 

@@ -14,7 +14,7 @@ const RESULT: ExecResult = {
   ...{ outputExceeded: false, files: {}, usage: { wallMs: 0, cpuMs: null, peakMemoryBytes: null } },
 };
 
-/** An engine whose slots do what the task's first argument says, and count themselves. */
+/** An engine with slots that obey the task's first argument and count themselves. */
 class ScriptedEngine implements SandboxEngine {
   readonly name = "quickjs";
   readonly runs = new Set(["command"] as const);
@@ -24,15 +24,26 @@ class ScriptedEngine implements SandboxEngine {
   running = 0;
   most = 0;
   refuseToOpen = false;
+  /** Each slot opens after this promise. */
+  ready = Promise.resolve();
+  openAtClose: number | undefined;
 
   async openSlot(): Promise<Slot> {
     if (this.refuseToOpen) throw new RollbookError("sandbox-engine-missing", {}, "gone");
+    await this.ready;
     this.open++;
     this.opened++;
-    return { exec: (task) => this.#exec(task), close: async () => void this.open-- };
+    let isOpen = true;
+    const close = async () => {
+      if (isOpen) this.open--;
+      isOpen = false;
+    };
+    return { exec: (task) => this.#exec(task), close };
   }
 
-  async close(): Promise<void> {}
+  async close(): Promise<void> {
+    this.openAtClose = this.open;
+  }
 
   async #exec({ program }: SandboxTask): Promise<ExecResult> {
     this.most = Math.max(this.most, ++this.running);
@@ -81,6 +92,52 @@ describe("the pool", () => {
     engine.refuseToOpen = false;
     expect(await pool.exec(command("ok"))).toBe(RESULT);
     await pool.close();
+  });
+
+  it("has all its slots again after an engine that refused while other slots were busy", async () => {
+    const engine = new ScriptedEngine();
+    const pool = await openPool(engine, 3);
+    engine.refuseToOpen = true;
+    const first = await Promise.allSettled(["die", "ok", "ok", "ok"].map((word) => pool.exec(command(word))));
+    expect(first.map(({ status }) => status)).toEqual(["rejected", "fulfilled", "fulfilled", "fulfilled"]);
+    expect(engine.open).toBe(2);
+    engine.refuseToOpen = false;
+    engine.most = 0;
+    const tasks = () => Promise.all(Array.from({ length: 20 }, () => pool.exec(command("ok"))));
+    await tasks();
+    expect([engine.most, engine.open, engine.opened]).toEqual([3, 3, 4]);
+    await pool.close();
+    expect(engine.open).toBe(0);
+  });
+
+  it("opens no more slots than it has, also for tasks that come at once after all were lost", async () => {
+    const engine = new ScriptedEngine();
+    const pool = await openPool(engine, 2);
+    engine.refuseToOpen = true;
+    await Promise.allSettled([pool.exec(command("die")), pool.exec(command("die"))]);
+    expect(engine.open).toBe(0);
+    engine.refuseToOpen = false;
+    await Promise.all(Array.from({ length: 6 }, () => pool.exec(command("ok"))));
+    expect([engine.most, engine.open]).toEqual([2, 2]);
+    await pool.close();
+    expect(engine.open).toBe(0);
+  });
+
+  it("closes its engine after a slot that was opening", async () => {
+    const engine = new ScriptedEngine();
+    const pool = await openPool(engine, 1);
+    let finish = () => {};
+    engine.ready = new Promise((resolve) => {
+      finish = resolve;
+    });
+    const died = expect(pool.exec(command("die"))).rejects.toMatchObject({ code: "sandbox-closed" });
+    await new Promise((resolve) => setTimeout(resolve, 20));
+    const closing = pool.close();
+    await new Promise((resolve) => setTimeout(resolve, 5));
+    expect(engine.openAtClose).toBeUndefined();
+    finish();
+    await Promise.all([closing, died]);
+    expect([engine.opened, engine.openAtClose, engine.open]).toEqual([2, 0, 0]);
   });
 
   it("once closed, refuses tasks that wait and tasks that come", async () => {

@@ -1,6 +1,7 @@
 /** Shares a fixed number of slots among callers, first come first served.
- *  In: an engine and a number of workers. Out: a Sandbox. A slot that throws is replaced before the next task;
- *  the caller whose task it was gets the typed error and decides whether to try again. */
+ *  In: an engine and a number of workers. Out: a Sandbox. A slot that throws is replaced before the next task. If that
+ *  fails, the pool tries again when a task finds no free slot.
+ *  The caller of the failed task gets the typed error and decides about a retry. */
 import { RollbookError } from "../../base/index.ts";
 import {
   checkTask,
@@ -39,6 +40,11 @@ class Pool {
   readonly #free: Slot[] = [];
   readonly #busy = new Set<Slot>();
   readonly #waiting: { resolve(slot: Slot): void; reject(error: unknown): void }[] = [];
+  /** Number of slots that were lost and not replaced yet. Free, busy and lost slots, and those that open, add up to
+   *  `#workers`. */
+  #lost = 0;
+  /** Slots that are being replaced. Never rejects. */
+  readonly #opening = new Set<Promise<void>>();
   #closing: Promise<void> | undefined;
 
   constructor(engine: SandboxEngine, workers: number) {
@@ -72,6 +78,8 @@ class Pool {
     for (const { reject } of this.#waiting.splice(0)) reject(closed());
     const slots = [...this.#free.splice(0), ...this.#busy];
     const ends = await Promise.allSettled(slots.map((slot) => slot.close()));
+    // A slot that opens meanwhile closes itself.
+    await Promise.all(this.#opening);
     await this.#engine.close();
     for (const end of ends) if (end.status === "rejected") throw end.reason;
   }
@@ -83,9 +91,12 @@ class Pool {
       this.#busy.add(slot);
       return Promise.resolve(slot);
     }
-    // Every slot was lost and none could be opened again: waiting would be for ever.
-    if (this.#busy.size === 0) return this.#reopen();
-    return new Promise((resolve, reject) => this.#waiting.push({ resolve, reject }));
+    return new Promise((resolve, reject) => {
+      this.#waiting.push({ resolve, reject });
+      if (this.#lost === 0) return;
+      this.#lost--;
+      void this.#open();
+    });
   }
 
   #give(slot: Slot): void {
@@ -100,24 +111,29 @@ class Pool {
     next.resolve(slot);
   }
 
-  async #reopen(): Promise<Slot> {
-    const slot = await this.#engine.openSlot();
-    this.#busy.add(slot);
-    return slot;
+  async #replace(slot: Slot): Promise<void> {
+    if (this.#closing === undefined) await this.#open(slot);
   }
 
-  /** A lost slot comes back as a new one; if that fails too, the next in line is told instead of left waiting. */
-  async #replace(slot: Slot): Promise<void> {
-    if (this.#closing !== undefined) return;
+  /** Opens a slot in place of a lost one, for the first waiting caller. If this fails and no slot is left, every
+   *  waiting caller gets the error. Otherwise the callers wait for the other slots, and the next one tries again. */
+  #open(dead?: Slot): Promise<void> {
+    const opening = this.#openOne(dead).finally(() => this.#opening.delete(opening));
+    this.#opening.add(opening);
+    return opening;
+  }
+
+  async #openOne(dead: Slot | undefined): Promise<void> {
     try {
-      await slot.close();
-      const fresh = await this.#engine.openSlot();
-      this.#busy.delete(slot);
-      this.#busy.add(fresh);
-      this.#give(fresh);
+      await dead?.close();
+      const slot = await this.#engine.openSlot();
+      if (this.#closing === undefined) this.#give(slot);
+      else await slot.close();
     } catch (error) {
-      this.#busy.delete(slot);
-      if (this.#busy.size === 0) for (const { reject } of this.#waiting.splice(0)) reject(error);
+      this.#lost++;
+      if (this.#lost === this.#workers) for (const { reject } of this.#waiting.splice(0)) reject(error);
+    } finally {
+      if (dead !== undefined) this.#busy.delete(dead);
     }
   }
 }

@@ -1,32 +1,34 @@
-/** The request as it goes to an upstream. In: what the client sent, and the target. Out: headers and body. A body
- *  changes only where a routed alias or a configured capture says so; every other byte passes as it came. Pure. */
+/** The request to an upstream. In: the client's request, and the target. Out: headers and body. Only a routed alias
+ *  or a configured capture changes a body; every other byte passes unchanged. Pure. */
 import { brotliDecompressSync, gunzipSync, inflateSync } from "node:zlib";
 import { type DialectName, dialectNamed, isObject, type RequestFacts } from "../dialects/index.ts";
 import { MIN_SECRET, type SecretFinder } from "../redact/index.ts";
 import type { Target } from "../upstream/index.ts";
 import { renameModel, spliceFields } from "../wire/index.ts";
 
-/** Of the client's headers these say nothing to an upstream, or are ours to say. */
+/** Client headers that mean nothing to an upstream, or that the gateway sets itself. */
 const NOT_PASSED: ReadonlySet<string> = new Set([
   ...["host", "connection", "keep-alive", "proxy-connection", "te", "trailer"],
   ...["transfer-encoding", "upgrade", "expect", "content-length"],
-  // A compressed reply could not be recorded as it passes.
+  // A compressed reply could not be recorded while it passes.
   ...["accept-encoding", "origin", "referer", "forwarded", "x-forwarded-for", "x-real-ip"],
 ]);
-/** By their names: x-goog-api-key, authorization, cookie, x-amz-security-token, and what else clients call their keys. */
+/** Names of credential headers: x-goog-api-key, authorization, cookie, x-amz-security-token, and other names that
+ *  clients use. */
 const CREDENTIAL = /auth|token|secret|passw|credential|cookie|signature|jwt|dpop|(?:^|[-_])key$|api-?key/;
-/** It names a request, for an upstream that is asked twice. */
+/** An idempotency key identifies a repeated request and is not a credential. */
 const NO_CREDENTIAL = /(?:^|-)idempotency-key$/;
 
 export function isCredentialHeader(name: string): boolean {
   return CREDENTIAL.test(name) && !NO_CREDENTIAL.test(name);
 }
 
-/** How a name goes out, by how it came in; undefined if it does not. Clients have few, in the spelling of their library. */
+/** Cache of outgoing names by incoming name; undefined if the header is not passed. Clients use few names, in the
+ *  spelling of their library. */
 const PASSED = new Map<string, string | undefined>();
 const MOST_NAMES = 1000;
 
-/** Names and values in turn, as undici takes them. */
+/** Takes and returns names and values alternately, the form of undici. */
 export function passedHeaders(raw: readonly string[]): string[] {
   const headers: string[] = [];
   for (let i = 0; i < raw.length; i += 2) {
@@ -46,7 +48,7 @@ function passedName(given: string): string | undefined {
   return isPassed ? name : undefined;
 }
 
-/** Path and query without keys in the query, where some clients have them. */
+/** Path and query without keys. Some clients put a key into the query. */
 export function passedPath(path: string): string {
   const mark = path.indexOf("?");
   if (mark < 0) return path;
@@ -60,7 +62,7 @@ export function passedPath(path: string): string {
   return query === "" ? path.slice(0, mark) : `${path.slice(0, mark)}?${query}`;
 }
 
-/** Undefined if the body passes as it is. */
+/** Undefined if the body passes unchanged. */
 export function rewrittenBody(
   body: Buffer,
   request: RequestFacts,
@@ -72,16 +74,26 @@ export function rewrittenBody(
   const fields: Record<string, unknown> = isNamed ? {} : { model };
   const tokenFields =
     capture.tokens === undefined ? {} : dialectNamed(dialect).tokenFields(capture.tokens, request.stream);
-  for (const [name, value] of Object.entries({ ...tokenFields, ...capture.fields }))
-    if (!isAsked(request.parameters[name], value)) fields[name] = value;
+  for (const [name, wanted] of Object.entries({ ...tokenFields, ...capture.fields })) {
+    const asked = request.parameters[name];
+    const value = withWanted(asked, wanted);
+    if (value !== asked) fields[name] = value;
+  }
   for (const _ in fields) return Buffer.from(spliceFields(body.toString(), fields));
   return undefined;
 }
 
-/** What the client asks for itself is left as it is. */
-function isAsked(asked: unknown, wanted: unknown): boolean {
-  if (asked === undefined || asked === null || asked === false) return false;
-  return isObject(asked) ? JSON.stringify(asked) === JSON.stringify(wanted) : true;
+/** The client's value, completed by the captured one; the same value if it lacks nothing. The gateway replaces `false`
+ *  and null, because the capture needs the field. It merges two objects, so that other fields of the client stay. */
+function withWanted(asked: unknown, wanted: unknown): unknown {
+  if (asked === undefined || asked === null || asked === false) return wanted;
+  if (!isObject(asked)) return asked;
+  if (!isObject(wanted)) return wanted;
+  const merged = Object.entries(wanted).map(
+    ([name, value]) => [name, withWanted(asked[name], value)] as const,
+  );
+  const isComplete = merged.every(([name, value]) => value === asked[name]);
+  return isComplete ? asked : { ...asked, ...Object.fromEntries(merged) };
 }
 
 const NOT_RETURNED: ReadonlySet<string> = new Set([
@@ -94,17 +106,17 @@ const NOT_RETURNED: ReadonlySet<string> = new Set([
   "set-cookie",
 ]);
 
-/** What of a reply goes back to the client. An upstream may echo a key in a header or in an error; neither passes. */
+/** Filters a reply for the client. An upstream may echo a key in a header or in an error; the filter removes both. */
 export class Returned {
   readonly #secrets: SecretFinder | undefined;
-  /** Values that hold no secret: most come with every reply. */
+  /** Cache of values without a secret: most values come with every reply. */
   readonly #clear = new Set<string>();
 
   constructor(secrets: SecretFinder | undefined) {
     this.#secrets = secrets;
   }
 
-  /** Names and values in turn, as node:http takes them without another look. */
+  /** Names and values alternately, the form that node:http accepts without another check. */
   headers(headers: Readonly<Record<string, string | string[] | undefined>>): string[] {
     const out: string[] = [];
     for (const name in headers) {
@@ -116,12 +128,13 @@ export class Returned {
     return out;
   }
 
-  /** Whether a body of this status waits until it is whole. */
+  /** True if a body of this status is held until it is complete. */
   isHeld(status: number): boolean {
     return this.#secrets !== undefined && (status < 200 || status >= 300);
   }
 
-  /** A reply whose body was held. No upstream is asked to compress one: if it does, the client gets the error decoded. */
+  /** A reply whose body was held. The gateway asks no upstream to compress. If one does, the client gets the error
+   *  decoded. */
   whole(headers: readonly string[], chunks: readonly Buffer[]): { headers: string[]; body: Buffer } {
     const given = Buffer.concat(chunks);
     const at = headers.indexOf("content-encoding");
@@ -140,7 +153,7 @@ export class Returned {
   }
 }
 
-/** The headers of a body that may be another than the upstream's. */
+/** Headers for a body that may differ from the upstream's. */
 function describing(
   headers: readonly string[],
   { bytes, isDecoded }: { bytes: number; isDecoded: boolean },
@@ -160,10 +173,10 @@ const OF_BYTES: ReadonlySet<string> = new Set(["content-length", "content-md5", 
 const DECODERS: Readonly<Record<string, typeof gunzipSync>> = {
   ...{ gzip: gunzipSync, "x-gzip": gunzipSync, deflate: inflateSync, br: brotliDecompressSync },
 };
-/** Of an error, decoded. */
+/** Limit of a decoded error, in bytes. */
 const MAX_DECODED = 4 * 1024 * 1024;
 
-/** A body in an encoding that cannot be undone may hold anything, and is replaced. */
+/** Replaces a body whose encoding cannot be decoded, because it may hold a secret. */
 function decoded(body: Buffer, encoding: string): Buffer {
   const name = encoding.trim().toLowerCase();
   if (name === "identity" || name === "") return body;

@@ -1,5 +1,5 @@
-/** Adds feedback to rollouts, open or sealed. In: an outcome with its idempotency key. Out: an event in the journal while the
- *  rollout is open, a sealed record in the book after that; durable either way. */
+/** Adds feedback to rollouts, open or sealed. In: an outcome with its idempotency key. Out: an event in the journal
+ *  while the rollout is open, a sealed record in the book afterwards. Both are durable. */
 import type { Clock } from "../../../base/index.ts";
 import type { Signer } from "../../../contract/index.ts";
 import { attest, type BlobStore, signedAmong } from "../../../store/index.ts";
@@ -26,18 +26,20 @@ interface FeedbackAdderOptions {
 
 export class FeedbackAdder {
   readonly #deps: FeedbackAdderOptions;
+  /** Outcomes of sealed rollouts that are not durable yet. */
+  readonly #pending = new Set<FeedbackEvent>();
 
   constructor(options: FeedbackAdderOptions) {
     this.#deps = options;
   }
 
-  /** False if the very same outcome is there already. */
+  /** False if the identical outcome is already there. */
   async add(id: string, given: NewFeedback): Promise<boolean> {
     const { clock, states } = this.#deps;
     const event: FeedbackEvent = { kind: "graded", ...given, atMs: clock.nowMs() };
     const state = states.live(id);
-    // A rollout that is just being sealed takes its feedback along; wait, and add to the artifact. Where there will be
-    // none, the close request reports it.
+    // A rollout in sealing takes its earlier feedback with it. This outcome waits and is added to the artifact. If the
+    // sealing fails, the close request reports the failure.
     if (state?.kind === "closing") {
       await Promise.allSettled([state.report]);
       return this.add(id, given);
@@ -53,7 +55,7 @@ export class FeedbackAdder {
       rollout.events.push(journal.event(id, event));
       rollout.addFeedback(event);
     }
-    // Also for an outcome that was brought before: that request may still be waiting for the disk.
+    // Also flushes for a repeated outcome: its first request may still be waiting for the disk.
     await journal.flush();
     return isNew;
   }
@@ -61,7 +63,7 @@ export class FeedbackAdder {
   async #addToClosed(id: string, event: FeedbackEvent): Promise<boolean> {
     const { store, signer, states, closing } = this.#deps;
     const loaded = await this.closed(id);
-    // Another outcome may have come in between: only what is held now has it.
+    // Another outcome may have arrived during the load. Only the state in memory includes it.
     const held = states.get(id);
     const before = held?.kind === "sealed" ? held.closed : loaded;
     const isNew = isNewFeedback(id, event, { ...before, hasCall: (call) => before.calls.includes(call) });
@@ -73,21 +75,34 @@ export class FeedbackAdder {
     const records = feedbackFor(before, event);
     const signatures = signer === undefined ? [] : attest(signedAmong(records), signer);
     for (const { kind, bytes } of [...records, ...signatures]) store.put(kind, bytes);
-    // A repeated request now waits for the same write.
+    // From here on a repeated request waits for the same write.
+    this.#pending.add(event);
     states.seals(id, after, false);
+    let isKept = false;
     try {
       await store.flush();
-    } catch (error) {
-      states.seals(id, before);
-      throw error;
+      isKept = true;
+    } finally {
+      this.#settle(id, event, isKept);
     }
-    const state = states.get(id);
-    if (state?.kind === "sealed" && state.closed === after) states.seals(id, after);
     closing.handOverMany();
     return true;
   }
 
-  /** What is known of a rollout that is sealed. */
+  /** Ends the wait for one outcome, and removes the outcome if it was lost. Other outcomes of the rollout may still be
+   *  on their way. */
+  #settle(id: string, event: FeedbackEvent, isKept: boolean): void {
+    const { states } = this.#deps;
+    this.#pending.delete(event);
+    const state = states.get(id);
+    if (state?.kind !== "sealed") return;
+    const { closed } = state;
+    const feedback = isKept ? closed.feedback : closed.feedback.filter((each) => each !== event);
+    const isDurable = !feedback.some((each) => this.#pending.has(each));
+    states.seals(id, { ...closed, feedback }, isDurable);
+  }
+
+  /** Facts of a sealed rollout. */
   async closed(id: string): Promise<ClosedRollout> {
     const { closed, sealing, states } = this.#deps;
     const held = () => {
@@ -100,14 +115,14 @@ export class FeedbackAdder {
         `rollout ${id} was closed without a call: there is no artifact to add an outcome to.`,
       );
     };
-    // Somebody else may have read it, and added to it, meanwhile.
+    // Another request may have loaded the rollout, and added to it, during this load.
     const loaded = held() ?? (await closed.load(id, (digests) => sealing.look(digests)));
     if (loaded === undefined) throw unknownRollout(id);
     return held() ?? loaded;
   }
 }
 
-/** False if the very same outcome is there already. */
+/** False if the identical outcome is already there. */
 function isNewFeedback(
   id: string,
   given: NewFeedback,

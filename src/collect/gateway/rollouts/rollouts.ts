@@ -1,8 +1,8 @@
-/** The rollouts of a gateway: opened, called, given feedback, closed; by a client, by a cap, or by silence.
- *  In: requests about rollouts. Out: events in the journal and transitions of their states; close-coordinator.ts has
- *  them sealed. Does not speak HTTP. */
+/** The rollouts of a gateway: open, call, feedback, close; a client, a cap or idle time ends them. In: requests
+ *  about rollouts. Out: events in the journal, and state transitions. close-coordinator.ts has the rollouts sealed.
+ *  Does not speak HTTP. */
 import { type Digest, given, type Id, parseId } from "../../../base/index.ts";
-import { sealFinalState } from "../../../contract/index.ts";
+import { openRecord, RolloutContent, sealFinalState } from "../../../contract/index.ts";
 import type { GatewayConfig } from "../config.ts";
 import type { OpenedEvent } from "../journal/index.ts";
 import { type DecisionSealer, type DecisionToSeal, detached } from "../sealing/index.ts";
@@ -14,10 +14,11 @@ import { callsText } from "./lost-calls.ts";
 import { OpenRollout } from "./open-rollout.ts";
 import { isSingle, makeOpening, sameOpening, singleOpening, type WantedOpening } from "./opening.ts";
 import type { DamagedRollout, Recovered } from "./recover.ts";
+import { requireSameClosing } from "./repeated-close.ts";
 import { requireRoom } from "./rollout-caps.ts";
 import { type CloseReport, RolloutStates } from "./rollout-states.ts";
 
-/** How an open rollout stands. */
+/** Status of an open rollout. */
 interface RolloutStatus {
   readonly id: string;
   readonly turns: number;
@@ -25,9 +26,9 @@ interface RolloutStatus {
     readonly calls: number;
     readonly promptTokens: number;
     readonly completionTokens: number;
-    /** Of the calls whose cost is known. */
+    /** Sum over the calls with known cost. */
     readonly costUsd: number;
-    /** Calls whose cost is not known; absent: none. */
+    /** Number of calls with unknown cost. Absent if there are none. */
     readonly unpriced?: number;
   };
   /** Status and reason of its last call, if the gateway refused it. */
@@ -37,7 +38,7 @@ interface RolloutStatus {
 export interface RolloutsOptions extends Omit<CloseCoordinatorOptions, "states"> {
   readonly config: GatewayConfig;
   readonly closed: ClosedIndex;
-  /** Refuses an opening whose artifact would name what the book does not hold; undefined where none is named. */
+  /** Refuses an opening that names records missing in the book. Undefined if the opening names none. */
   readonly checkNamed: (id: Id, opening: OpenedEvent) => Promise<void> | undefined;
   readonly newId: () => string;
   readonly decisions: DecisionSealer;
@@ -47,7 +48,7 @@ export class Rollouts {
   readonly #deps: RolloutsOptions;
   readonly #gatewayName: Id;
   readonly #states = new RolloutStates();
-  /** Turns in trying again what could not be sealed. */
+  /** Rotates the choice of the failed single call that is retried. */
   #turns = 0;
   readonly #closing: CloseCoordinator;
   readonly #feedback: FeedbackAdder;
@@ -59,7 +60,7 @@ export class Rollouts {
     this.#feedback = new FeedbackAdder({ ...options, states: this.#states, closing: this.#closing });
   }
 
-  /** Takes up what a gateway left that died: rollouts of single calls are sealed, the others go on. */
+  /** Adopts the state of a gateway that died: single calls are sealed, the other rollouts continue. */
   async adopt({ open, halfClosed, incomplete, damaged }: Recovered): Promise<void> {
     this.#tell(damaged);
     for (const rollout of [...open, ...halfClosed.map(({ rollout }) => rollout)]) this.#states.opens(rollout);
@@ -68,7 +69,8 @@ export class Rollouts {
       const { ending, scores, finalState: digest } = closed;
       void this.#closing.begin(rollout, { ending, scores, finalState: digest && { digest } });
     }
-    // Sealed while the gateway serves already. One that cannot be sealed stays open, and is tried again by and by.
+    // Sealed in the background while the gateway serves. A rollout that cannot be sealed stays open and is retried
+    // later.
     for (const rollout of open) if (isSingle(rollout)) void this.#closing.begin(rollout, {});
     this.#deps.metrics.count(
       "rollbook_gateway_rollouts_total",
@@ -78,7 +80,7 @@ export class Rollouts {
     this.#gauge();
   }
 
-  /** Somebody moved a segment of the journal away, and may not know what was in it. */
+  /** Logs the damage: a segment of the journal was moved away, maybe without knowledge of its content. */
   #tell(damaged: readonly DamagedRollout[]): void {
     for (const { rollout, missing } of damaged) {
       this.#deps.log(
@@ -92,20 +94,20 @@ export class Rollouts {
     }
   }
 
-  /** Rollouts that take calls: those that are being closed do not. */
+  /** Rollouts that accept calls. A rollout that is being closed does not. */
   get openIds(): string[] {
     return [...this.#states.allLive()]
       .filter(({ kind }) => kind !== "closing")
       .map(({ rollout }) => rollout.id);
   }
 
-  /** The routers that open rollouts name. */
+  /** Routers that open rollouts name. */
   get namedRouters(): ReadonlySet<Digest> {
     const named = [...this.#states.allLive()].map(({ rollout }) => rollout.opening.router);
     return new Set(named.filter((router) => router !== undefined));
   }
 
-  /** What is open now, for people. */
+  /** The open rollouts, for display. */
   get openRollouts(): { id: string; task: string; calls: number; openedAtMs: number; lastUsedMs: number }[] {
     return [...this.#states.allLive()].map(({ rollout: { id, opening, calls, lastUsedMs } }) => ({
       ...{ id, task: opening.task.id, calls: calls.size, openedAtMs: opening.atMs, lastUsedMs },
@@ -117,7 +119,7 @@ export class Rollouts {
     return this.#states.singles;
   }
 
-  /** Opens a rollout, durably. Opening one again in the same words is no error. */
+  /** Opens a rollout, durably. Idempotent: repeating an identical opening is not an error. */
   async open({
     id: name,
     ...wanted
@@ -128,12 +130,12 @@ export class Rollouts {
       const checked = this.#deps.checkNamed(id, opening);
       if (checked !== undefined) await checked;
     }
-    // From here to the journal nothing is waited for: another opening of that name may have come meanwhile.
+    // No await from here to the journal: another opening of that name may have arrived during the check.
     if (this.#isOpenAlready(id, opening)) {
       await this.#deps.journal.flush();
       return { id, created: false };
     }
-    // A name of our own making is new.
+    // Generated names are new, so only given names are checked.
     if (name !== undefined && this.#states.get(id) === undefined && this.#deps.closed.has(id))
       throw nameTaken(id, "is closed");
     const { opened: count } = this.#states;
@@ -146,7 +148,8 @@ export class Rollouts {
     return { id, created: true };
   }
 
-  /** Refuses a name that stands for something else. One that was closed without a call has left its name to others. */
+  /** True if an identical opening exists. Refuses a name in use by another rollout. A rollout closed without a call
+   *  frees its name. */
   #isOpenAlready(id: string, opening: OpenedEvent): boolean {
     const state = this.#states.get(id);
     switch (state?.kind) {
@@ -176,7 +179,7 @@ export class Rollouts {
     }
   }
 
-  /** A rollout for one call that belongs to none. Durable together with the call. */
+  /** Opens a rollout for one call without a rollout. It becomes durable together with the call. */
   openSingle(): OpenRollout {
     const { singles } = this.#states;
     if (singles >= this.#deps.config.limits.sealBacklog)
@@ -190,8 +193,8 @@ export class Rollouts {
     return this.#start(id, singleOpening(id, {}, this.#defaults()));
   }
 
-  /** The open rollout of that name, ready for one more call, which has to begin at once. `mayCostUsd` is asked where there
-   *  is a budget. */
+  /** The open rollout of that name, with room for one more call. The call must begin at once. Calls `mayCostUsd`
+   *  only if there is a budget. */
   enter(id: string, mayCostUsd: () => number): OpenRollout {
     const rollout = this.#states.enterable(id);
     if (rollout === undefined) throw this.#notOpen(id);
@@ -203,13 +206,13 @@ export class Rollouts {
     return this.#states.live(id) !== undefined;
   }
 
-  /** Whether this gateway can say something of it: it is open here, was closed here, or the book holds it. */
+  /** True if this gateway can answer for the rollout: it is open here, was closed here, or is in the book. */
   knows(id: string): boolean {
     return this.#states.get(id) !== undefined || this.#deps.closed.has(id);
   }
 
-  /** Records a decision without a call: a rollout of its own, sealed at once, of the session of the open rollout `within`.
-   *  Resolves when it is durable. */
+  /** Records a decision without a call as a separate rollout, sealed at once, in the session of the open rollout
+   *  `within`. Resolves when it is durable. */
   async decide<D extends Omit<DecisionToSeal, "id" | "group">>(
     decide: (id: Id) => D,
     within: string | undefined,
@@ -226,18 +229,18 @@ export class Rollouts {
     return { id, decided };
   }
 
-  /** A call begins: its number in the rollout. */
+  /** Begins a call. Returns its number in the rollout. */
   begin(rollout: OpenRollout): number {
     return rollout.begin();
   }
 
-  /** A call that was just begun is none: its number is the next one's. */
+  /** Withdraws a call that just began. The next call gets its number. */
   takeBack(rollout: OpenRollout): void {
     rollout.takeBack();
     this.end(rollout, rollout.started);
   }
 
-  /** A call is recorded, whatever became of it. */
+  /** Ends a call after it is recorded, with any outcome. */
   end(rollout: OpenRollout, call: number): void {
     rollout.end(call);
     rollout.lastUsedMs = this.#deps.clock.nowMs();
@@ -247,7 +250,8 @@ export class Rollouts {
     if (isSingle(rollout)) void this.#closing.begin(rollout, {});
   }
 
-  /** Seals the rollout. Resolves when the artifact is durable; closing twice gives the same answer. */
+  /** Seals the rollout. Resolves when the artifact is durable. Idempotent: a second close gives the same answer, unless
+   *  it has other scores or another final state. */
   async close(id: string, closing: CloseRequest): Promise<CloseReport> {
     const state = this.#states.get(id);
     switch (state?.kind) {
@@ -257,20 +261,33 @@ export class Rollouts {
         const finalState = value === undefined ? undefined : detached(sealFinalState(value));
         return this.#closing.begin(state.rollout, { ...rest, finalState, isUrgent: true });
       }
-      case "closing":
-        return state.report;
+      case "closing": {
+        const report = await state.report;
+        return report.content === undefined ? report : this.#closeAgain(id, closing);
+      }
       case "empty":
         return { id, ending: state.ending, calls: 0 };
       case undefined:
       case "sealed":
       case "torn":
-        return this.#closing.reportOf(id, await this.#feedback.closed(id));
+        return this.#closeAgain(id, closing);
       default:
         return state satisfies never;
     }
   }
 
-  /** What an open rollout has used so far: known before it is scored. */
+  /** Answers as the first close did. The book is read only if the request has something to compare. */
+  async #closeAgain(id: string, closing: CloseRequest): Promise<CloseReport> {
+    const closed = await this.#feedback.closed(id);
+    if (closing.scores !== undefined || closing.finalState !== undefined) {
+      const [blob] = await this.#deps.sealing.look([closed.content]);
+      if (blob != null)
+        requireSameClosing(id, closing, openRecord(RolloutContent, blob.bytes, closed.content));
+    }
+    return this.#closing.reportOf(id, closed);
+  }
+
+  /** Usage of an open rollout so far. A scorer can read it before the close. */
   status(id: string): RolloutStatus {
     const rollout = this.#states.enterable(id);
     if (rollout === undefined) throw this.#notOpen(id);
@@ -280,14 +297,14 @@ export class Rollouts {
     return { id, turns, usage, ...given({ lastRefusal }) };
   }
 
-  /** A call of that rollout was refused. A failed closing names the refusal. */
+  /** Stores the refusal of a call in that rollout. A failed closing names it. */
   refused(id: string, reason: string): void {
     const rollout = this.#states.enterable(id);
     if (rollout !== undefined) rollout.lastRefusal = reason;
   }
 
-  /** Seals what has been silent for too long, and single calls that could not be sealed. Resolves, with the number of the
-   *  silent ones, when they and those under way are sealed. */
+  /** Seals idle rollouts, and single calls that failed to seal. Resolves with the number of idle rollouts, when
+   *  these and the closings in progress are done. */
   async sealIdle(): Promise<number> {
     const before = this.#deps.clock.nowMs() - this.#deps.config.rollouts.idleMs;
     const idle: Promise<unknown>[] = [];
@@ -300,12 +317,13 @@ export class Rollouts {
       else if (rollout.lastUsedMs <= before) idle.push(this.#closing.begin(rollout, {}));
       else if (state.kind === "failed" && isSingle(rollout)) failed.push(rollout);
     }
-    // Each close request reports the failure of its own rollout.
+    // A closing in progress reports its failure to its own close request.
     await Promise.all([...idle, this.#sealFailed(failed), Promise.allSettled(underWay)]);
     return idle.length;
   }
 
-  /** Nothing more will happen in single calls: one is tried, each time another, and once one is sealed all the others. */
+  /** Retries single calls that failed to seal; no further events can arrive for them. Tries one call, a different
+   *  one each time, and all others after it succeeds. */
   async #sealFailed(singles: readonly OpenRollout[]): Promise<void> {
     if (singles.length === 0) return;
     await this.#closing.begin(singles[this.#turns++ % singles.length]!, {});
@@ -319,12 +337,12 @@ export class Rollouts {
       if (rollout.active > 0) await new Promise<void>((done) => rollout.whenQuiet.push(done));
   }
 
-  /** Resolves when nothing is being sealed any more. */
+  /** Resolves when no sealing is in progress. */
   settle(): Promise<void> {
     return this.#closing.settle();
   }
 
-  /** Adds an outcome, durably. The same key again changes nothing. */
+  /** Adds an outcome, durably. Idempotent by its key. */
   async addFeedback(id: string, given: NewFeedback): Promise<{ added: boolean }> {
     const added = await this.#feedback.add(id, given);
     if (added) this.#deps.metrics.count("rollbook_gateway_feedback_total");
@@ -346,7 +364,7 @@ export class Rollouts {
 
   #start(id: Id, opening: OpenedEvent): OpenRollout {
     const rollout = new OpenRollout(id, opening);
-    // First what can fail: a rollout that the journal does not know must not be open.
+    // The journal write can fail, so it comes first: a rollout without a journal entry must not be open.
     rollout.events.push(this.#deps.journal.event(id, opening));
     this.#states.opens(rollout);
     this.#gauge();
@@ -358,7 +376,7 @@ export class Rollouts {
   }
 }
 
-/** For a client that opens rollouts itself, and for the launcher, whose ids follow from the experiment. */
+/** Advice for a client that opens rollouts itself, and for the launcher, whose ids follow from the experiment. */
 const NEW_ID = "Open one with another id; `rollbook launch` does with --retry failed or another --exp.";
 
 function nameTaken(id: string, why: string): HttpRefusal {

@@ -1,5 +1,5 @@
-/** Stops asking an upstream that keeps failing: closed → open after so many failed calls in a row → one trial after a
- *  pause → closed again if it works. In: a clock and outcomes. Out: whether to ask. */
+/** Circuit breaker of an upstream: closed → open after a number of consecutive failed calls → one trial after a
+ *  pause → closed again if the trial succeeds. In: a clock and outcomes. Out: the permission to send a call. */
 import type { Clock } from "../../../base/index.ts";
 
 export class Breaker {
@@ -8,9 +8,10 @@ export class Breaker {
   readonly #pauseMs: number;
   #inARow = 0;
   #openUntilMs = 0;
-  #onTrial = false;
+  /** Call that is the trial. It stays the trial while it waits for a retry. */
+  #trial: object | undefined;
   #lastFailure = "";
-  /** Of the failure before. */
+  /** Request body of the previous failure. */
   #lastAsked: Buffer | undefined;
 
   constructor(options: { clock: Clock; failures: number; pauseMs: number }) {
@@ -19,22 +20,24 @@ export class Breaker {
     this.#pauseMs = options.pauseMs;
   }
 
-  /** Milliseconds to wait, or 0: go ahead, and report how it went. */
-  waitMs(): number {
+  /** Milliseconds that `call` must wait. 0 permits an attempt. Report the outcome of the call after its retries. */
+  waitMs(call: object): number {
     if (this.#inARow < this.#failures) return 0;
     const left = this.#openUntilMs - this.#clock.nowMs();
     if (left > 0) return left;
-    if (this.#onTrial) return this.#pauseMs;
-    this.#onTrial = true;
+    if (this.#trial !== undefined && this.#trial !== call) return this.#pauseMs;
+    this.#trial = call;
     return 0;
   }
 
-  /** Whether an attempt would be let through, without making it. */
+  /** True while attempts are refused. Reading it starts no trial. */
   get isOpen(): boolean {
-    return this.#inARow >= this.#failures && (this.#onTrial || this.#openUntilMs > this.#clock.nowMs());
+    return (
+      this.#inARow >= this.#failures && (this.#trial !== undefined || this.#openUntilMs > this.#clock.nowMs())
+    );
   }
 
-  /** Why the last call failed. */
+  /** Reason of the last failed call. */
   get lastFailure(): string {
     return this.#lastFailure;
   }
@@ -42,14 +45,14 @@ export class Breaker {
   succeeded(): void {
     this.#inARow = 0;
     this.#lastAsked = undefined;
-    this.#onTrial = false;
+    this.#trial = undefined;
   }
 
-  /** A call failed, its retries included. `asked`: what the upstream answered with an error; the same words again, as
-   *  clients send them, say no more about the upstream than the first time. */
+  /** Reports a failed call, after its retries. `asked` is the request that the upstream answered with an error. A
+   *  client may repeat a failing request; the repetition is no new evidence about the upstream. */
   failed(why = "a call failed", asked?: Buffer): void {
     this.#lastFailure = why;
-    this.#onTrial = false;
+    this.#trial = undefined;
     const isRepeated = asked !== undefined && this.#lastAsked?.equals(asked) === true;
     this.#lastAsked = asked;
     if (isRepeated && this.#inARow < this.#failures) return;
@@ -57,8 +60,8 @@ export class Breaker {
     if (this.#inARow >= this.#failures) this.#openUntilMs = this.#clock.nowMs() + this.#pauseMs;
   }
 
-  /** The attempt ended without saying anything about the upstream: the client left. */
-  undecided(): void {
-    this.#onTrial = false;
+  /** Ends a call without an outcome for the upstream: the client left. The trial of another call goes on. */
+  undecided(call: object): void {
+    if (this.#trial === call) this.#trial = undefined;
   }
 }

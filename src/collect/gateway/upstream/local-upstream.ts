@@ -1,15 +1,15 @@
-/** An upstream in this process, without a socket: a function from a request to a response, in the words of fetch.
- *  In: such a function. Out: what the gateway needs of undici's dispatcher, so that retries, breaker, streaming and
- *  recording are the same as over the wire. Does not look into bodies. */
+/** An upstream in this process, without a socket: a function from a fetch Request to a fetch Response. In: such a
+ *  function. Out: the part of undici's dispatcher that the gateway uses. Retries, breaker, streaming and recording
+ *  are the same as over the wire. Does not look into bodies. */
 import type { Dispatcher } from "undici";
 import { RollbookError } from "../../../base/index.ts";
 
-/** Simulators and small models serve so. The request's signal aborts when the client leaves or time is up. */
+/** Simulators and small models use it. The request's signal aborts when the client leaves or the time is up. */
 export type LocalUpstream = (request: Request) => Response | Promise<Response>;
 
 const SCHEME = "local:";
 
-/** `local:<name>` as a base URL; undefined for every other one. */
+/** The name in a base URL `local:<name>`. Undefined for every other base URL. */
 export function localName(baseUrl: string): string | undefined {
   return baseUrl.startsWith(SCHEME) ? baseUrl.slice(SCHEME.length) : undefined;
 }
@@ -23,7 +23,7 @@ export function findLocal(
   throw new RollbookError(
     "bad-config",
     { upstream, name },
-    `upstream ${upstream} is ${SCHEME}${name}, and no local upstream of that name was given. Pass it as \`local\`, or name a URL.`,
+    `upstream \`${upstream}\` is ${SCHEME}${name}, and no local upstream of that name was given. Pass it as \`local\`, or name a URL.`,
   );
 }
 
@@ -49,7 +49,7 @@ export class LocalDispatcher implements Pick<Dispatcher, "dispatch"> {
   }
 }
 
-/** One request and its reply; waits for nothing once it is aborted, whatever the function does. */
+/** One request and its reply. After an abort it waits for nothing, even if the function continues. */
 class LocalExchange implements Dispatcher.DispatchController {
   readonly #handler: Dispatcher.DispatchHandler;
   readonly #timeoutMs: number;
@@ -64,7 +64,7 @@ class LocalExchange implements Dispatcher.DispatchController {
     this.#stopped = new Promise((_, reject) => {
       this.#stop.signal.addEventListener("abort", () => reject(this.#stop.signal.reason), { once: true });
     });
-    this.#stopped.catch(() => {}); // heard by whoever waits
+    this.#stopped.catch(() => {}); // callers that await #stopped handle the rejection
   }
 
   get aborted(): boolean {
@@ -142,7 +142,7 @@ function requestOf(
   });
 }
 
-/** Under the code by which a late upstream is known. */
+/** Uses undici's error code of a late upstream. */
 function tooLate(): Error {
   return Object.assign(new Error("no answer in time"), { code: "UND_ERR_BODY_TIMEOUT" });
 }

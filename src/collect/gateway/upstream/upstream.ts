@@ -1,6 +1,6 @@
-/** One upstream: its connections, its key, its patience. In: a request. Out: the reply, piece by piece, to a receiver.
- *  Retries with jitter after 408, 429, 5xx and failed connections, as long as nothing has reached the receiver.
- *  Does not look into bodies. */
+/** One upstream: its connections, its key, its retries. In: a request. Out: the reply, chunk by chunk, to a
+ *  receiver. Retries with jitter after 408, 429, 5xx and failed connections, as long as nothing has reached the
+ *  receiver. Does not look into bodies. */
 import { type Dispatcher, Pool } from "undici";
 import { type Clock, type Rng, RollbookError, reasonOf } from "../../../base/index.ts";
 import { isProviderFault } from "../../gateway-replies.ts";
@@ -10,10 +10,10 @@ import { findLocal, LocalDispatcher, type LocalUpstream, localName } from "./loc
 
 export type ReplyHeaders = Readonly<Record<string, string | string[] | undefined>>;
 
-/** The reply, in this order: start, data …, then end or error. Exactly one of the last two. */
+/** Receives the reply in this order: start, data …, then exactly one of end or error. */
 export interface Receiver {
   onStart(status: number, headers: ReplyHeaders): void;
-  /** False: wait for `resume`. */
+  /** Returns false to pause until `resume`. */
   onData(chunk: Buffer): boolean;
   onEnd(): void;
   onError(error: RollbookError): void;
@@ -21,20 +21,20 @@ export interface Receiver {
 
 export interface Exchange {
   resume(): void;
-  /** Ends the exchange; the receiver hears nothing more. */
+  /** Ends the exchange. The receiver gets no further callback. */
   abort(): void;
 }
 
 interface UpstreamRequest {
   readonly method: "GET" | "POST";
-  /** Below the base URL: `/chat/completions`. */
+  /** Path below the base URL, for example `/chat/completions`. */
   readonly path: string;
-  /** Names and values in turn; the upstream adds its own. */
+  /** Names and values alternately. The upstream adds its own headers. */
   readonly headers: string[];
   readonly body?: Buffer;
 }
 
-/** What an upstream needs of a pool: undici's, or the one that calls a function in this process. */
+/** The part of a pool that an upstream uses: undici's pool, or one that calls a function in this process. */
 type Connections = Pick<Pool, "dispatch"> & { destroy(): Promise<void> };
 
 export class Upstream {
@@ -95,7 +95,8 @@ export class Upstream {
   }
 }
 
-/** Full jitter over an exponential span; a server that names its time is believed, up to the bound. */
+/** Full jitter over an exponential span. A Retry-After of the server replaces it, plus a quarter of the
+ *  jitter, up to the maximum. */
 function delayMs(
   { retryBaseMs, retryMaxMs }: UpstreamConfig,
   rng: Rng,
@@ -107,7 +108,7 @@ function delayMs(
   return asked >= 0 ? Math.min(retryMaxMs, asked + jittered / 4) : jittered;
 }
 
-/** What every attempt at an upstream keeps to. */
+/** Settings that all attempts at an upstream share. */
 interface AttemptRules {
   readonly breaker: Breaker;
   readonly retries: number;
@@ -123,7 +124,7 @@ interface Sending {
   readonly receiver: Receiver;
 }
 
-/** Drives one request through its attempts; is itself the handler of each. */
+/** Runs one request through its attempts, and is the handler of each attempt. */
 class Attempt implements Exchange, Dispatcher.DispatchHandler {
   readonly #sending: Sending;
   readonly #receiver: Receiver;
@@ -141,9 +142,9 @@ class Attempt implements Exchange, Dispatcher.DispatchHandler {
   }
 
   start(): void {
-    const waitMs = this.#deps.breaker.waitMs();
+    const waitMs = this.#deps.breaker.waitMs(this);
     if (waitMs > 0) {
-      // Not in the caller's own turn: it has not got the exchange yet.
+      // Deferred, because the caller does not have the exchange yet.
       queueMicrotask(() => {
         if (!this.#aborted) this.#receiver.onError(breakerOpen(this.#deps, waitMs));
       });
@@ -159,7 +160,7 @@ class Attempt implements Exchange, Dispatcher.DispatchHandler {
   abort(): void {
     if (this.#aborted) return;
     this.#aborted = true;
-    this.#deps.breaker.undecided();
+    this.#deps.breaker.undecided(this);
     clearTimeout(this.#timer);
     this.#controller?.abort(new Error("the client left"));
   }
@@ -173,8 +174,7 @@ class Attempt implements Exchange, Dispatcher.DispatchHandler {
     if (status < 200 || this.#aborted) return;
     const isAgain = isProviderFault(status) && this.#tries < this.#deps.retries;
     if (status < 500) this.#deps.breaker.succeeded();
-    else if (isAgain) this.#deps.breaker.undecided();
-    else
+    else if (!isAgain)
       this.#deps.breaker.failed(
         `it answered ${status}`,
         (this.#sending.options.body as Buffer | null) ?? undefined,
@@ -198,10 +198,9 @@ class Attempt implements Exchange, Dispatcher.DispatchHandler {
   }
 
   onResponseError(_controller: unknown, error: Error): void {
-    // An attempt given up for another one ends here, too.
+    // An attempt that was abandoned for a retry also ends here.
     if (this.#aborted || this.#timer !== undefined) return;
     if (!this.#passing && this.#tries < this.#deps.retries) {
-      this.#deps.breaker.undecided();
       this.#again(undefined);
       return;
     }
@@ -224,7 +223,7 @@ class Attempt implements Exchange, Dispatcher.DispatchHandler {
   }
 }
 
-/** A URL may carry a password. */
+/** Removes a user name and password from a URL. */
 function withoutUser(url: string): string {
   return url.replace(/\/\/[^/@]*@/, "//");
 }
@@ -250,7 +249,7 @@ function breakerOpen({ name: upstream, breaker, url }: AttemptRules, waitMs: num
   return new RollbookError(
     "upstream-resting",
     { upstream, waitMs },
-    `upstream ${upstream} (${url}) fails: ${breaker.lastFailure}. It is paused for ${Math.ceil(waitMs / 1000)} s after repeated failures. Check that the server runs at this URL, or route elsewhere.`,
+    `upstream \`${upstream}\` (${url}) fails: ${breaker.lastFailure}. It is paused for ${Math.ceil(waitMs / 1000)} s after repeated failures. Check that the server runs at this URL, or route elsewhere.`,
   );
 }
 
@@ -261,7 +260,7 @@ function unreachable({ name: upstream, url }: AttemptRules, cause: Error): Rollb
   return new RollbookError(
     isTimeout ? "upstream-timeout" : "upstream-failed",
     { upstream, code: code ?? null, reason },
-    `upstream ${upstream} (${url}) failed: ${reason}.`,
+    `upstream \`${upstream}\` (${url}) failed: ${reason}.`,
     { cause },
   );
 }

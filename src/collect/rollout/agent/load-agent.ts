@@ -1,7 +1,7 @@
-/** Finds out what an agent is and makes it runnable. In: a path or a URL. Out: an Agent, known by the digest of its file.
- *  .js, .mjs and .cjs run in processes of their own, which are reused; .ts and .mts too, where Node strips types or tsx is
- *  installed; .py runs with the Python of ROLLBOOK_PYTHON, of the active virtual environment or of the path, which finds
- *  the package in python/; http(s) URLs are servers; any other file is run as a program, if it is executable. */
+/** Loads an agent of any kind. In: a path or a URL. Out: an Agent, identified by the digest of its file.
+ *  .js, .mjs and .cjs run in separate, reused processes. So do .ts and .mts, if Node strips types or tsx is installed.
+ *  .py runs with the Python of ROLLBOOK_PYTHON, of the active virtual environment or of the path. That Python finds the
+ *  package in python/. http(s) URLs are servers. Any other file runs as a program, if it is executable. */
 import { accessSync, constants, existsSync, readFileSync, realpathSync } from "node:fs";
 import { basename, delimiter, dirname, extname, isAbsolute, join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -19,7 +19,7 @@ import {
 import { programAgent, serverAgent } from "./program.ts";
 
 interface LoadOptions extends Confinement {
-  /** Confines programs like modules. Without it a program runs as this user does (default: false). */
+  /** Confines programs like modules. If false, a program runs with the rights of this user (default: false). */
   readonly confinePrograms?: boolean;
 }
 
@@ -52,31 +52,31 @@ function programIn(
       argv: confined(argv, { ...confinement, agent: real, needs, channel: false }),
       ...{ env, ...identity },
     });
-  // Confined anew for every rollout: what is to be hidden may not have been there before.
+  // Confines each rollout anew: a path to hide may not have existed before.
   return { ...confinedProgram(), run: (payload, context) => confinedProgram().run(payload, context) };
 }
 
-/** The folder of the Python package that is shipped with this one: agents import it without an installation. */
+/** The folder of the bundled Python package. Agents import it without an installation. */
 function pythonPackage(): string[] {
   const folder = fileURLToPath(new URL("../../../../python", import.meta.url));
   return existsSync(join(folder, "rollbook")) ? [realpathSync(folder)] : [];
 }
 
-/** Last on the path: folders that the user names come first. */
+/** Appends the bundled folder last, so that folders named by the user come first. */
 function withPythonPackage(env: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
   const folders = [...(env.PYTHONPATH ? [env.PYTHONPATH] : []), ...pythonPackage()];
   return folders.length === 0 ? env : { ...env, PYTHONPATH: folders.join(delimiter) };
 }
 
-/** The Python that runs `.py` agents. A virtual environment counts also where its `bin` is not on the path. */
+/** Selects the Python for `.py` agents. A virtual environment counts even if its `bin` is not on the path. */
 function interpreter({ ROLLBOOK_PYTHON, VIRTUAL_ENV }: NodeJS.ProcessEnv): string {
   if (ROLLBOOK_PYTHON) return ROLLBOOK_PYTHON;
   const inVenv = VIRTUAL_ENV ? join(VIRTUAL_ENV, "bin", "python3") : undefined;
   return inVenv !== undefined && existsSync(inVenv) ? inVenv : "python3";
 }
 
-/** Where an interpreter outside of /usr keeps its own modules: `bin` lies beside them. A virtual environment has modules beside
- *  the link and beside its target. */
+/** Folders in which an interpreter outside of /usr keeps its modules, beside `bin`. A virtual environment has modules
+ *  beside the link and beside its target. */
 function interpreterPrefix(name: string): string[] {
   if (isAbsolute(name))
     return [name, realpathSync(name)].map((each) => dirname(dirname(each))).filter(isOutside);
@@ -84,14 +84,15 @@ function interpreterPrefix(name: string): string[] {
     try {
       return [dirname(dirname(realpathSync(join(folder, name))))].filter(isOutside);
     } catch {
-      // Not here: the next folder.
+      // Not in this folder: try the next one.
     }
   }
   return [];
 }
 
-function isOutside(prefix: string): boolean {
-  return !prefix.startsWith("/usr");
+/** True if a folder is outside of /usr, which every confined agent sees. */
+export function isOutside(folder: string): boolean {
+  return folder !== "/usr" && !folder.startsWith("/usr/");
 }
 
 function checkExecutable(path: string): void {
