@@ -1,10 +1,11 @@
-/** exp, log and tanh on four lanes, from adds, multiplies and bit moves alone: the same bits on every engine.
- *  Method: argument reduction and the minimax polynomials of Cephes (Moshier, 1992) for float32; error below 2 ulp. */
+/** exp and tanh on four lanes, log on one, and the row functions that use them: softmax, Huber, RMS norm. Only adds,
+ *  multiplies and bit moves: the same bits on every engine. Method:
+ *  argument reduction and the minimax polynomials of Cephes (Moshier, 1992) for float32; error below 2 ulp. */
 
 // @ts-ignore: decorator
 @inline
 export function exp4(x: v128): v128 {
-  // Outside this range the result is 0 or infinite in float32; clamped, it stays a tiny or huge number.
+  // Outside this range the result in float32 is 0 or infinite. The clamp keeps it a tiny or huge number.
   const bounded = f32x4.pmin(f32x4.splat(88.3), f32x4.pmax(f32x4.splat(-87.3), x));
   const n = f32x4.nearest(f32x4.mul(bounded, f32x4.splat(1.44269504088896341)));
   let r = f32x4.sub(bounded, f32x4.mul(n, f32x4.splat(0.693359375)));
@@ -20,7 +21,7 @@ export function exp4(x: v128): v128 {
   return f32x4.mul(y, power);
 }
 
-/** For normal x > 0. */
+/** Natural logarithm of normal x > 0. */
 // @ts-ignore: decorator
 @inline
 export function log1(x: f32): f32 {
@@ -45,7 +46,7 @@ export function log1(x: f32): f32 {
   return m + y + <f32>e * 0.693359375;
 }
 
-/** tanh x = 1 − 2 / (e²ˣ + 1) on `count` values in place; a multiple of 4. */
+/** tanh x = 1 − 2 / (e²ˣ + 1) on `count` values in place; `count` is a multiple of 4. */
 export function tanh(x: usize, count: i32): void {
   const one = f32x4.splat(1);
   const two = f32x4.splat(2);
@@ -64,7 +65,7 @@ function maxLane(v: v128): f32 {
   );
 }
 
-/** (0 + 1) + (2 + 3). */
+/** Sum of the four lanes in the order (0 + 1) + (2 + 3). */
 // @ts-ignore: decorator
 @inline
 export function sumLanes(v: v128): f32 {
@@ -75,7 +76,7 @@ export function sumLanes(v: v128): f32 {
   );
 }
 
-/** Per row: out = softmax of x over the places where mask is 1 (it is 1 or 0, and somewhere 1), and the log-sum-exp. */
+/** Per row: out = softmax of x where mask is 1, and the log-sum-exp. mask holds 1 or 0, and at least one 1 per row. */
 export function softmaxRows(x: usize, mask: usize, out: usize, logSumExp: usize, m: i32, n: i32): void {
   const line = (<usize>n) << 2;
   const low = f32x4.splat(-3e38);
@@ -104,7 +105,7 @@ export function softmaxRows(x: usize, mask: usize, out: usize, logSumExp: usize,
   }
 }
 
-/** Per value: loss ½δ² up to |δ| = 1, |δ| − ½ beyond; its slope replaces δ. Returns the sum of the losses. */
+/** Per value: loss ½δ² up to |δ| = 1, and |δ| − ½ beyond. The slope replaces δ. Returns the sum of the losses. */
 export function huber(delta: usize, count: i32): f64 {
   let total: f64 = 0;
   for (let i: i32 = 0; i < count; i++) {
@@ -117,7 +118,7 @@ export function huber(delta: usize, count: i32): f64 {
   return total;
 }
 
-/** y = x · gain / √(mean x² + eps) per row; `inverse` keeps 1 / √(…) for the way back. */
+/** y = x · gain / √(mean x² + eps) per row; `inverse` keeps 1 / √(…) for the backward pass. */
 export function rmsNorm(x: usize, gain: usize, y: usize, inverse: usize, m: i32, n: i32, eps: f32): void {
   const line = (<usize>n) << 2;
   for (let i: i32 = 0; i < m; i++) {

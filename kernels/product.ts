@@ -2,7 +2,7 @@
  *  result. Each element is one sum in one fixed order, so neither blocking nor threads change a bit.
  *  Rows come in fours and columns in eights; the caller pads. */
 
-// Activations, as src/learn/tensor/mlp.ts numbers them.
+// Numbers of the activations, as in src/learn/tensor/mlp.ts.
 const RELU: i32 = 1;
 const TANH: i32 = 2;
 
@@ -94,7 +94,7 @@ export function product(
   }
 }
 
-/** C[m×n] = (A[m×k] · B[n×k]ᵀ) ⊙ act′(gate), where `gate` is the output of the activation; k is a multiple of 4. */
+/** C[m×n] = (A[m×k] · B[n×k]ᵀ) ⊙ act′(gate). `gate` is the output of the activation; k is a multiple of 4. */
 export function productTransposed(
   a: usize,
   b: usize,
@@ -153,7 +153,7 @@ export function productTransposed(
   }
 }
 
-/** The four horizontal sums, (0 + 2) + (1 + 3) each. */
+/** The four horizontal sums, each in the order (0 + 2) + (1 + 3). */
 // @ts-ignore: decorator
 @inline
 function sums(a: v128, b: v128, c: v128, d: v128): v128 {

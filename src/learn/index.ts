@@ -94,6 +94,7 @@ export {
 export {
   type CscReport,
   type CscType,
+  LEAST_TASKS,
   trainCsc,
   trainValue,
   type ValueKind,

@@ -1,8 +1,8 @@
-/** Faults of a decision log that no interval knows of: repeated rows, sessions whose decisions go together, constant rewards,
- *  outliers, tails that no mean can be estimated of, propensities that do not match the choices, rewards that drift, costs that
- *  only some rows have.
+/** Faults of a decision log that intervals do not show. Rows: repeated rows, dependent decisions of a session, costs on
+ *  some rows only, propensities that do not match the choices. Rewards: constant or drifting rewards, outliers, tails that
+ *  leave the mean undefined.
  *  In: labelled rows in logging order. Out: findings, the most serious first. Pure. A finding of severity `refuse` makes
- *  intervals too narrow: the gate refuses such a log, and an evaluation certifies nothing. Others are warnings. */
+ *  intervals too narrow: the gate refuses the log, and an evaluation certifies nothing. Other findings are warnings. */
 import { armsOf } from "../../learn/index.ts";
 import { CERTAIN_LOG, quantile } from "../ope/index.ts";
 import { rowsOfReturns } from "./chains.ts";
@@ -23,16 +23,16 @@ export interface DataFinding {
     | "candidates";
   readonly severity: "refuse" | "warn";
   readonly message: string;
-  /** Of a tail: the measure and the candidate. The gate refuses to judge that measure of policies that choose the candidate. */
+  /** Measure and candidate of a heavy tail. The gate refuses that measure for policies that choose the candidate. */
   readonly measure?: Measure;
   readonly arm?: string;
 }
 
-/** Tests here are many and run on every log: z-scores beyond this occur by chance in about 1 of 150 000. */
+/** Limit of z-scores. Many tests run on every log; a larger |z| occurs by chance in about 1 of 150 000. */
 const FAR = 4.5;
 
-/** `discount`: where whole chains are judged, the worth of a reward one decision later. What is asked of outcomes is then asked
- *  of returns. */
+/** `discount`: judges whole chains; a reward one decision later is multiplied by it.
+ *  The outcome checks then use returns. */
 export function checkData(rows: readonly JudgedRow[], discount?: number): DataFinding[] {
   const outcomes = discount === undefined ? rows : rowsOfReturns(rows, discount);
   return [
@@ -47,11 +47,11 @@ export function checkData(rows: readonly JudgedRow[], discount?: number): DataFi
   ];
 }
 
-/** Copies of rows under new ids. Two signs, both impossible by chance:
+/** Finds copies of rows under new ids. Two signs, both impossible by chance:
  *  - the whole log repeats itself, block after block or row after row;
- *  - rows with one context agree in their choice more often than their propensities allow. */
+ *  - rows with the same context agree in their choice more often than their propensities allow. */
 function duplicates(rows: readonly JudgedRow[]): DataFinding[] {
-  // Copies have their keys in one order: no canonical form is needed.
+  // Copies have their keys in the same order, so no canonical form is needed.
   const contexts = rows.map((row) =>
     JSON.stringify([
       row.context.prompt,
@@ -81,14 +81,14 @@ function duplicates(rows: readonly JudgedRow[]): DataFinding[] {
 }
 
 const MOST_COPIES = 10;
-/** Fewer repetitions of a short log occur by chance. */
+/** Fewer repetitions can occur by chance in a short log. */
 const LEAST_COPIES = 10;
 
-/** k, where the log is one block k times, or each row k times in a row, of different units. */
+/** k, if the log is one block repeated k times, or each row k times in a row, under different units. */
 function repeats(rows: readonly JudgedRow[], contents: readonly string[]): number | undefined {
   const n = rows.length;
   const kinds = new Set(contents).size;
-  // A log of a few kinds of rows repeats itself by chance.
+  // A log with only a few kinds of rows repeats itself by chance.
   if (kinds < LEAST_COPIES) return undefined;
   for (let k = 2; k <= MOST_COPIES; k++) {
     if (n % k !== 0 || n / k < LEAST_COPIES) continue;
@@ -99,7 +99,8 @@ function repeats(rows: readonly JudgedRow[], contents: readonly string[]): numbe
   return undefined;
 }
 
-/** Of rows that follow one of the same context: how many are copies, beside what the propensities expect. */
+/** Counts the rows that follow a row of the same context, and the copies among them. z compares the copies with the
+ *  number that the propensities predict. */
 function agreement(
   rows: readonly JudgedRow[],
   { contexts, contents }: { contexts: readonly string[]; contents: readonly string[] },
@@ -113,7 +114,7 @@ function agreement(
     if (last === undefined || p === null || rows[last]!.unit === row.unit) continue;
     pairs++;
     if (contents[i] === contents[last]) agree++;
-    // The chance that this row chooses what the last one chose is at most what the last one's propensity was.
+    // The probability of repeating the last row's choice is at most the last row's propensity.
     const same = rows[last]!.propensity ?? 1;
     expected += same;
     variance += same * (1 - same);
@@ -121,7 +122,7 @@ function agreement(
   return { pairs, agree, z: variance === 0 ? 0 : (agree - expected) / Math.sqrt(variance) };
 }
 
-/** Decisions or chains of one session as units of their own. */
+/** Dependence between decisions or chains of one session that count as separate units. */
 function sessions(rows: readonly JudgedRow[], outcomes: readonly JudgedRow[]): DataFinding[] {
   const dependence = sessionDependence(rows, { outcomes, far: FAR });
   if (dependence === undefined) return [];
@@ -152,7 +153,7 @@ function constantReward(rows: readonly JudgedRow[]): DataFinding[] {
   ];
 }
 
-/** Σ 1{a chosen}/p over the rows that offer a is their number, if the logged probabilities are those of the choices. */
+/** If the logged probabilities are true, Σ 1{a chosen}/p over the rows that offer a is the number of those rows. */
 function propensities(rows: readonly JudgedRow[]): DataFinding[] {
   if (rows.some(({ propensity }) => propensity === null)) return [];
   const hasChoice = rows.some(
@@ -167,7 +168,7 @@ function propensities(rows: readonly JudgedRow[]): DataFinding[] {
     });
     const { mean, error } = meanOf(terms);
     const z = error > 0 ? (mean - 1) / error : 0;
-    // Few choices of a candidate make the test worthless.
+    // With few choices of a candidate the test has no power.
     if (Math.abs(z) <= FAR || terms.filter((each) => each > 0).length < LEAST_COPIES) return [];
     return [
       found(
@@ -179,7 +180,7 @@ function propensities(rows: readonly JudgedRow[]): DataFinding[] {
   });
 }
 
-/** Distances from the median above this many times their 99th percentile. */
+/** An outlier's distance from the median exceeds this many times the 99th percentile of distances. */
 const OUTLYING = 20;
 const SHOWN = 5;
 
@@ -196,22 +197,23 @@ function outliers(rows: readonly JudgedRow[]): DataFinding[] {
   ];
 }
 
-/** Rows whose reward is farther from the median than 20 times the distance that 99 of 100 rows keep. */
+/** Rows whose reward is farther from the median than 20 times the 99th percentile of these distances. */
 export function outlyingRows<Row extends { readonly id: string; readonly reward: number }>(
   rows: readonly Row[],
 ): Row[] {
   if (rows.length === 0) return [];
   const median = quantile(Float64Array.from(rows, (row) => row.reward).sort(), 0.5);
   const distances = Float64Array.from(rows, (row) => Math.abs(row.reward - median)).sort();
-  // Interpolation would mix the outliers in.
+  // No interpolation: it would mix in the outliers.
   const usual =
     distances[Math.ceil(0.99 * distances.length) - 1]! || (distances.find((each) => each > 0) ?? 0);
   return usual === 0 ? [] : rows.filter((row) => Math.abs(row.reward - median) > OUTLYING * usual);
 }
 
-/** A mean rests on what was not seen yet where one of n values is more than 2/√n of the total and fewer than ∛n, at most 12, carry
- *  the variance: then the error of the mean is itself a guess. Both grow apart with n for the usual long tails of costs (lognormal
- *  up to σ = 1.3), and stay where no variance exists. Equal largest values are no tail: rewards of 0 and 1 have them. */
+/** A mean depends on unseen values if two signs hold. One of n values is more than 2/√n of the total. Fewer than ∛n
+ *  values, at most 12, carry the variance. The error of such a mean is itself a guess. With the usual long tails of
+ *  costs (lognormal up to σ = 1.3) both signs vanish as n grows. Without a finite variance they remain. Equal largest
+ *  values are not a tail: rewards of 0 and 1 have them. */
 const LEAST_ROWS = 100;
 const MOST_CARRIERS = 12;
 
@@ -244,7 +246,7 @@ function heavyTails(rows: readonly JudgedRow[]): DataFinding[] {
   );
 }
 
-/** How many values of equal size would give the fourth moment that goes with this variance. */
+/** The number of equally large values that would have the same ratio of squared variance to fourth moment. */
 function carriersOf(values: readonly number[], mean: number): number {
   let [squares, fourths] = [0, 0];
   for (const value of values) {
@@ -255,7 +257,7 @@ function carriersOf(values: readonly number[], mean: number): number {
   return squares ** 2 / fourths;
 }
 
-/** Rewards of the first and the second half, candidate by candidate: a change in the choices is no drift. */
+/** Compares rewards of the first and the second half, candidate by candidate, so that changed choices are not drift. */
 function drift(rows: readonly JudgedRow[]): DataFinding[] {
   return armsOf(rows).flatMap((arm) => {
     const rewards = rows.flatMap(({ candidates, chosen, reward }) =>
@@ -277,7 +279,7 @@ function drift(rows: readonly JudgedRow[]): DataFinding[] {
   });
 }
 
-/** Cost is judged only where every row has one. */
+/** Cost is judged only if every row has a cost. */
 function costs(rows: readonly JudgedRow[]): DataFinding[] {
   const lacking = rows.filter(({ measures }) => measures.cost === null);
   if (lacking.length === 0 || lacking.length === rows.length) return [];
@@ -287,7 +289,7 @@ function costs(rows: readonly JudgedRow[]): DataFinding[] {
       found(
         "costs",
         "warn",
-        `${mixed}: cost is not judged. Judge one kind at a time, for example with --since.`,
+        `${mixed}, so cost is not judged. Judge one kind at a time, for example with --since.`,
       ),
     ];
   return [

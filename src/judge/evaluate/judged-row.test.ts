@@ -10,7 +10,7 @@ import { measuresIn, measuresOf, toJudgedRows, totalRewardRows } from "./judged-
 describe("the parts of a reward", () => {
   it("are the same whichever sign says what cost means", () => {
     const right = { value: 1, weight: 1 };
-    // By hand: right 1, a cost of 0.3 that counts half, a latency of 0.2 that counts a tenth.
+    // By hand: right 1, a cost of 0.3 with weight one half, a latency of 0.2 with weight one tenth.
     const minusOne = { right, cost: { value: -0.3, weight: 0.5 }, latency: { value: -0.2, weight: 0.1 } };
     const dollars = { right, cost: { value: 0.3, weight: -0.5 }, latency: { value: 0.2, weight: -0.1 } };
     for (const terms of [minusOne, dollars])
@@ -109,14 +109,14 @@ describe("declared prices of candidates", () => {
 });
 
 describe("costs of two kinds", () => {
-  // As in a book with an imported log, whose cost is a term, and the traffic of a gateway, whose candidates declare prices.
+  // A book with an imported log, whose cost is a term, and gateway traffic, whose candidates declare prices.
   const mixed = billed(400, 3).map(({ costUsd, ...row }, i) =>
     i < 300
       ? { ...row, terms: { cost: { value: costUsd!, weight: 0 } } }
       : { ...row, candidates: row.candidates.map((one) => ({ ...one, features: { callPrice: 0.02 } })) },
   );
   const kinds =
-    /^costs are of two kinds\. .*: 300 decisions \(first d-0\); US dollars.*callPrice: 100 decisions \(first d-300\)\./;
+    /^the log holds costs of two kinds: \(1\) in 300 decisions \(first d-0\) .*; \(2\) in 100 decisions \(first d-300\) US dollars.*\./;
 
   it("are told apart, with the rows of each and what to do", () => {
     const { rows } = toJudgedRows(mixed, "task");

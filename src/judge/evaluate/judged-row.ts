@@ -1,4 +1,4 @@
-/** One decision as policies are judged by it: the logged choice, its unit, and its outcome split into measures.
+/** A decision as input of the judge: the logged choice, its unit, and its outcome split into measures.
  *  Reward is the whole outcome; quality is the reward without its cost and latency terms. */
 import { given, plural, RollbookError } from "../../base/index.ts";
 import {
@@ -23,16 +23,16 @@ export interface JudgedRow extends DecisionRow {
   readonly reward: number;
   /** Rows of one unit are split, resampled and counted together. */
   readonly unit: string;
-  /** Absent where nothing is known of sessions. */
+  /** Absent if sessions are unknown. */
   readonly session?: string;
-  /** Decisions of one rollout; absent: it stands alone. */
+  /** The rollout of the decision; absent: a single decision. */
   readonly chain?: string;
-  /** The logged distribution, one entry per candidate; absent where only the choice's probability was logged. */
+  /** The logged distribution, one entry per candidate. Absent if only the choice's probability was logged. */
   readonly behaviour?: readonly number[];
   readonly measures: Measures;
-  /** One per candidate, where the cost is a price that is known beforehand. */
+  /** One price per candidate, if the cost is a price that is known beforehand. */
   readonly prices?: readonly number[];
-  /** US dollars that are no measure, because other rows have a cost whose unit is not stated. */
+  /** US dollars that are not a measure, because other rows have a cost without a stated unit. */
   readonly unusedUsd?: number;
   /** The outcome of every candidate: known in simulators and benchmarks, never in production. */
   readonly known?: readonly Measures[];
@@ -41,16 +41,17 @@ export interface JudgedRow extends DecisionRow {
 export interface JudgedRows {
   readonly rows: readonly JudgedRow[];
   readonly unlabelled: number;
-  /** Every row has a cost in US dollars, and the gateway recorded it of calls, */
+  /** True if every row has a cost in US dollars, and the gateway recorded at least one of them. */
   readonly callCosts: boolean;
-  /** or it is the declared price of the choice, in some rows or in all. */
+  /** True if every row has a cost in US dollars, and at least one is the declared price of the choice. */
   readonly declaredPrices: boolean;
 }
 
 /** Unlabelled rows are left out and counted, never taken as 0. */
 export function toJudgedRows(rows: readonly LoggedRow[], unit: SplitUnit): JudgedRows {
   const labelled = rows.filter(({ reward }) => reward !== null);
-  // A row without a bill or price has no cost; the others keep theirs, so that an error can name the rows that lack one.
+  // A row without a bill or price has no cost. The other rows keep their cost, so an error can name the rows that lack
+  // one.
   const bills = areBilled(labelled);
   const judged = labelled.map((row) => toJudged(row, row.reward!, { unit, bills }));
   const inDollars = bills && judged.every(({ measures }) => measures.cost !== null);
@@ -102,8 +103,9 @@ function toJudged(
   };
 }
 
-/** The parts of one outcome. A term's sign says what its value means: "−1 at a dollar" with weight 1 and "a dollar" with
- *  weight −1 are the same cost. Where no cost was logged, the bill of the call or the candidate's price stands for it. */
+/** The measures of one outcome. The sign of a term's weight gives the meaning of its value: "−1 at a dollar" with
+ *  weight 1 and "a dollar" with weight −1 are the same cost. Without a logged cost, the call's bill or the candidate's
+ *  price is used. */
 export function measuresOf(
   reward: number,
   { terms, price }: { terms: RewardTerms; price?: number | undefined },
@@ -124,7 +126,7 @@ export function measuresOf(
 
 type CostOfRow = Pick<JudgedRow, "id" | "measures" | "unusedUsd">;
 
-/** Which rows have which kind of cost, in words. Undefined if no row has dollars that do not count. */
+/** Describes which rows have which kind of cost. Undefined if no row has unused dollars. */
 export function mixedCosts(rows: readonly CostOfRow[]): string | undefined {
   const dollars = rows.filter(({ unusedUsd }) => unusedUsd !== undefined);
   const others = rows.filter(({ measures }) => measures.cost !== null);
@@ -132,14 +134,14 @@ export function mixedCosts(rows: readonly CostOfRow[]): string | undefined {
   const none = rows.length - dollars.length - others.length;
   const first = (of: readonly { id: string }[]) => (of[0] === undefined ? "" : ` (first ${of[0].id})`);
   const counts = [
-    `a reward term called cost or features.price: ${plural(others.length, "decision")}${first(others)}`,
-    `US dollars, recorded by a gateway or declared as callPrice: ${plural(dollars.length, "decision")}${first(dollars)}`,
-    ...(none === 0 ? [] : [`no cost: ${plural(none, "decision")}`]),
+    `(1) in ${plural(others.length, "decision")}${first(others)} a reward term "cost" or the candidate feature "price", without a unit`,
+    `(2) in ${plural(dollars.length, "decision")}${first(dollars)} US dollars, recorded by a gateway or declared as "callPrice" in its file`,
+    ...(none === 0 ? [] : [`${plural(none, "decision")} without a cost`]),
   ];
-  return `costs are of two kinds. ${counts.join("; ")}. A term states no unit, so the two are not compared`;
+  return `the log holds costs of two kinds: ${counts.join("; ")}. The two cannot be compared`;
 }
 
-/** Rows whose only measure is the total: the logged reward, or quality minus a weight times cost. */
+/** Rows with only one measure, the total: the logged reward, or quality minus a weight times cost. */
 export function totalRewardRows(
   rows: readonly JudgedRow[],
   { costWeight }: { readonly costWeight?: number | undefined },
@@ -164,10 +166,10 @@ export function totalRewardRows(
   });
 }
 
-/** What differs by less is rounding: sums of terms are formed in more than one order. */
+/** Smaller differences are rounding errors: sums of terms are formed in more than one order. */
 const ROUNDING = 1e-9;
 
-/** The other terms, and whatever no term explains (a clip, a bonus). */
+/** Sum of the other terms and the part that no term explains (a clip, a bonus). */
 function qualityIn(reward: number, terms: RewardTerms): number {
   let [burdens, others] = [0, 0];
   for (const [name, { value, weight }] of Object.entries(terms)) {
@@ -178,7 +180,7 @@ function qualityIn(reward: number, terms: RewardTerms): number {
   return Math.abs(unexplained) < ROUNDING ? others : others + unexplained;
 }
 
-/** The measures that every row has; a cost that only some rows carry is no measure. */
+/** The measures that every row has. A cost on some rows only is not a measure. */
 export function measuresIn(rows: readonly JudgedRow[]): Measure[] {
   return MEASURES.filter(
     (measure) =>
@@ -187,7 +189,7 @@ export function measuresIn(rows: readonly JudgedRow[]): Measure[] {
   );
 }
 
-/** Quality where it differs from the reward, else the reward itself. */
+/** Quality if it differs from the reward, else the reward. */
 export function qualityOf(measures: readonly Measure[]): Measure {
   return measures.includes("quality") ? "quality" : "reward";
 }

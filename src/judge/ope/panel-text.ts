@@ -20,21 +20,28 @@ export function panelText(verdict: PanelResult): string {
   }
 }
 
-/** Printed before any estimate. */
+/** Lines that are printed before any estimate. */
 export function diagnosticLines(d: Diagnostics): string[] {
   const { unsupported } = d;
   const support =
     unsupported.basis === "unknown"
-      ? "unknown (only the chosen candidates' probabilities are given)"
-      : `${(100 * unsupported.mass).toFixed(2)} % of target probability on ${unsupported.actions.length} candidates (by ${unsupported.basis})`;
+      ? "unknown, because only the probabilities of the choices are given"
+      : `${unsupported.actions.length} candidates, ${(100 * unsupported.mass).toFixed(2)} % of the policy's probability (${BASES[unsupported.basis]})`;
   return [
-    `units ${d.units} (rows ${d.rows}) · effective sample size ${d.effectiveSize.toFixed(1)} · largest weight ${number(d.largestWeight)} (${(100 * d.largestShare).toFixed(1)} % of all)`,
+    `units ${d.units} (rows ${d.rows}) · effective sample size ${d.effectiveSize.toFixed(1)} · largest importance weight ${number(d.largestWeight)} · heaviest unit ${(100 * d.largestShare).toFixed(1)} % of all weight`,
     ...(d.effectiveEvents === undefined
       ? []
-      : [`effective events ${d.effectiveEvents.toFixed(1)}: outcomes that carry the variance`]),
-    `mean weight ${d.meanWeight.toFixed(4)} (z = ${d.meanWeightZ.toFixed(2)}) · unsupported: ${support}`,
+      : [
+          `effective events ${d.effectiveEvents.toFixed(1)}: the number of outcomes that determine the variance`,
+        ]),
+    `mean importance weight ${d.meanWeight.toFixed(4)} (expected 1; z = ${d.meanWeightZ.toFixed(2)}) · no support in the log: ${support}`,
   ];
 }
+
+const BASES = {
+  distribution: "logged with probability 0",
+  "never-chosen": "never chosen in the log",
+} as const;
 
 export function estimatedLines(verdict: PanelEstimates, measure = "reward"): string[] {
   const lines = [
@@ -60,12 +67,20 @@ export function estimatedLines(verdict: PanelEstimates, measure = "reward"): str
 function rowText({ estimate, standardError, intervals, lambda, caveat }: PanelRow): string {
   const tuning =
     lambda === undefined ? "" : ` (${Number.isFinite(lambda) ? `λ = ${number(lambda)}` : "no cut"})`;
-  const spans = intervals
+  const spans = told(intervals)
     .map(
       (interval) => `${Number((100 * interval.level).toPrecision(4))} % ${interval.method} ${span(interval)}`,
     )
     .join(" · ");
   return `${estimate.name.padEnd(10)} ${number(estimate.value)} ± ${number(standardError)}${tuning} · ${spans}${caveat === undefined ? "" : ` (${caveat})`}`;
+}
+
+/** The bootstrap interval is widened to the one by Student-t. Where it is no wider, only that one is printed. */
+function told(intervals: readonly Interval[]): readonly Interval[] {
+  const student = intervals.find(({ method }) => method === "student-t");
+  return intervals.filter(
+    ({ method, low, high }) => method !== "bootstrap" || low !== student?.low || high !== student.high,
+  );
 }
 
 function span({ low, high }: Interval): string {

@@ -7,11 +7,12 @@ import {
   type Budget,
   CLOCK_SKEW_MS,
   checkFreshness,
+  explainFreshness,
   FRESHNESS_PROFILES,
   type FreshnessBudgets,
 } from "./freshness.ts";
 
-/** Revision n of the family, made at 1 000 · n ms. */
+/** Revision n of the family, produced at 1 000 · n ms. */
 const revision = (n: number, over: Partial<PolicyRevision> = {}) =>
   makeRevision(`r${n}`, { number: BigInt(n), producedAtMs: 1000 * n, ...over }).record;
 const keyOf = ({ id, digest }: PolicyRevision) => ({ id, digest });
@@ -74,6 +75,19 @@ describe("drift", () => {
       outcome: "quarantined",
     });
     expect(message).toBe("quarantined; drift 4 (accepts 3, quarantines 5)");
+  });
+
+  it("is explained in words: behind the target, newer than it, or unknown", () => {
+    const why = (source: PolicyRevision, known = [source]) =>
+      explainFreshness(check({ target: revision(10), sources: [source], known }));
+    expect(why(revision(6))).toBe(
+      "its policy is 4 revisions behind the target (accepted up to 3, quarantined up to 5)",
+    );
+    expect(why(revision(11))).toBe(
+      "its policy is 1 revision newer than the target; its policy is 1 s newer than the target",
+    );
+    expect(why(revision(9), [])).toMatch(/^its policy's distance from the target is unknown: /);
+    expect(why(revision(9))).toBe("");
   });
 
   it("is that of the source furthest off, where a hot swap left several", () => {
@@ -149,7 +163,7 @@ describe("what is discarded whatever the budgets", () => {
     expect(outcome({ target, sources: [revision(9)], known: [], budgets })).toBe("discarded");
     const renamed = revision(9, { digest: weightsOf("other") });
     expect(outcome({ target, sources: [revision(9)], known: [renamed], budgets })).toBe("discarded");
-    // An age budget measures what numbers cannot.
+    // An age budget measures sources that have no number.
     expect(outcome({ target, sources: [unnumbered], budgets: { policyAgeMs: wide } })).toBe(
       "accepted-off-policy",
     );

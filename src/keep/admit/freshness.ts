@@ -1,40 +1,41 @@
-/** Whether a rollout is fresh enough to learn from: how far its policy has drifted, how old policy and rollout are.
+/** Decides if a rollout is fresh enough to learn from: the drift of its policy, and the age of policy and rollout.
  *  In: the artifact, the target revision, the source revisions, budgets, the time. Out: an admission (outcome, signals
- *  with the observed value and both budgets, message), which a Receipt records. Pure.
- *  Outcomes by precedence: discarded, quarantined, accepted-exact, accepted-off-policy. */
-import { given, parseId, RollbookError } from "../../base/index.ts";
-import type {
-  DriftBudgets,
-  PolicyRevision,
-  Receipt,
-  RevisionKey,
-  RolloutContent,
-  RolloutEnvelope,
+ *  with the observed value and both budgets, message), which a Receipt records. Pure. Outcomes by precedence:
+ *  discarded, quarantined, accepted-exact, accepted-off-policy. */
+import { given, parseId, plural, RollbookError } from "../../base/index.ts";
+import {
+  type DriftBudgets,
+  isOnlyLogged,
+  type PolicyRevision,
+  type Receipt,
+  type RevisionKey,
+  type RolloutContent,
+  type RolloutEnvelope,
 } from "../../contract/index.ts";
 
-/** At most `accept` is accepted, at most `quarantine` is quarantined, more is discarded. */
+/** A value up to `accept` is accepted, a value up to `quarantine` is quarantined, and a larger value is discarded. */
 export interface Budget {
   readonly accept: number;
   readonly quarantine: number;
 }
 
-/** A budget that is absent is not applied. */
+/** An absent budget is not applied. */
 export interface FreshnessBudgets {
-  /** Revisions between source and target. */
+  /** Number of revisions between source and target. */
   readonly drift?: Budget;
-  /** Between the making of the source revision and of the target. */
+  /** Time between the production of the source revision and that of the target. */
   readonly policyAgeMs?: Budget;
-  /** Between the rollout's end and its submission. */
+  /** Time between the rollout's end and its submission. */
   readonly rolloutAgeMs?: Budget;
-  /** How far the rollout's end may lie past its submission: two machines never agree to the millisecond. A minute unless
-   *  given; beyond it a rollout is from the future. */
+  /** Limit on how far the rollout's end may lie after its submission, because two clocks never agree exactly. Default:
+   *  one minute. A larger value means that the rollout is from the future. */
   readonly clockSkewMs?: Budget;
 }
 
 export const CLOCK_SKEW_MS = 60_000;
 
 export const FRESHNESS_PROFILES = {
-  /** Ages are left alone: no single age suits all agents. */
+  /** No age budgets by default: no single age suits all agents. */
   default: { drift: { accept: 3, quarantine: 5 } },
   psionic: {
     drift: { accept: 3, quarantine: 5 },
@@ -47,7 +48,7 @@ export interface FreshnessRequest {
   readonly content: RolloutContent;
   readonly envelope: RolloutEnvelope;
   readonly target: PolicyRevision;
-  /** The record of a revision that sampled; undefined where there is none. */
+  /** Record of a sampling revision; undefined if there is none. */
   readonly revision: (key: RevisionKey) => PolicyRevision | undefined;
   readonly submittedAtMs: number;
   readonly budgets: FreshnessBudgets;
@@ -77,8 +78,8 @@ export function checkFreshness(request: FreshnessRequest): Freshness {
   ]);
 }
 
-/** The part that follows from the records alone, whatever the time. A drift that cannot be measured excludes nothing unless
- *  the budget says so: a default limit must not discard rollouts whose revisions have no number. */
+/** The part that depends on the records alone, not on the current time. By default a drift that cannot be measured
+ *  excludes nothing: a default limit must not discard rollouts whose revisions have no number. */
 export function measureDrift(
   request: Pick<FreshnessRequest, "content" | "target" | "revision"> & { readonly budgets: DriftBudgets },
 ): Freshness {
@@ -93,7 +94,7 @@ export function measureDrift(
 
 type Sampled = Pick<FreshnessRequest, "content" | "target" | "revision" | "budgets">;
 
-/** The revisions that sampled and are not the target; undefined where the target's family sampled nothing. */
+/** Sampling revisions other than the target; undefined if the target's family sampled nothing. */
 function measureSources(request: Sampled): MeasuredSources | undefined {
   const { content, target } = request;
   const keys = sourcesOf(content, target.family);
@@ -110,7 +111,7 @@ interface MeasuredSources {
   readonly within: "accepted-exact" | "accepted-off-policy";
 }
 
-/** An exact rollout has drifted by nothing; otherwise the source that is furthest off counts. */
+/** An exact rollout has drift 0; otherwise the most distant source counts. */
 function driftSignals({ sources, within }: MeasuredSources, budgets: FreshnessBudgets): Signal[] {
   return [
     worst(
@@ -137,28 +138,27 @@ const CLOCK_SKEW: Budget = { accept: CLOCK_SKEW_MS, quarantine: CLOCK_SKEW_MS };
 const RANK = ["discarded", "quarantined"] as const;
 
 interface Measured {
-  /** Negative: the source is ahead of the target. Null: unknowable. */
+  /** Negative: the source is ahead of the target. Null: unknown. */
   drift: number | null;
   ageMs: number | null;
-  /** Whether some budget says how far off is too far. */
+  /** True if a budget applies to a known distance. */
   measured: boolean;
 }
 
 function measure({ target, revision, budgets }: Sampled, key: RevisionKey): Measured {
   const source = revision(key);
-  // A record of the same name with other weights is not this revision's record.
+  // A record with the same name but other weights belongs to another revision.
   const known = source?.digest === key.digest && source.family === target.family ? source : undefined;
   const numbered = known?.number !== undefined && target.number !== undefined;
   const drift = numbered ? Number(target.number! - known.number!) : descent(target, key, revision);
-  // 0: logged by its name alone, without a time of production.
-  const dated = known !== undefined && known.producedAtMs > 0 && target.producedAtMs > 0;
+  const dated = known !== undefined && !isOnlyLogged(known) && !isOnlyLogged(target);
   const ageMs = dated ? target.producedAtMs - known.producedAtMs : null;
   const measured =
     (drift !== null && budgets.drift !== undefined) || (ageMs !== null && budgets.policyAgeMs !== undefined);
   return { drift, ageMs, measured };
 }
 
-/** How many generations `source` is behind `target`, where revisions name their parents instead of numbers. */
+/** Number of generations that `source` is behind `target`, for revisions that name parents instead of numbers. */
 function descent(
   target: PolicyRevision,
   source: RevisionKey,
@@ -176,7 +176,8 @@ function descent(
   return null;
 }
 
-/** What lies in the future is discarded whatever the budget; without a budget or an observation nothing is decided. */
+/** A negative value lies in the future and is discarded under any budget. Without a budget or an observation the
+ *  outcome is unknown. */
 function signalOf(
   name: string,
   observed: number | null,
@@ -199,7 +200,7 @@ function signalOf(
   return { name: parseId(name), observed, acceptBudget: accept, quarantineBudget: quarantine, outcome };
 }
 
-/** A policy with an unknown distance to the target. */
+/** Signal for a policy with an unknown distance to the target. */
 const UNMEASURED: Signal = {
   name: parseId("unmeasured-mismatch"),
   observed: null,
@@ -216,7 +217,7 @@ const SEVERITY: readonly Signal["outcome"][] = [
   "discarded",
 ];
 
-/** The harshest signal; among equals the one furthest off. */
+/** The most severe signal; among equals the most distant. */
 function worst(signals: readonly Signal[], none: Signal): Signal {
   const severity = ({ outcome }: Signal) => SEVERITY.indexOf(outcome);
   const size = ({ observed }: Signal) => Math.abs(observed ?? 0);
@@ -233,6 +234,38 @@ function sourcesOf(content: RolloutContent, family: string): RevisionKey[] {
   return [...keys.values()];
 }
 
+/** Reason of an outcome in words, for a person. Empty if the rollout was accepted. */
+export function explainFreshness({ outcome, signals }: Pick<Receipt, "outcome" | "signals">): string {
+  if (outcome === "unknown") return "it holds no choice by the target's family";
+  return signals
+    .filter((signal) => signal.outcome === outcome && RANK.includes(outcome as never))
+    .map(explainSignal)
+    .join("; ");
+}
+
+function explainSignal({ name, observed, acceptBudget, quarantineBudget }: Signal): string {
+  if (observed === null)
+    return "its policy's distance from the target is unknown: neither revision numbers nor parents connect the two";
+  const inMs = name.endsWith("-ms");
+  const amount = inMs ? `${Math.abs(observed) / 1000} s` : plural(Math.abs(observed), "revision");
+  if (observed < 0) return `its policy is ${amount} newer than the target`;
+  const [accept, quarantine] = [acceptBudget!, quarantineBudget!].map((each) => (inMs ? each / 1000 : each));
+  const limits = `accepted up to ${accept}, quarantined up to ${quarantine}`;
+  switch (`${name}`) {
+    case "drift":
+      return `its policy is ${amount} behind the target (${limits})`;
+    case "policy-age-ms":
+      return `its policy is ${amount} older than the target (${limits} s)`;
+    case "rollout-age-ms":
+      return `it was submitted ${amount} after its end (${limits} s)`;
+    case "clock-skew-ms":
+      return `it ended ${amount} after its submission (${limits} s)`;
+    default:
+      return `${name} ${observed} (${limits})`;
+  }
+}
+
+/** Ledgers of batches seal this text, and a repeated batch must have the same bytes: it never changes. */
 function messageOf(outcome: FreshnessOutcome, signals: readonly Signal[]): string {
   const causes = signals
     .filter((signal) => signal.outcome === outcome && RANK.includes(outcome as never))

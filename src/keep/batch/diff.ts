@@ -1,4 +1,4 @@
-/** Says in words what differs between two batches, and why: cause first (manifest, seed, options), effect after. */
+/** Describes the differences between two batches in words: causes first (manifest, seed, options), then effects. */
 import type { Digest } from "../../base/index.ts";
 import {
   LossLedger,
@@ -66,7 +66,7 @@ function diffInputs(a: TrainerBatch, b: TrainerBatch): BatchDifference[] {
     ...CUT_RULES.map((name): [string, unknown, string] => [
       `options.${name}`,
       options[name],
-      "they were cut by different rules",
+      "they were assembled with different options",
     ]),
   ];
   const second = inputs(b);
@@ -119,7 +119,7 @@ function diffTotals(a: TrainerBatch, b: TrainerBatch): BatchDifference[] {
   return [...totals, { what: "shards", role: "effect", sentence, ...sides(only) }];
 }
 
-/** What only the first has, and what only the second. */
+/** Items only in the first list, and items only in the second. */
 type Exclusive<T = unknown> = readonly [first: T[], second: T[]];
 
 function exclusive<T>(left: readonly T[], right: readonly T[]): Exclusive<T> {

@@ -1,9 +1,10 @@
-/** What lets in the streams that a ledger lists as left out. In: the ledger, what the batch asked for. Out: one sentence. */
+/** Suggests how to admit streams that a ledger lists as excluded. In: the ledger, the request for the batch. Out: one
+ *  sentence. */
 import type { Id } from "../../base/index.ts";
 import type { BatchOptions, ExclusionReason, Level } from "../../contract/index.ts";
 import type { Admitted } from "../admit/index.ts";
 
-/** Without a full stop: some messages go on. */
+/** Without a full stop, because some messages continue. */
 export const RECORD_TOKENS =
   "A gateway records tokens if `capture` and `logprobKind` of a model in gateway.yaml ask for them (docs/gateway.md, Tokens)";
 
@@ -19,7 +20,7 @@ interface RemedyFacts {
   readonly propensity: BatchOptions["propensity"];
 }
 
-/** The reason of most streams first; another family last, because a batch is asked for one. */
+/** Reasons by number of streams, most first. Another family comes last, because a batch is for one family. */
 export function reasonsOf(ledger: Admitted["ledger"]): ExclusionReason[] {
   const isOther = ({ reason }: { reason: ExclusionReason }) => Number(reason === "other-family");
   return [...ledger.reasons()]
@@ -27,7 +28,7 @@ export function reasonsOf(ledger: Admitted["ledger"]): ExclusionReason[] {
     .map(({ reason }) => reason);
 }
 
-/** What lets in the streams that were left out, by the reason of most of them that something lets in. */
+/** Remedy for `no-group` if it occurs, else for the most frequent reason that has one. */
 export function remedyOf(ledger: Admitted["ledger"], facts: RemedyFacts): string {
   const reasons = reasonsOf(ledger);
   if (reasons.length === 0) return " Record rollouts, or change the options that select them.";
@@ -40,7 +41,8 @@ export function remedyOf(ledger: Admitted["ledger"], facts: RemedyFacts): string
   return " No option lets them in. Correct the cause, and record more rollouts.";
 }
 
-/** `budgeted`: a limit of this batch excluded them, not a verdict of the book. Undefined: no option lets such streams in. */
+/** `budgeted`: a limit of this batch excluded them, not a verdict of the book. Undefined: no option admits such
+ *  streams. */
 function remedyFor(
   reason: ExclusionReason,
   { level, target, propensity, budgeted }: RemedyFacts & { readonly budgeted: boolean },
@@ -67,14 +69,14 @@ function remedyFor(
     case "too-long":
       return "They are too long: raise --max-length.";
     case "no-verdict":
-      return "No validator has accepted them: judge them with `rollbook artifact admit`, or leave --require-verdict out.";
+      return "No validator has accepted them. Judge them with `rollbook artifact admit --validate`, or omit --require-verdict.";
     case "stale":
     case "quarantined":
       return budgeted
         ? "They are too far behind the target, or the distance is unknown: raise --drift, or use --freshness none, which takes both."
         : `Verdicts of the book exclude them, and no option of a batch changes that. ${reason === "stale" ? `Judge them again against this target: \`rollbook artifact admit --target ${target}\`, with --exp or the names of rollouts.` : "`rollbook artifact show ROLLOUT` lists the verdicts, `rollbook artifact release` overrides them."}`;
     case "unobserved":
-      return "A check found nothing to judge in them: judge them again with `rollbook artifact admit` and a --target of their family.";
+      return "A verdict says that they hold no choice by the policy family that it judged: judge them again with `rollbook artifact admit` and a --target of their family.";
     case "failed-task":
     case "failed-provider":
     case "failed-sandbox":

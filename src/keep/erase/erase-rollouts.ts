@@ -1,6 +1,6 @@
 /** Erases rollouts from a book: a tombstone first, then the bytes.
- *  In: a book's directory, contents, a reason. Out: what went. Before the tombstone is durable nothing is removed; after
- *  a kill at any later moment the same call finishes the work. */
+ *  In: a book's directory, contents, a reason. Out: a report of the removed records. Removes nothing before the
+ *  tombstone is durable. After a kill at any later moment the same call finishes the work. */
 import { type Clock, type Digest, type Id, RollbookError } from "../../base/index.ts";
 import {
   type ErasedBlob,
@@ -20,27 +20,28 @@ export interface EraseOptions {
   readonly reason: string;
   readonly by: Id;
   readonly signer?: Signer | undefined;
-  /** Keys that may have replaced packs of other writers. */
+  /** Keys whose replacements of other writers' packs are accepted. */
   readonly trusted?: ReadonlySet<string> | undefined;
   /** Also erase the shards of batches that hold rows of the rollouts. */
   readonly withBatches?: boolean;
-  /** Only say what would go. */
+  /** Only report what would be erased. */
   readonly dryRun?: boolean;
-  /** Removes copies of text that no digest names. Called once the tombstone is durable and before bytes of the book go: a kill
-   *  in between leaves rollouts that the next call finds and erases. Called again at the end, for writers at the same time. */
+  /** Removes copies of text that no digest names. Called once the tombstone is durable and before bytes of the book are
+   *  removed: a kill in between leaves rollouts that the next call finds and erases. Called again at the end, because
+   *  of concurrent writers. */
   readonly removeCopies?: (() => void) | undefined;
 }
 
 export interface EraseReport extends Remains {
   readonly dryRun: boolean;
-  /** Of a dry run: why the erasure would be refused. */
+  /** In a dry run: reasons why the erasure would be refused. */
   readonly refusals: readonly RollbookError[];
   readonly rollouts: readonly string[];
-  /** Undefined in a dry run. An earlier one where it names everything already. */
+  /** Undefined in a dry run. An earlier tombstone, if it already names everything. */
   readonly tombstone?: Digest;
   readonly records: readonly ErasedBlob[];
   readonly blobs: readonly ErasedBlob[];
-  /** Batches whose shards go. */
+  /** Batches whose shards are erased. */
   readonly batches: readonly Digest[];
   /** Tasks of the rollouts that stay, because another record of the book names them. */
   readonly tasksKept: readonly Digest[];
@@ -81,7 +82,8 @@ export async function eraseRollouts(root: string, options: EraseOptions): Promis
   return { ...report, tombstone, ...findRemains(root, report.rollouts) };
 }
 
-/** What follows once the bytes are gone. A call that finds nothing to erase does it too: one before may have been killed here. */
+/** Finishes an erasure after the bytes are removed. A call that finds nothing to erase does this too, because an
+ *  earlier call may have been killed here. */
 export async function finishErasure(root: string): Promise<void> {
   await scrubCatalog(root);
   removeClosedLists(root);
@@ -100,7 +102,7 @@ async function useStore<T>(
   }
 }
 
-/** A tombstone that names all of it: an erasure that was cut short, or one that is complete. */
+/** A tombstone that names all blobs and subjects: of an interrupted or a complete erasure. */
 function coveredBy(
   { tombstones, subjects }: ErasableRecords,
   gone: readonly ErasedBlob[],
@@ -113,7 +115,7 @@ function coveredBy(
   return undefined;
 }
 
-/** Of these tasks, those that are in the book and do not go. */
+/** Tasks that are in the book and are not erased. */
 async function tasksIn(
   book: Book,
   tasks: readonly Digest[],
@@ -133,7 +135,7 @@ async function writeTombstone(
   },
 ): Promise<Digest> {
   const { clock, reason, by, signer, found, report } = options;
-  // Records that are gone already stay named: what refers to them was erased, not lost.
+  // Records that are already gone stay named: references to them lead to something erased, not lost.
   const { records, blobs } = withEarlier(report, found);
   const tombstone = seal(Tombstone, {
     subjects: [...found.subjects],
@@ -150,7 +152,7 @@ async function writeTombstone(
   return tombstone.digest;
 }
 
-/** A subject of which more came after its first erasure has its content in an earlier tombstone. */
+/** If more records of a subject came after its first erasure, its content is in an earlier tombstone. */
 function withEarlier(
   { records, blobs }: Pick<EraseReport, "records" | "blobs">,
   { tombstones, subjects }: ErasableRecords,
@@ -186,6 +188,6 @@ function inBatches({ batches, subjects }: ErasableRecords): RollbookError {
   return new RollbookError(
     "in-batches",
     { rollouts: subjects.map(({ rollout }) => rollout), batches },
-    `batches hold rows of what is to be erased: ${names.join(", ")}${more}. Add --with-batches to erase the shards with these rows too; the batches can then no longer be trained from or cut again.`,
+    `batches hold rows of what is to be erased: ${names.join(", ")}${more}. Add --with-batches to erase the shards with these rows too; the batches can then no longer be trained from or assembled again.`,
   );
 }

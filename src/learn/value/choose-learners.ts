@@ -1,5 +1,5 @@
 /** Chooses the learners of a value policy, their settings and their shares by the error on held-out rows.
- *  In: encoded rows, the group of each row, options. Out: the parts of the policy. Draws nothing but the folds. */
+ *  In: encoded rows, the group of each row, options. Out: the parts of the policy. Only the folds are random. */
 import {
   dealFolds,
   type Folds,
@@ -29,27 +29,27 @@ import {
 export interface ChosenPart {
   readonly learner: ValueLearner;
   readonly share: number;
-  /** A solution of fewer rows, where there is one. */
+  /** A solution from fewer rows, as a start; undefined if there is none. */
   readonly from?: Float64Array | undefined;
 }
 
 export interface ChosenLearners {
   readonly parts: readonly ChosenPart[];
   readonly tried: readonly HeldOut[];
-  /** Undefined where there were too few rows to hold any out. */
+  /** Undefined if there were too few rows to hold any out. */
   readonly held?: { readonly folds: Folds; readonly predictions: Float64Array; readonly value: PolicyValue };
 }
 
 const FOLDS = 4;
-/** Outcomes that settings are tried on; the last fit takes all rows. */
+/** Most outcomes and rows for trying settings. The final fit uses all rows. */
 const TRIED_OUTCOMES = 16_000;
 const TRIED_ROWS = 6_000;
-/** With this many times the tried rows, shares are found by models of the others. */
+/** A log with this many times the tried rows is long: shares then come from models of the untried rows. */
 const LONG_LOG = 3;
-/** Below this many rows nothing is held out: the cautious settings are taken. */
-export const LEAST_ROWS = 40;
+/** With fewer tasks no rows are held out, and the cautious settings are used. */
+export const LEAST_TASKS = 40;
 const CAUTIOUS = { own: 10 } as const;
-/** A part that would hardly speak is left out. */
+/** A part with a smaller share is left out. */
 const LEAST_SHARE = 0.05;
 
 export function chooseLearners(
@@ -57,7 +57,7 @@ export function chooseLearners(
   groups: readonly string[],
   options: LearnerOptions,
 ): ChosenLearners {
-  if (new Set(groups).size < LEAST_ROWS) {
+  if (new Set(groups).size < LEAST_TASKS) {
     const learner = cautious(options);
     return { parts: [{ learner, share: 1 }], tried: [] };
   }
@@ -90,7 +90,8 @@ export function chooseLearners(
   };
 }
 
-/** The means of the rows that the models of a fold learned from, and what a mix adds its parts to. */
+/** For each fold, the means of its models' training rows (`plain`),
+ *  and the means to which a mix adds its parts (`base`). */
 interface FoldMeans {
   readonly plain: Float64Array;
   readonly base: Float64Array;
@@ -116,7 +117,8 @@ function untried({ outcomes }: ValueData, folds: Folds): Int32Array {
     .filter((r) => !isTried.has(r));
 }
 
-/** The best linear learner on held-out rows: ridge, or logistic with the penalty that matches the best one of ridge. */
+/** The best linear learner on held-out rows:
+ *  ridge, or logistic with the penalty that matches the best ridge penalty. */
 export function chooseLinear(data: ValueData, groups: readonly string[], seed: bigint): LinearLearner {
   const chosen = chooseLearners(data, groups, { kind: "ridge", seed });
   const ridge = chosen.parts[0]!.learner as LinearLearner;
@@ -126,8 +128,8 @@ export function chooseLinear(data: ValueData, groups: readonly string[], seed: b
   return logistic!.error < chosen.tried[0]!.error ? (logistic!.learner as LinearLearner) : ridge;
 }
 
-/** What a learner is worth with the rows of a long log: taught by all that were not tried on. Models of the tried rows alone
- *  would not show what shares the last ones deserve. */
+/** The held-out predictions of a learner trained on all untried rows of a long log. Models of the tried rows alone
+ *  would not show the shares that the final models deserve. */
 function onLongLog(whole: ValueData, folds: Folds, learner: ValueLearner, { l2 }: LearnerOptions): HeldOut {
   const data = viewOf(whole, learner);
   const rest = untried(data, folds);
@@ -142,7 +144,7 @@ function onLongLog(whole: ValueData, folds: Folds, learner: ValueLearner, { l2 }
   return bestOf(all).best;
 }
 
-/** More rows carry more weights. */
+/** The learner with a third of its penalties: more rows support larger weights. */
 function lighter(learner: Exclude<ValueLearner, { kind: "knn" }>): ValueLearner {
   const { own, shared } = learner.penalties;
   return { ...learner, penalties: { own: own / 3, ...(shared === undefined ? {} : { shared: shared / 3 }) } };

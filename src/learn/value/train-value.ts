@@ -1,6 +1,7 @@
 /** Trains a value policy: it predicts the reward of every candidate and takes the best.
- *  In: decisions with the outcome of the chosen candidate, or of all. Out: a "value" model and how it was chosen.
- *  Training = f(data, options, seed): rows are taken by id, solvers draw nothing, the seed deals the folds alone. */
+ *  In: decisions with the outcome of the chosen candidate, or of all. Out: a "value" model and a report of the choices.
+ *  Training = f(data, options, seed):
+ *  rows are sorted by id, solvers are deterministic, and only the folds use the seed. */
 import { given, RollbookError } from "../../base/index.ts";
 import type { PolicyModel, Tensors, ValueSpec } from "../../policy/index.ts";
 import { type DecisionData, digestEmbeddings, type OutcomeRow, outcomesOf } from "../rows/index.ts";
@@ -8,7 +9,7 @@ import {
   type ChosenLearners,
   type ChosenPart,
   chooseLearners,
-  LEAST_ROWS,
+  LEAST_TASKS,
   nameOf,
 } from "./choose-learners.ts";
 import { pointAt, type SweepPoint, sweepWeights, weightForBudget } from "./cost-weight.ts";
@@ -21,11 +22,11 @@ import { viewsOf } from "./views.ts";
 
 interface ValueOptions extends LearnerOptions {
   readonly spec?: ValueSpec | undefined;
-  /** The rows carry embeddings of this model and length. */
+  /** Model and length of the rows' embeddings. */
   readonly embedding?: ValueSpec["embedding"];
   /** Maximises quality − costWeight·cost (default: the reward as it was logged). */
   readonly costWeight?: number | undefined;
-  /** The mean cost that must be kept: the cost weight follows from it. */
+  /** The mean cost to keep. It determines the cost weight. */
   readonly meanCost?: number | undefined;
 }
 
@@ -34,13 +35,13 @@ export interface ValueReport {
   readonly rows: number;
   readonly outcomes: number;
   readonly features: number;
-  /** Learners that were tried, by error on held-out rows, best first. */
+  /** All tried learners, by error on held-out rows, best first. */
   readonly tried: readonly { readonly learner: string; readonly error: number }[];
   readonly parts: readonly { readonly learner: string; readonly share: number }[];
-  /** On rows the models had not seen; undefined where there were too few to hold any out. */
+  /** On rows that the models had not seen; undefined if there were too few rows to hold any out. */
   readonly crossValidated?: PolicyValue;
   readonly costWeight?: number;
-  /** Quality and cost on held-out rows: at the weight taken, then from quality alone to the cheapest choices. */
+  /** Quality and cost on held-out rows: first at the used weight, then from quality alone to the cheapest choices. */
   readonly sweep?: readonly SweepPoint[];
 }
 
@@ -110,7 +111,7 @@ interface LearnedCost {
   readonly chosen: ChosenLearners;
 }
 
-/** Costs are predicted by ridge alone: they follow prices and lengths. */
+/** Predicts costs by ridge only, because costs follow prices and lengths. */
 function learnCost(data: ValueData, groups: readonly string[], { seed }: ValueOptions): LearnedCost {
   const chosen = chooseLearners(data, groups, { kind: "ridge", seed });
   const [{ learner }] = chosen.parts as readonly [ChosenPart];
@@ -126,7 +127,7 @@ function learnCost(data: ValueData, groups: readonly string[], { seed }: ValueOp
   };
 }
 
-/** The cost weight that was asked for, or that keeps the budget on rows the models had not seen. */
+/** The given cost weight, or the weight that keeps the budget on rows that the models had not seen. */
 function budgetOf(
   { value, chosen, cost }: { value: ValueData; chosen: ChosenLearners; cost: LearnedCost },
   { costWeight = 0, meanCost }: ValueOptions,
@@ -135,8 +136,8 @@ function budgetOf(
     if (meanCost === undefined) return { costWeight };
     throw new RollbookError(
       "too-few-units",
-      { rows: value.outcomes.start.length - 1, least: LEAST_ROWS },
-      `a budget needs at least ${LEAST_ROWS} tasks to be calibrated on. Log more, or state --cost-weight.`,
+      { rows: value.outcomes.start.length - 1, least: LEAST_TASKS },
+      `a budget needs at least ${LEAST_TASKS} tasks to be calibrated on. Log more, or state --cost-weight.`,
     );
   }
   const weighed = {
@@ -148,7 +149,7 @@ function budgetOf(
   return { costWeight: weight, sweep: [pointAt(weighed, weight), ...sweepWeights(weighed)] };
 }
 
-/** Rows of one task, or of one prompt, stay together. */
+/** Rows of one task stay together. A row without a task is its own group. */
 function groupOf(row: OutcomeRow & { readonly task?: string }): string {
   return row.task ?? row.id;
 }

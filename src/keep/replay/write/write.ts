@@ -1,8 +1,9 @@
-/** Writes rollouts into a replay store: a new one, or segments appended to one.
- *  In: digests of sealed rollouts and a way to read blobs. Out: segments on disk, then the manifest that makes them
- *  part of the store. A reader sees the store before or after, never between; a writer that dies leaves orphans that
- *  readers ignore. Memory: a segment's texts, a few chunks per column, and at most 80 bytes per chain of the store. */
-import { existsSync, readdirSync, readFileSync } from "node:fs";
+/** Writes rollouts into a replay store: a new store, or segments appended to one.
+ *  In: digests of sealed rollouts and a function that reads blobs. Out: segments on disk, then the manifest that makes
+ *  them part of the store. A reader sees the store before or after, never in between; a writer that dies leaves orphans
+ *  that readers ignore. Memory: a segment's texts, a few chunks per column, and at most 80 bytes per chain of the
+ *  store. */
+import { existsSync, readdirSync, readFileSync, statSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
 import { RollbookError } from "../../../base/index.ts";
 import type { ReplayManifest } from "../../../contract/index.ts";
@@ -28,12 +29,12 @@ interface WriteOptions extends AppendOptions {
 }
 
 export interface WriteResult extends WriteProgress {
-  /** Chains that the store had already. */
+  /** Chains that the store already had. */
   readonly skipped: number;
   readonly manifest: ReplayManifest;
 }
 
-/** Makes a new segmented store. */
+/** Creates a new segmented store. */
 export async function writeReplay(options: WriteOptions): Promise<WriteResult> {
   const root = resolve(options.root);
   makeRoot(root);
@@ -63,7 +64,7 @@ export async function writeReplay(options: WriteOptions): Promise<WriteResult> {
   });
 }
 
-/** Adds segments to a store. Without anything new the store stays as it is. */
+/** Adds segments to a store. If there is nothing new, the store is unchanged. */
 export async function appendReplay(options: AppendOptions): Promise<WriteResult> {
   const root = resolve(options.root);
   readManifest(root);
@@ -81,7 +82,7 @@ export async function appendReplay(options: AppendOptions): Promise<WriteResult>
 async function extend(options: AppendOptions, manifest: ReplayManifest): Promise<WriteResult> {
   const { root } = options;
   removeTemporaries(root);
-  // Brings the root up to date if a writer died right after its commit.
+  // Update the root if a writer died right after its commit.
   if (!isRoot(root, manifest.generation)) commitRoot(root, manifest.generation);
   const session = new WriteSession(options, manifest);
   try {
@@ -106,12 +107,19 @@ async function extend(options: AppendOptions, manifest: ReplayManifest): Promise
 }
 
 function makeRoot(root: string): void {
-  if (existsSync(root)) return;
+  if (existsSync(root)) {
+    if (statSync(root).isDirectory()) return;
+    throw new RollbookError(
+      "not-a-folder",
+      { root },
+      `${root} is a file, and a replay store is a directory. Name a new directory.`,
+    );
+  }
   makeDirectory(root);
   syncDirectory(dirname(root));
 }
 
-/** What a writer that died before its first commit may have left. */
+/** Refuses a directory with files that a writer could not have left before its first commit. */
 function refuseForeign(root: string): void {
   const ours = /^(?:segments|writer\.lock.*|zarr\.json(?:\.tmp)?|manifest\.json\.tmp)$/;
   const foreign = readdirSync(root).filter((name) => !ours.test(name));

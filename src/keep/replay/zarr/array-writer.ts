@@ -1,6 +1,6 @@
 /** Writes one array, rows in order, chunk by chunk, in memory bounded by a few chunks (or one shard).
- *  In: rows as typed arrays or strings. Out: objects in a store, `zarr.json` last, and their digests.
- *  An array exists once `close` has written its metadata. Does not fsync, and does not extend finished arrays. */
+ *  In: rows as typed arrays or strings. Out: objects in a store, `zarr.json` last, and their digests. An array exists
+ *  once `close` has written its metadata. Does not fsync, and does not extend finished arrays. */
 import { type Digest, RollbookError } from "../../../base/index.ts";
 import {
   type BytesCodec,
@@ -36,16 +36,16 @@ export interface ArrayOptions<T extends DataType> {
   row?: readonly number[];
   /** Rows per chunk; by default about 1 MB, or 4 096 strings. */
   chunkRows?: number;
-  /** How many rows will come, if known: chunks are then made equal, so that the last one needs little padding. */
+  /** Expected number of rows, if known: chunks are then made equal, so that the last chunk needs little padding. */
   expectedRows?: number;
-  /** Chunks per shard; 0 (default) makes every chunk an object of its own. */
+  /** Chunks per shard; 0 (default) makes every chunk a separate object. */
   shardChunks?: number;
   compressor?: { name: "gzip" | "zstd"; level: number };
   /** A checksum after every chunk; on by default. */
   crc32c?: boolean;
   attributes?: Attributes;
   dimensionNames?: readonly (string | null)[];
-  /** How stored objects are hashed. */
+  /** Hash function for stored objects. */
   digest?: (bytes: Uint8Array) => Digest;
 }
 
@@ -55,7 +55,7 @@ export interface WrittenArray {
   readonly digests: ArrayDigests;
 }
 
-/** Begins an array at `path`; an array that fits one chunk becomes one object of exactly its size. */
+/** Starts an array at `path`. An array that fits in one chunk becomes one object of exactly its size. */
 export function createArray<T extends DataType>(
   store: Store,
   path: string,
@@ -66,7 +66,7 @@ export function createArray<T extends DataType>(
 
 const CHUNK_BYTES = 1 << 20;
 const CHUNK_STRINGS = 1 << 12;
-/** Chunks that move to the store while the next one is encoded and hashed. */
+/** Chunks that are being stored while the next one is encoded and hashed. */
 const IN_FLIGHT = 4;
 
 export class ArrayWriter<T extends DataType = DataType> {
@@ -79,7 +79,7 @@ export class ArrayWriter<T extends DataType = DataType> {
   readonly #digest: (bytes: Uint8Array) => Digest;
   #shard: ShardBuilder | undefined;
   readonly #digests: Digest[] = [];
-  /** The chunk under construction: only its first `#pendingRows` rows count. Made when first needed. */
+  /** The chunk under construction, or its first rows; allocated when first needed. Only `#pendingRows` rows of it count. */
   #pending: ValuesOf[T] | undefined;
   #pendingRows = 0;
   #rows = 0;
@@ -101,7 +101,7 @@ export class ArrayWriter<T extends DataType = DataType> {
     return this.#rows;
   }
 
-  /** Adds whole rows. The memory of `values` is the caller's again when the promise is fulfilled. */
+  /** Adds whole rows. The caller may reuse the memory of `values` when the promise is fulfilled. */
   append(values: ValuesOf[T]): Promise<void> {
     return this.#exclusively("open", async () => {
       this.#refuseBad(values);
@@ -115,7 +115,7 @@ export class ArrayWriter<T extends DataType = DataType> {
       }
       const whole = Math.floor((rows - at) / chunkRows);
       const [first, from] = [this.#objects, at];
-      // Whole chunks go out straight from the caller's memory. Those of a shard must keep their order.
+      // Whole chunks are written directly from the caller's memory. Chunks of a shard must keep their order.
       await eachInFlight(whole, this.#shard === undefined ? IN_FLIGHT : 1, (i) =>
         this.#writeChunk(this.#slice(values, from + i * chunkRows, from + (i + 1) * chunkRows), first + i),
       );
@@ -125,13 +125,13 @@ export class ArrayWriter<T extends DataType = DataType> {
     });
   }
 
-  /** Writes what is pending and then the metadata, which makes the array visible. */
+  /** Writes pending rows and then the metadata, which makes the array visible. */
   close(): Promise<WrittenArray> {
     return this.#exclusively("closed", async () => {
       const metadata = this.#finalMetadata();
       if (metadata.shardRows === 0) this.#shard = undefined;
       if (this.#pendingRows > 0) {
-        this.#pending = this.#slice(this.#pending!, 0, metadata.chunkRows);
+        this.#pending = this.#slice(this.#roomFor(metadata.chunkRows), 0, metadata.chunkRows);
         fillValues(this.#pending, this.#fill, [this.#pendingRows * this.#width, this.#pending.length]);
         await this.#flushPending();
       }
@@ -155,16 +155,29 @@ export class ArrayWriter<T extends DataType = DataType> {
 
   #stage(values: ValuesOf[T], from: number, to: number): void {
     if (from === to) return;
-    const { dtype, chunkRows } = this.#plan;
-    this.#pending ??= emptyValues(dtype as T, chunkRows * this.#width);
+    const pending = this.#roomFor(this.#pendingRows + to - from);
     const at = this.#pendingRows * this.#width;
     if (Array.isArray(values)) {
       for (let i = from * this.#width, o = at; i < to * this.#width; )
-        (this.#pending as string[])[o++] = values[i++]!;
+        (pending as string[])[o++] = values[i++]!;
     } else {
-      (this.#pending as Uint8Array).set(this.#slice(values, from, to) as Uint8Array, at);
+      (pending as Uint8Array).set(this.#slice(values, from, to) as Uint8Array, at);
     }
     this.#pendingRows += to - from;
+  }
+
+  /** Grows the chunk with its rows. A segment has a hundred arrays, and allocating whole chunks for a few rows is expensive. */
+  #roomFor(rows: number): ValuesOf[T] {
+    const before = this.#pending;
+    const needed = rows * this.#width;
+    if (before !== undefined && before.length >= needed) return before;
+    const { dtype, chunkRows } = this.#plan;
+    const most = chunkRows * this.#width;
+    const grown = emptyValues(dtype as T, Math.min(most, Math.max(needed, 2 * (before?.length ?? 0))));
+    if (Array.isArray(before)) for (const [i, text] of before.entries()) (grown as string[])[i] = text;
+    else if (before !== undefined) (grown as Uint8Array).set(before as Uint8Array);
+    this.#pending = grown;
+    return grown;
   }
 
   async #flushPending(): Promise<void> {
@@ -173,7 +186,7 @@ export class ArrayWriter<T extends DataType = DataType> {
     this.#pendingRows = 0;
   }
 
-  /** Encodes one chunk and puts it into the shard, if there are shards, or else into the store as object `index`. */
+  /** Encodes one chunk and adds it to the shard, or without shards puts it into the store as object `index`. */
   #writeChunk(values: ValuesOf[T], index: number): MaybePromise<void> {
     const raw = Array.isArray(values) ? encodeStrings(values) : bytesOver(values as NumericValues);
     if (raw.length > MAX_CHUNK_BYTES)
@@ -189,7 +202,7 @@ export class ArrayWriter<T extends DataType = DataType> {
     if (shard.full) return this.#put(shard.finish(), this.#objects++);
   }
 
-  /** The store may write in the background while we hash. */
+  /** The store may write in the background while the bytes are hashed. */
   #put(bytes: Uint8Array, index: number): MaybePromise<void> {
     const value = this.#store.borrows ? bytes : Uint8Array.from(bytes);
     const writing = this.#store.set(chunkKey(this.path, this.#plan, index), value);
@@ -212,7 +225,7 @@ export class ArrayWriter<T extends DataType = DataType> {
       throw bad(this.path, "a bool is neither 0 nor 1");
   }
 
-  /** One call at a time: chunks have an order. A failure in between leaves nothing that could be continued. */
+  /** One call at a time, because chunks have an order. After a failure the writer cannot continue. */
   async #exclusively<R>(next: "open" | "closed", work: () => Promise<R>): Promise<R> {
     if (this.#state !== "open")
       throw bad(this.path, `the writer is ${this.#state}; await each append, and close it once`);
@@ -228,14 +241,14 @@ export class ArrayWriter<T extends DataType = DataType> {
   }
 }
 
-/** What a reader would refuse is refused before anything is written. */
+/** Refuses metadata that a reader would refuse, before anything is written. */
 function checkedPlan<T extends DataType>(path: string, options: ArrayOptions<T>): ArrayMetadata {
   const plan = planOf(path, options);
   parseNode(formatNode(plan), path);
   return plan;
 }
 
-/** The metadata of the array before its length is known. */
+/** Metadata of the array before its length is known. */
 function planOf<T extends DataType>(path: string, options: ArrayOptions<T>): ArrayMetadata {
   const { dtype, row = [], shardChunks = 0, compressor, crc32c = true, dimensionNames } = options;
   for (const size of row) refuseCount(path, "row", { size, least: 1 });
