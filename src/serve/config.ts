@@ -1,5 +1,5 @@
-/** The `router:` configuration: read strictly, so that a typo is refused and never ignored.
- *  In: what the file says, and the environment. Out: a checked configuration. Opens no file: `openRouter` does. */
+/** Reads the `router:` configuration strictly, so that a typo is refused and never ignored.
+ *  In: the value of the file, and the environment. Out: a checked configuration. Opens no file: `openRouter` does. */
 import * as z from "zod";
 import { asSentence, given, isObject, parseId, RollbookError } from "../base/index.ts";
 import { configProblem } from "../contract/index.ts";
@@ -10,7 +10,7 @@ const amount = z.number().min(0);
 const positive = z.number().int().min(1);
 const path = z.string().min(1);
 
-/** What is known of a candidate before it is asked. Policies, constraints and strategies read it. */
+/** Declared facts of a candidate. Policies, constraints and strategies read them. */
 const candidate = z.strictObject({
   quality: z
     .optional(z.number())
@@ -30,7 +30,7 @@ const candidate = z.strictObject({
   contextTokens: z.optional(positive).describe("Tokens that a request may have."),
 });
 
-/** A path of a YAML file, or the table itself; `parseStaticTable` checks it. */
+/** Path of a YAML file, or the table itself; `parseStaticTable` checks it. */
 const table = z.union([path, z.record(z.string(), z.json())]);
 
 const constraints = z.strictObject({
@@ -154,7 +154,9 @@ export const routerSchema = z.strictObject({
           .int()
           .min(0)
           .default(300_000)
-          .describe("Milliseconds that an outcome may take: a decision counts when it is older than this."),
+          .describe(
+            "Milliseconds that an outcome may take after the end of its rollout: the rollout counts when its end is older than this.",
+          ),
         everyMs: positive.default(10_000).describe("Milliseconds between two looks."),
         holdback: share
           .default(0)
@@ -171,7 +173,7 @@ export type DeclaredFacts = z.output<typeof candidate>;
 export const DEFAULT_EXPLORATION = 0.02;
 export const EPSILON_EXPLORATION = 0.1;
 
-/** `env`: variables of it stand above the file. */
+/** `env`: its variables override the file. */
 export function checkRouterConfig(
   value: unknown,
   { where = "router", env = {} }: { where?: string; env?: Readonly<Record<string, string | undefined>> } = {},
@@ -185,7 +187,7 @@ export function checkRouterConfig(
   return config;
 }
 
-/** A YAML file with a `router:` section, alone or beside others, or with that section's settings at its top. */
+/** Reads a YAML file with a `router:` section, alone or beside others, or with that section's settings at its top. */
 export function parseRouterConfig(
   text: string,
   where: string,
@@ -196,7 +198,7 @@ export function parseRouterConfig(
   return checkRouterConfig(isSection ? value.router : value, { where, env });
 }
 
-/** Only what is stated: the router's digest binds it. */
+/** Only stated constraints are kept, because the router's digest covers them. */
 export function constraintsOf({ constraints: stated }: RouterConfig): Constraints | undefined {
   if (stated === undefined) return undefined;
   const entries = Object.entries(stated).filter(([, value]) => value !== undefined);
@@ -223,7 +225,7 @@ function contradiction(config: RouterConfig): string | undefined {
     const all = Object.entries(candidates);
     if (all.length === 0) return `a constraint limits ${fact}, and no candidate declares it`;
     const bare = all.find(([, facts]) => facts[fact] === undefined);
-    // Prices may also come from the gateway's models; these two come from here alone.
+    // Prices may also come from the gateway's models; latency and context length come only from this section.
     if (bare !== undefined)
       return `candidates.${bare[0]} has no ${fact}, and a constraint limits it: the candidate could never be chosen`;
   }
@@ -232,8 +234,8 @@ function contradiction(config: RouterConfig): string | undefined {
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
-/** ROLLBOOK_POLICY=1 enables a checkpoint, =0 disables it; ROLLBOOK_CHECKPOINT names it. One named by the environment alone
- *  is not used until ROLLBOOK_POLICY says so. */
+/** ROLLBOOK_POLICY=1 enables a checkpoint, =0 disables it; ROLLBOOK_CHECKPOINT names it. A checkpoint named only by the
+ *  environment is not used without ROLLBOOK_POLICY=1. */
 function withEnvironment(value: object, env: Environment): object {
   const read = (name: string) => (env[name] === "" ? undefined : env[name]);
   const checkpoint = read("ROLLBOOK_CHECKPOINT");

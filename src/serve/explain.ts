@@ -1,5 +1,5 @@
-/** Why a candidate was chosen, in plain words, with the features that mattered.
- *  In: a decision as made or as logged, the model behind it where it is known. Out: sentences, and the numbers in them. */
+/** Explains in plain words why a candidate was chosen, with the features that mattered.
+ *  In: a decision as made or as logged, its model if known. Out: sentences, and the numbers in them. */
 import { figure } from "../base/index.ts";
 import {
   type CandidateScore,
@@ -19,30 +19,29 @@ interface ExplainRequest {
   readonly decision: Pick<Decision, "chosen" | "probabilities" | "reason" | "confidence" | "shadow">;
   readonly context: DecisionContext;
   readonly candidates: readonly DecisionCandidate[];
-  /** Of the learned policy; absent: the probabilities are told and not where they come from. */
+  /** Model of the learned policy; if absent, the probabilities are reported without their origin. */
   readonly model?: PolicyModel | undefined;
-  /** Where known. */
+  /** Settings of the router, if known. */
   readonly router?: { readonly floor: number; readonly exploration: number } | undefined;
-  /** What decides where the policy does not: a table; where none is configured the candidates in their order, or by declared
-   *  worth; or what the record does not say. */
+  /** Rule that decides if the policy does not: `table`; without a table `list` (the order of the candidates) or `worth`
+   *  (declared worth). `unknown` if the record does not state it. */
   readonly fallback?: "table" | "list" | "worth" | "unknown" | undefined;
-  /** Why this router serves. */
+  /** Reason why this router serves. */
   readonly why?: string | undefined;
 }
 
 export interface Explanation {
   readonly chosen: string;
-  /** NaN: not logged. */
+  /** NaN if not logged. */
   readonly probability: number;
   readonly reason: Decision["reason"];
   readonly confidence: number | null;
-  /** Who could not be chosen, and why. */
+  /** Candidates that could not be chosen, with the reasons. */
   readonly masked: readonly { readonly id: string; readonly reasons: readonly string[] }[];
-  /** How the policy scores each candidate that could be chosen, best first. */
+  /** Scores of the policy for the selectable candidates, best first. */
   readonly scores: readonly CandidateScore[];
-  /** What sets the choice apart from the next best candidate, strongest first: parts of its score less theirs. A positive part
-   *  speaks for the choice, a negative one against it. Where the checkpoint knows an average request, they are what sets this
-   *  one apart from it. */
+  /** Parts of the choice's score minus those of the next best candidate, strongest first. A positive part favours the
+   *  choice, a negative one is against it. If the checkpoint knows an average request, the parts are relative to it. */
   readonly features: readonly FeaturePart[];
   readonly lines: readonly string[];
 }
@@ -53,10 +52,10 @@ function lacksEmbedding(model: PolicyModel, context: DecisionContext): boolean {
   return read !== undefined && vectorFor(context, read) === undefined && context.prompt !== "";
 }
 
-/** Features that are told for the choice, and against it; the JSON has them all. */
+/** Maximum number of features listed for the choice, and against it; the JSON has all of them. */
 const TOLD = 5;
 
-/** Parts below this share of the strongest are not told. */
+/** Parts below this share of the strongest part are not listed. */
 const NEGLIGIBLE = 0.02;
 
 export function explainDecision(request: ExplainRequest): Explanation {
@@ -104,7 +103,7 @@ function linesOf(facts: Facts, request: ExplainRequest): string[] {
   ];
 }
 
-/** What serves: a policy by its revision, none with the reason, or a router by what it is for. */
+/** Line about the serving router: a policy by its revision, no policy with the reason, or a router by its purpose. */
 function usedLine(why: string, { reason }: Facts): string {
   const said = why.replace(/\.$/, "");
   if (why.startsWith("revision ")) return `Policy used: ${said}.`;
@@ -123,7 +122,7 @@ function reasonLine({ reason, confidence }: Facts, request: ExplainRequest): str
   const floor = router === undefined ? "its floor" : `its floor of ${figure(router.floor)}`;
   switch (reason) {
     case "policy":
-      return `The learned policy decided${sure}, at or above ${floor}.`;
+      return `The policy decided${sure}, at or above ${floor}.`;
     case "below-floor":
       return fallback === "table"
         ? `The static table decided: the policy answered${sure}, below ${floor}.`
@@ -137,13 +136,13 @@ function reasonLine({ reason, confidence }: Facts, request: ExplainRequest): str
     case "only-candidate":
       return "It was the only candidate that could be chosen.";
     case "constraints-relaxed":
-      return "No candidate kept the constraints, so the cheapest that fits the request was taken.";
+      return "No candidate kept the constraints. The router took the cheapest candidate whose context fits the request, or the longest context if none fits.";
     default:
       return reason satisfies never;
   }
 }
 
-/** Where the policy or the table leaves it no more than the even share. */
+/** True if the policy or the table gives the choice no more than the uniform exploration share. */
 function isExplored({ probability, reason, masked }: Facts, { router, candidates }: ExplainRequest): boolean {
   if (router === undefined || (reason !== "policy" && reason !== "below-floor" && reason !== "no-policy"))
     return false;
@@ -159,7 +158,7 @@ function scoreLine({ id, known, score, mean, bonus, tried }: CandidateScore): st
   return `${id}: estimated reward ${figure(mean)}${times}, uncertainty ${figure(bonus ?? 0)}.`;
 }
 
-/** What sets this request apart from an average one, and what the policy says of that one. */
+/** Lines that compare this request with an average one, and give the policy's scores for the average request. */
 function featureLines(facts: Facts, { model }: ExplainRequest): string[] {
   const usual = facts.scores.flatMap(({ id, usual: score }) =>
     score === undefined ? [] : [`${id} ${figure(score)}`],
@@ -178,12 +177,12 @@ function featureLines(facts: Facts, { model }: ExplainRequest): string[] {
     ...(buckets === undefined || !told.some((line) => line.includes("hash bucket"))
       ? []
       : [
-          `The policy reads words through ${buckets} hash buckets. Words of other requests share them, so the part of a bucket is not of the words named alone.`,
+          `The policy reads words through ${buckets} hash buckets. Different words can fall into one bucket, so its contribution can come from other words too.`,
         ]),
   ];
 }
 
-/** What speaks for the choice, and what against it. */
+/** Lines of features for the choice, and against it. */
 function sidesOf({ chosen, features, scores }: Facts, compared: string): string[] {
   if (features.length === 0)
     return ["Nothing that the policy reads sets this request apart from an average one."];
@@ -203,7 +202,7 @@ function sidesOf({ chosen, features, scores }: Facts, compared: string): string[
   ];
 }
 
-/** What is nearer to 0 is rounding: parts that two candidates share. */
+/** Parts closer to 0 are rounding: two candidates share them. */
 const ROUNDING = 1e-12;
 
 function forChoice(scores: readonly CandidateScore[], chosen: string): FeaturePart[] {
@@ -217,7 +216,7 @@ function forChoice(scores: readonly CandidateScore[], chosen: string): FeaturePa
     .sort((a, b) => Math.abs(b.part) - Math.abs(a.part));
 }
 
-/** An untried candidate of a bandit comes before all. */
+/** An untried candidate of a bandit ranks first. */
 function rankOf({ score, known, tried }: CandidateScore): number {
   return score ?? (known || tried === 0 ? Number.POSITIVE_INFINITY : Number.NEGATIVE_INFINITY);
 }

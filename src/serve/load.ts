@@ -1,6 +1,7 @@
-/** Loads what is to serve: reads files and the book's releases, verifies them, and builds the router aside.
- *  In: a configuration, where releases are found. Out: the router, or the reason the learned policy may not serve. A table
- *  that cannot be read throws: without one there is nothing to fall back to. */
+/** Loads the router that is to serve: reads files and the book's releases, verifies them, and builds the router
+ *  separately.
+ *  In: a configuration, the source of releases. Out: the router, or the reason why the learned policy may not serve. A
+ *  table that cannot be read throws, because there would be no fallback. */
 import { readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { type Digest, given, parseJson, RollbookError, reasonOf, short } from "../base/index.ts";
@@ -25,36 +26,38 @@ import {
   isPolicyTakenBack,
   type ReleaseHistory,
   releasedRevisionsOf,
+  servesAfterRollback,
   takenBack,
 } from "./released-routers.ts";
 import { requireFit, routerAround, type Served, serve, serveStatic, tableFor } from "./served.ts";
 
-/** What a book knows of released policies. */
+/** Released policies of a book. */
 export interface PolicyReleases {
   standing(): Promise<ReleaseHistory>;
-  /** The checkpoint of a revision; undefined where it is of another family or the book does not hold it. */
+  /** Checkpoint of a revision; undefined if it is of another family or the book does not hold it. */
   checkpoint(revision: RevisionKey, family: string | undefined): Promise<Checkpoint | undefined>;
 }
 
 export interface LoadPlace {
   readonly releases?: PolicyReleases | undefined;
-  /** The candidates as they will be asked, for checks in advance (default: those of the configuration). */
+  /** Candidates as they will be asked, for checks at start-up (default: those of the configuration). */
   readonly candidates?: readonly DecisionCandidate[] | undefined;
-  /** Routers that this process took back, sealed or not. */
+  /** Routers that this process rolled back, sealed or not. */
   readonly takenBack?: ReleaseHistory["rollbacks"] | undefined;
-  /** A person asks the checkpoint and nothing is served: it answers without a release, and a checkpoint that cannot answer
-   *  is an error (default: false). */
+  /** True if a person queries the checkpoint and nothing is served (default: false). It then answers without a release,
+   *  and a checkpoint that cannot answer is an error. */
   readonly asksOnly?: boolean | undefined;
 }
 
 export interface Loaded {
-  /** What may serve now. */
+  /** Router that may serve now. */
   readonly served: Served;
-  /** What serves if that is taken back. */
+  /** Router that serves after a rollback. */
   readonly previous: Served | undefined;
-  /** Why the learned policy does not serve, where it was asked for. */
-  readonly refused?: string;
-  /** Why the newest release does not serve, where an older one does. */
+  /** Reason why a requested learned policy does not serve. `none-yet`: the book has no release yet, which is a normal
+   *  state. */
+  readonly refusal?: { readonly kind: "none-yet" | "fault"; readonly why: string };
+  /** Reason why the newest release does not serve, if an older one does. */
   readonly passedOver?: string;
 }
 
@@ -75,19 +78,22 @@ export async function loadServed(config: RouterConfig, place: LoadPlace): Promis
   try {
     const standing = await standingOf(config, place);
     const { served, passedOver } = await learned(context, standing);
-    const previous = await previousOf(context, { standing, served });
+    const previous = servesAfterRollback(served.verdict, standing)
+      ? undefined
+      : await previousOf(context, { standing, served });
     return { served, previous, ...given({ passedOver }) };
   } catch (error) {
     if (place.asksOnly === true) throw error;
-    const refused = reasonOf(error);
-    const why = isNoneYet(error)
-      ? refused
-      : `the configured policy cannot serve, so the static table decides: ${refused}`;
-    return { served: fallback(context, why), previous: undefined, refused };
+    const refusal = { kind: isNoneYet(error) ? "none-yet" : "fault", why: reasonOf(error) } as const;
+    const why =
+      refusal.kind === "none-yet"
+        ? refusal.why
+        : `the configured policy cannot serve, ${insteadOf(context)}: ${refusal.why}`;
+    return { served: fallback(context, why), previous: undefined, refusal };
   }
 }
 
-/** Builds the router of a shadow: it does not act, so no verdict is asked for. */
+/** Builds the router of a shadow. A shadow does not act, so it needs no verdict. */
 export function loadShadow(config: RouterConfig, { candidates: asked }: LoadPlace): Served | undefined {
   const { shadow } = config;
   if (shadow === undefined) return undefined;
@@ -103,7 +109,8 @@ export function loadShadow(config: RouterConfig, { candidates: asked }: LoadPlac
   return serve(router, { why: "shadow", model: checkpoint.model });
 }
 
-/** What a judge needs to judge a checkpoint as this configuration serves it. What is absent the checkpoint decides. */
+/** Settings that a judge needs to judge a checkpoint as this configuration serves it. The checkpoint decides absent
+ *  ones. */
 export function settingsToJudge(
   config: RouterConfig,
 ): Pick<Router, "exploration"> & Partial<Pick<Router, "table" | "floor" | "constraints">> {
@@ -116,21 +123,22 @@ export function settingsToJudge(
   };
 }
 
-/** Changes when anything that `loadServed` reads has changed. */
+/** Changes when the stamped files, the verdicts or the rollbacks that `loadServed` reads have changed. */
 export async function signatureOf(config: RouterConfig, { releases }: LoadPlace): Promise<string> {
-  const { checkpoint, table, verdict, shadow } = config;
+  const { checkpoint, table, verdict, features, shadow } = config;
   const folders = [checkpoint === "released" ? undefined : checkpoint, shadow?.checkpoint];
   const files = [
     ...folders.flatMap((folder) =>
       folder === undefined ? [] : CHECKPOINT_FILES.map((name) => join(folder, name)),
     ),
-    ...[table, shadow?.table, verdict].filter((path) => typeof path === "string"),
+    ...[table, shadow?.table, verdict, features].filter((path) => typeof path === "string"),
   ];
   const standing = await releases?.standing();
   return JSON.stringify([
     files.map(stampOf),
     standing?.verdicts.map(({ digest }) => digest),
     standing?.rollbacks.map(({ from, atMs }) => [from.digest, atMs]),
+    standing?.distrusted,
   ]);
 }
 
@@ -144,10 +152,17 @@ interface LoadContext {
   readonly ids: readonly string[];
 }
 
-/** The table that the policy would fall back to, where it can be had: a static router that serves the same candidates. */
+/** Static router on the table that the policy would fall back to, if it is available; it serves the same candidates. */
 function fallback({ config, configured, ids }: LoadContext, why: string): Served {
   const fitted = configured === undefined && ids.length === 0 ? modelAt(config) : undefined;
   return serveStatic(config, tableFor(config, { configured, ids, ...(fitted && { model: fitted }) }), why);
+}
+
+/** Names the choice of the router that `fallback` builds. */
+function insteadOf({ config, configured, ids }: LoadContext): string {
+  if (configured !== undefined || ids.length === 0) return "so the static table decides";
+  const [first] = tableFor(config, { configured, ids }).names;
+  return `and no table is configured, so the router prefers ${first}`;
 }
 
 function modelAt({ checkpoint }: RouterConfig) {
@@ -156,12 +171,13 @@ function modelAt({ checkpoint }: RouterConfig) {
       ? undefined
       : readCheckpoint(checkpoint).model;
   } catch {
-    // Told already, as the reason the policy does not serve.
+    // Already reported, as the reason why the policy does not serve.
     return undefined;
   }
 }
 
-/** Of the book, the newest release that fits the configuration: a newer one that does not fit takes no policy away. */
+/** Serves the named checkpoint, or the newest release of the book that fits the configuration. A newer release that
+ *  does not fit is skipped, so that a policy still serves. */
 async function learned(
   context: LoadContext,
   standing: ReleaseHistory,
@@ -205,7 +221,7 @@ function withPassed(
 
 const NONE_YET = "none-released-yet";
 
-/** The state of every book before its first release, and no fault. */
+/** True before the first release of a book, which is a normal state. */
 function isNoneYet(error: unknown): boolean {
   return error instanceof RollbookError && error.code === NONE_YET;
 }
@@ -230,7 +246,7 @@ function noRelease({ config, configured, ids }: LoadContext, standing: ReleaseHi
   return new RollbookError("not-released", { ...fields, revision: revision.id }, message);
 }
 
-/** Of a policy that passed the gate, and was trained outside of the book that holds the verdict. */
+/** Message about a policy that passed the gate but was trained outside the book that holds the verdict. */
 export function notHeldText({
   verdict,
   id,
@@ -266,7 +282,7 @@ function serveCheckpoint(
   const floor = promised ?? 0;
   const exploration = config.exploration ?? DEFAULT_EXPLORATION;
   const ungated = routerAround(checkpoint, config, { table, floor, exploration });
-  // A checkpoint that does not fit is told as that, not as one that is not released.
+  // A checkpoint that does not fit is reported as such, not as one that is not released.
   requireFit(checkpoint, { ...config, candidates, where, router: ungated });
   try {
     const { router, verdict } = findReleasedRouter(checkpoint, { config, table, standing });
@@ -287,7 +303,7 @@ function serveCheckpoint(
   }
 }
 
-/** What served before: the release before this one, else the static table. */
+/** Router that served before: the release before this one, else the static table. */
 async function previousOf(
   context: LoadContext,
   { standing, served }: { standing: ReleaseHistory; served: Served },
@@ -297,7 +313,7 @@ async function previousOf(
       const other = serveRelease(release, { ...context, standing });
       if (other.digest !== served.digest) return other;
     } catch (error) {
-      // An older release that no longer fits is passed over; the table is always there.
+      // An older release that no longer fits is skipped; the table is always available.
       if (!(error instanceof RollbookError)) throw error;
     }
   }
@@ -318,8 +334,8 @@ function serveRelease(
   return serveCheckpoint(checkpoint, where, context);
 }
 
-/** Of the router's family, newest first, each once. Behind the newest, a policy that was taken back is left out whatever
- *  router was around it: its harm was seen, and only a newer verdict brings it back. */
+/** Released checkpoints of the router's family, newest first, each once. After the newest, a policy that was rolled
+ *  back is left out, regardless of the router around it: it caused harm, and only a newer verdict restores it. */
 async function* releasedCheckpoints(
   { config, place }: LoadContext,
   standing: ReleaseHistory,
@@ -330,7 +346,7 @@ async function* releasedCheckpoints(
     if (found > 0 && isPolicyTakenBack(revision.digest, standing)) continue;
     const checkpoint = await place.releases?.checkpoint(revision, config.family);
     if (checkpoint === undefined) {
-      // A policy of another family is no business of this router.
+      // A policy of another family does not concern this router.
       if (notHeld !== undefined && (await place.releases?.checkpoint(revision, undefined)) === undefined) {
         const { id } = revision;
         notHeld(id, new RollbookError("not-released", { revision: id }, notHeldText({ verdict, id })));
@@ -342,7 +358,7 @@ async function* releasedCheckpoints(
   }
 }
 
-/** A look reads so many checkpoints at most; nearly always it needs two. */
+/** Maximum number of checkpoints that one look reads; nearly always two are enough. */
 const MOST_RELEASES = 20;
 
 async function standingOf(

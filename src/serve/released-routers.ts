@@ -1,5 +1,5 @@
-/** Which routers may serve: those whose digest a gate verdict lets through and no later rollback took back.
- *  In: verdicts and rollbacks. Out: the router as it was judged, or why there is none. Pure. */
+/** Decides which routers may serve: a gate verdict passes their digest, and no later rollback withdrew it.
+ *  In: verdicts and rollbacks. Out: the router as it was judged, or the reason why there is none. Pure. */
 import { type Digest, plural, RollbookError } from "../base/index.ts";
 import type { GateVerdict, RevisionKey, Rollback, Sealed } from "../contract/index.ts";
 import { type Checkpoint, digestRouter, type Router, type StaticTable } from "../policy/index.ts";
@@ -10,7 +10,7 @@ export interface ReleaseHistory {
   /** Verdicts that pass a candidate, newest first. */
   readonly verdicts: readonly Sealed<GateVerdict>[];
   readonly rollbacks: readonly Pick<Rollback, "from" | "atMs">[];
-  /** Verdicts that pass a candidate and count for nothing: no trusted key signed them. */
+  /** Number of passing verdicts that do not count, because no trusted key signed them. */
   readonly distrusted?: number;
 }
 
@@ -19,12 +19,12 @@ interface ReleasedRouter {
   readonly verdict: Digest;
 }
 
-/** The candidate that a verdict let through, as it was judged. */
+/** Candidate that a verdict passes, as it was judged. */
 function passedBy({ record: { passed, candidates } }: Sealed<GateVerdict>) {
   return candidates.find(({ outcome, revision }) => outcome === "pass" && revision.digest === passed?.digest);
 }
 
-/** The revisions that verdicts let through and no later rollback took back: newest first, each once. */
+/** Revisions that verdicts pass and no later rollback withdrew: newest first, each once. */
 export function releasedRevisionsOf(standing: ReleaseHistory): { revision: RevisionKey; verdict: Digest }[] {
   const seen = new Set<Digest>();
   return standing.verdicts.flatMap((verdict) => {
@@ -37,7 +37,7 @@ export function releasedRevisionsOf(standing: ReleaseHistory): { revision: Revis
   });
 }
 
-/** Whether a router around this policy was taken back, and no verdict has passed the policy since. */
+/** True if a router around this policy was rolled back, and no verdict has passed the policy since. */
 export function isPolicyTakenBack(policy: Digest, standing: ReleaseHistory): boolean {
   const passes = standing.verdicts.flatMap((verdict) => {
     const judged = passedBy(verdict);
@@ -49,7 +49,7 @@ export function isPolicyTakenBack(policy: Digest, standing: ReleaseHistory): boo
   return passes.some(({ router }) => (takenBack(router, standing) ?? Number.NEGATIVE_INFINITY) >= newestMs);
 }
 
-/** What the configuration leaves open is taken from the verdict: the judged router is the served one. */
+/** Settings that the configuration leaves open come from the verdict, so that the served router is the judged one. */
 export function findReleasedRouter(
   checkpoint: Checkpoint,
   { config, table, standing }: { config: RouterConfig; table: StaticTable; standing: ReleaseHistory },
@@ -81,18 +81,25 @@ export function findReleasedRouter(
   );
 }
 
-/** In words, where it may be the reason that nothing is released. */
+/** Text about untrusted verdicts, which may be the reason that nothing is released. */
 export function distrustOf({ distrusted = 0 }: ReleaseHistory): string {
   return distrusted === 0 ? "" : ` (${plural(distrusted, "verdict")} not signed by a trusted key)`;
 }
 
-/** When a router was last taken back. */
+/** Time of the last rollback of a router. */
 export function takenBack(
   digest: Digest,
   { rollbacks }: Pick<ReleaseHistory, "rollbacks">,
 ): number | undefined {
   const times = rollbacks.filter(({ from }) => from.digest === digest).map(({ atMs }) => atMs);
   return times.length === 0 ? undefined : Math.max(...times);
+}
+
+/** True if a rollback happened after the verdict that releases a router. Then the router serves because a newer one was
+ *  withdrawn: it is not new, and is not compared with the router before it. */
+export function servesAfterRollback(verdict: Digest | undefined, standing: ReleaseHistory): boolean {
+  const release = standing.verdicts.find(({ digest }) => digest === verdict);
+  return release !== undefined && standing.rollbacks.some(({ atMs }) => atMs >= release.record.atMs);
 }
 
 type JudgedRouter = GateVerdict["candidates"][number]["router"];

@@ -32,7 +32,7 @@ const table = parseStaticTable(
 const SUM = { prompt: "add one and two", fields: {} };
 const PROOF = { prompt: "prove it", fields: {} };
 
-/** A book that knows these verdicts and checkpoints. */
+/** Book that knows these verdicts and checkpoints. */
 function bookOf(standing: ReleaseHistory, checkpoints: readonly Checkpoint[]) {
   const held = { standing };
   return {
@@ -113,6 +113,22 @@ describe("a learned policy", () => {
     expect(router.status()).toMatchObject({ serving: "policy", verdict: released(policy).digest });
   });
 
+  test("that serves again after a rollback has no holdback, also after a restart", async () => {
+    const bad = makePolicy("r2", { prefers: "large" });
+    const [good, newer] = [released(policy), released(bad, {}, 2500)];
+    const from = { digest: newer.record.candidates[0]!.router.digest };
+    const standing = { verdicts: [newer, good], rollbacks: [{ from, atMs: 3000 }] };
+    const { releases } = bookOf(standing, [policy, bad]);
+    const { router } = await open({ checkpoint: "released", rollback: { holdback: 0.5 } }, { releases });
+    expect(router.status()).toMatchObject({ serving: "policy", policy: keyOf(policy), previous: null });
+    const by = Array.from({ length: 40 }, (_, i) => ask(router, `r${i}.0`).served.digest);
+    expect(new Set(by)).toEqual(new Set([router.status().router]));
+    // A verdict after the rollback makes the router new, so it is watched.
+    const later = bookOf({ ...standing, verdicts: [released(policy, {}, 4000), newer, good] }, [policy, bad]);
+    const watched = await open({ checkpoint: "released" }, { releases: later.releases });
+    expect(watched.router.status().previous).not.toBeNull();
+  });
+
   test("that is disabled, or was taken back after its verdict, leaves the table", async () => {
     const verdict = released(policy);
     const from = { digest: verdict.record.candidates[0]!.router.digest };
@@ -168,9 +184,12 @@ describe("a policy that may not serve leaves every request to the static table",
     ["not released", { checkpoint: good, allowUngated: false }, /no gate verdict/],
     ["asked of a book that is not there", { checkpoint: "released" }, /needs a book/],
   ] as const)("%s", async (_, config, why) => {
-    const { router } = await open({ allowUngated: true, exploration: 0, ...config });
+    const { router, lines } = await open({ allowUngated: true, exploration: 0, ...config });
     expect(router.status()).toMatchObject({ serving: "static" });
     expect(router.status().why).toMatch(why);
+    expect(lines[0]).toMatch(
+      /^warning: router: the configured policy cannot serve, so the static table decides: /,
+    );
     for (let i = 0; i < 50; i++) expect(ask(router, `r.${i}`).decision.chosen).toBe(0);
   });
 
@@ -213,7 +232,7 @@ describe("a static table", () => {
     expect(await probabilities({})).toEqual([0.99, 0.01]);
     expect((await probabilities({ strategy: "epsilon-greedy" }))[1]).toBe(0.05);
     const [p = 0, q = 0] = await probabilities({ strategy: "softmax", exploration: 0 });
-    // (0.8 − 0.1 − 0.6) / 0.1 = 1: e to 1.
+    // (0.8 − 0.1 − 0.6) / 0.1 = 1, so the ratio is e.
     expect(q / p).toBeCloseTo(Math.E, 6);
   });
 
@@ -324,7 +343,7 @@ describe("a reload", () => {
     expect(before.decision.chosen).toBe(1);
     expect(ask(router, "r.0").decision.chosen).toBe(0);
     expect(router.status()).toMatchObject({ previous: before.served.digest, policy: keyOf(two) });
-    // A failover of a call stays with the router that began it.
+    // A failover of a call stays with the router that began the call.
     expect(router.chooseNext(before, ["small"]).served.digest).toBe(before.served.digest);
   });
 
@@ -342,7 +361,7 @@ describe("a reload", () => {
       serving: "policy",
       counts: { refusedReloads: 2 },
     });
-    expect(lines.filter((line) => line.includes("router: kept"))).toHaveLength(2);
+    expect(lines.filter((line) => line.startsWith("warning: router: kept"))).toHaveLength(2);
     writeCheckpoint(folder, two);
     expect(await router.reload()).toBe("swapped");
   });
@@ -374,10 +393,10 @@ describe("a reload", () => {
     const started = await open(config, { releases });
     expect(started.router.status()).toMatchObject({ serving: "policy", policy: keyOf(one), router: first });
     expect(started.lines[0]).toMatch(
-      /revision r1, released by .*A newer release is passed over: revision r2 is not .*exploration 0\.1, judged 0/,
+      /^warning: router: revision r1, released by .*A newer release is passed over: revision r2 is not .*exploration 0\.1, judged 0/,
     );
     expect(started.router.active.previous!.model).toBeUndefined();
-    // A change elsewhere in the book is not told as another refusal.
+    // A change elsewhere in the book is not reported as another refusal.
     held.standing = { ...held.standing, rollbacks: [{ from: keyOf(three), atMs: 3500 }] };
     expect(await router.reload()).toBe("unchanged");
     held.standing = { verdicts: [released(three, {}, 4000), ...held.standing.verdicts], rollbacks: [] };
@@ -397,6 +416,21 @@ describe("a reload", () => {
       expect(lines.at(-1)).toMatch(said);
       expect(router.status().router).toBe(first);
     }
+  });
+
+  test("to the table warns after a rollback, and no line before the first release does", async () => {
+    const { releases, held } = bookOf({ verdicts: [], rollbacks: [] }, [one]);
+    const { router, lines } = await open({ checkpoint: "released" }, { releases });
+    held.standing = { verdicts: [released(one)], rollbacks: [] };
+    expect(await router.reload()).toBe("swapped");
+    expect(lines).toEqual([
+      "router: no policy is released yet, so the table decides",
+      expect.stringMatching(/^router: now revision r1, released by/),
+    ]);
+    const from = { digest: router.status().router };
+    held.standing = { ...held.standing, rollbacks: [{ from, atMs: 3000 }] };
+    expect(await router.reload()).toBe("swapped");
+    expect(lines.at(-1)).toMatch(/^warning: router: now the configured policy cannot serve, so the static/);
   });
 
   test("passes over a release of another family in silence", async () => {
@@ -420,6 +454,61 @@ describe("a reload", () => {
     write("[large, small]   ");
     expect(await router.reload()).toBe("swapped");
     expect(ask(router, "r.0").decision.chosen).toBe(1);
+  });
+
+  test("of a table that stays unreadable reports the reason once, and again after a repair", async () => {
+    const file = `${placePolicy(one)}.table.yaml`;
+    const write = (choice: string) =>
+      writeFileSync(file, `schema: rollbook.static-table.v1\ndefault: ${choice}\n`);
+    write("[small, large]");
+    const { router, lines } = await open({ table: file, exploration: 0 });
+    const kept = () => lines.filter((line) => line.includes("router: kept")).length;
+    for (const [round, choice] of ["[large, small]   ", "[small, large]      "].entries()) {
+      rmSync(file);
+      expect(await router.reload()).toBe("kept");
+      expect(await router.reload()).toBe("unchanged");
+      expect(await router.reload()).toBe("unchanged");
+      expect([kept(), router.status().counts.refusedReloads]).toEqual([round + 1, round + 1]);
+      write(choice);
+      expect(await router.reload()).toBe("swapped");
+    }
+  });
+
+  test("of a book that cannot be read rejects nothing, and follows the book once it can be read", async () => {
+    const { releases, held } = bookOf({ verdicts: [released(one)], rollbacks: [] }, [one, two]);
+    let looks = 0;
+    const failing = {
+      ...releases,
+      standing: () => (++looks > 3 ? Promise.reject(new Error("the disk is gone")) : releases.standing()),
+    };
+    const { router, lines } = await open({ checkpoint: "released" }, { releases: failing });
+    held.standing = { verdicts: [released(two, {}, 3000), released(one)], rollbacks: [] };
+    looks = 1; // The signature and the router are read, the rollbacks are not.
+    expect(await router.reload()).toBe("kept");
+    expect(lines.at(-1)).toContain("the disk is gone");
+    expect(await router.reload()).toBe("unchanged");
+    looks = 0;
+    expect(await router.reload()).toBe("swapped");
+    expect(router.status()).toMatchObject({ policy: keyOf(two) });
+  });
+
+  test("reads an edited feature spec", async () => {
+    const folder = placePolicy(one);
+    const features = `${folder}.features.json`;
+    writeFileSync(features, JSON.stringify(SPEC));
+    const { router, lines } = await open({ checkpoint: folder, allowUngated: true, features });
+    expect(await router.reload()).toBe("unchanged");
+    writeFileSync(features, JSON.stringify({ ...SPEC, wordBuckets: 1024 }));
+    expect(await router.reload()).toBe("kept");
+    expect(lines.at(-1)).toContain("feature");
+  });
+
+  test("reports a verdict that no trusted key signed", async () => {
+    const { releases, held } = bookOf({ verdicts: [], rollbacks: [], distrusted: 0 }, [one]);
+    const { router, lines } = await open({ checkpoint: "released" }, { releases });
+    held.standing = { ...held.standing, distrusted: 1 };
+    expect(await router.reload()).toBe("kept");
+    expect(lines.at(-1)).toContain("(1 verdict not signed by a trusted key)");
   });
 
   test("every few milliseconds under 2 000 requests answers each of them with a distribution of one router", async () => {
@@ -481,11 +570,11 @@ describe("a rollback", () => {
     expect(await serves({ verdicts: [unfit, second, first], rollbacks: [] })).toEqual(keyOf(two));
     expect(await serves({ verdicts: [unfit, second, first], rollbacks })).toEqual(keyOf(one));
     expect(await serves({ verdicts: [unfit, second], rollbacks })).toBeNull();
-    // Another router around the same policy, judged before the rollback, is no way back to it.
+    // Another router around the same policy, judged before the rollback, does not restore the policy.
     const around = released(two, { floor: 0.4 }, 3500);
     expect(await serves({ verdicts: [around, second, first], rollbacks }, {})).toEqual(keyOf(two));
     expect(await serves({ verdicts: [unfit, around, second, first], rollbacks })).toEqual(keyOf(one));
-    // A newer verdict is.
+    // A newer verdict restores the policy.
     const again = released(two, {}, 4500);
     expect(await serves({ verdicts: [unfit, again, second, first], rollbacks })).toEqual(keyOf(two));
   });
@@ -501,7 +590,7 @@ describe("a rollback", () => {
     const chosen = Array.from({ length: 400 }, (_, i) => [ask(router, `r${i}.0`), ask(router, `r${i}.1`)]);
     for (const [first, second] of chosen) expect(first!.served.digest).toBe(second!.served.digest);
     const held = chosen.filter(([each]) => each!.served.model === undefined).length;
-    // Four standard deviations of 400 fair coins.
+    // Four standard deviations of the number of heads in 400 fair coin flips.
     expect(Math.abs(held - 200)).toBeLessThan(40);
   });
 });
@@ -511,9 +600,7 @@ test("an explanation names the reason, the confidence and the words that mattere
   const { router } = await open({ checkpoint: folder, allowUngated: true, floor: 0.6, exploration: 0 });
   const { lines, features } = router.explain(ask(router, "r.0", PROOF));
   expect(lines[0]).toMatch(/^large was chosen with probability 0\.9\d+\.$/);
-  expect(lines[1]).toMatch(
-    /The learned policy decided with confidence 0\.9\d+, at or above its floor of 0\.6/,
-  );
+  expect(lines[1]).toMatch(/The policy decided with confidence 0\.9\d+, at or above its floor of 0\.6/);
   expect(features[0]!.feature).toBe("the hash bucket of “prove”");
   const { lines: other } = router.explain(ask(router, "r.0"));
   expect(other[1]).toMatch(

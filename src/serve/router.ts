@@ -1,7 +1,7 @@
-/** The router that serves: loads, swaps and takes back what decides; route-decider.ts decides.
- *  In: a configuration, where releases are found, a clock. Out: `choose` for a gateway, `chooseNext` after a failure,
- *  `explain`, `reload`, `rollBack`. A swap is one assignment between two requests, so no request waits or fails for it; a
- *  decision keeps the router that made it. */
+/** Runs the serving router: loads, swaps and rolls back the router that decides; route-decider.ts decides.
+ *  In: a configuration, the source of releases, a clock. Out: `choose` for a gateway, `chooseNext` after a failure,
+ *  `explain`, `reload`, `rollBack`. A swap is one assignment between two requests, so no request waits or fails because
+ *  of it. A decision keeps the router that made it. */
 import { type Clock, reasonOf, short } from "../base/index.ts";
 import type { RouteQuestion } from "../collect/gateway/index.ts";
 import { fieldsNeverSent, neverSentWarning, type PolicyModel, type Router } from "../policy/index.ts";
@@ -15,9 +15,9 @@ import { embeddingOf, type Served, serve } from "./served.ts";
 
 export interface RouterPlace extends LoadPlace {
   readonly clock: Clock;
-  /** Whether calls of a gateway are all that it is asked for: a policy that reads other fields is named in the log. */
+  /** True if the router only decides gateway calls. The log then names a policy that reads other fields. */
   readonly isForCalls?: boolean | undefined;
-  /** One line for everything that a person should know: reloads, refusals, failures, rollbacks. */
+  /** Called with one line for each event that an operator should know: reloads, refusals, failures, rollbacks. */
   readonly log?: ((line: string) => void) | undefined;
 }
 
@@ -30,17 +30,17 @@ export interface RouterStatus {
   readonly verdict: Served["digest"] | null;
   readonly previous: Served["digest"] | null;
   readonly shadow: Served["digest"] | null;
-  /** Since when this router serves. */
+  /** Time since which this router serves. */
   readonly sinceMs: number;
   readonly counts: RouterCounts;
 }
 
 interface RouterCounts {
   readonly decisions: number;
-  /** Decisions where the policy failed and the table decided, or where the table named no candidate. */
+  /** Decisions in which the policy failed and the table decided, or in which the table named no candidate. */
   readonly fallbacks: number;
   readonly shadowed: number;
-  /** Decisions where the shadow drew another candidate. */
+  /** Decisions in which the shadow drew another candidate. */
   readonly disagreed: number;
   readonly reloads: number;
   readonly refusedReloads: number;
@@ -49,15 +49,15 @@ interface RouterCounts {
 
 type Reloaded = "unchanged" | "swapped" | "kept";
 
-/** Reads everything once. A learned policy that may not serve leaves the static table and a reason in `status()`; a table
- *  that cannot be read is an error. */
+/** Reads everything once. If the learned policy may not serve, the static table serves and `status()` has the reason. A
+ *  table that cannot be read is an error. */
 export async function openRouter(config: RouterConfig, place: RouterPlace): Promise<ServedRouter> {
   const signature = await signatureOf(config, place);
   const loaded = await loadServed(config, place);
   return new ServedRouter(config, place, { loaded, signature });
 }
 
-/** A router that stands as it was built, as in a window of a training loop: nothing is looked for, nothing is swapped. */
+/** Serves a router exactly as built, as in a window of a training loop: no reload, no swap. */
 export function serveRouter(
   router: Router,
   { family, seed, model, why, ...place }: FixedRouter & Pick<RouterPlace, "clock" | "log">,
@@ -69,9 +69,9 @@ export function serveRouter(
 
 interface FixedRouter {
   readonly family: string;
-  /** Draws follow from it and from the call. */
+  /** Draws depend on this seed and on the call. */
   readonly seed: bigint;
-  /** Of the learned policy, where there is one. */
+  /** Model of the learned policy, if there is one. */
   readonly model?: PolicyModel | undefined;
   readonly why: string;
 }
@@ -84,8 +84,10 @@ export class ServedRouter {
   #previous: Served | undefined;
   #shadow: Served | undefined;
   #signature: string;
-  /** Why the newest release does not serve, as it was told last. */
+  /** Last reported reason why the newest release does not serve. */
   #notServed: string | undefined;
+  /** Last reported reason why a look failed. Undefined after a look that succeeded. */
+  #failed: string | undefined;
   #sinceMs: number;
   #reloading: Promise<Reloaded> | undefined;
   #timer: NodeJS.Timeout | undefined;
@@ -103,15 +105,15 @@ export class ServedRouter {
     this.#served = loaded.served;
     this.#previous = loaded.previous;
     this.#signature = signature;
-    this.#notServed = loaded.refused ?? loaded.passedOver;
+    this.#notServed = notServedBy(loaded);
     this.#sinceMs = place.clock.nowMs();
     this.#loadShadow();
-    this.#log(`router: ${loaded.served.why}`);
+    this.#log(`${warningOf(loaded)}router: ${loaded.served.why}`);
     this.#warnOfFields();
     if (config.reload !== undefined) this.#watch(config.reload.everyMs);
   }
 
-  /** The gateway's `choose`. It answers wherever a static router would: a policy that fails leaves the table to decide. */
+  /** Makes a choice for the gateway. Answers whenever a static router would: if the policy fails, the table decides. */
   readonly choose = (question: RouteQuestion): ServedAnswer =>
     this.#decider.choose(question, {
       served: this.#served,
@@ -119,7 +121,8 @@ export class ServedRouter {
       shadow: this.#shadow,
     });
 
-  /** The next choice of the same router after candidates failed: a second step, with its probabilities over the rest. */
+  /** Makes the next choice of the same router after candidates failed: a second step, with its probabilities over the
+   *  others. */
   chooseNext(previous: ServedAnswer, failed: readonly string[]): ServedAnswer {
     return this.#decider.chooseNext(previous, failed);
   }
@@ -149,19 +152,19 @@ export class ServedRouter {
     };
   }
 
-  /** What serves, and what would after a rollback. */
+  /** Serving router, and the router that serves after a rollback. */
   get active(): { readonly served: Served; readonly previous: Served | undefined } {
     return { served: this.#served, previous: this.#previous };
   }
 
-  /** The embedding models that a decision may read, each once: the shadow and a holdback decide too. */
+  /** Embedding models that a decision may read, each once. The shadow and a holdback router decide too. */
   get embeddingModels(): readonly string[] {
     const all = [this.#served, this.#previous, this.#shadow];
     return [...new Set(all.flatMap((each) => embeddingOf(each?.model)?.model ?? []))];
   }
 
-  /** Looks for a new checkpoint, table or release. A new router is built and verified aside; one that may not serve leaves
-   *  the old one in place. */
+  /** Looks for a new checkpoint, table or release. A new router is built and verified separately. If it may not serve,
+   *  the old one stays. */
   reload(): Promise<Reloaded> {
     this.#reloading ??= this.#reload().finally(() => {
       this.#reloading = undefined;
@@ -169,7 +172,7 @@ export class ServedRouter {
     return this.#reloading;
   }
 
-  /** Back to the router before this one. Undefined where there is none. */
+  /** Rolls back to the previous router. Undefined if there is none. */
   rollBack(reason: string): { from: Served; to: Served } | undefined {
     const [from, to] = [this.#served, this.#previous];
     if (to === undefined || to.digest === from.digest) return undefined;
@@ -193,33 +196,48 @@ export class ServedRouter {
 
   async #reload(): Promise<Reloaded> {
     let signature: string;
-    let loaded: Loaded;
+    let loaded: Loaded | undefined;
+    let isTakenBack = false;
     try {
       signature = await signatureOf(this.config, this.#place);
-      if (signature === this.#signature) return "unchanged";
-      loaded = await loadServed(this.config, this.#place);
+      if (signature !== this.#signature) {
+        loaded = await loadServed(this.config, this.#place);
+        isTakenBack = await this.#isTakenBack();
+      }
     } catch (error) {
-      return this.#keep(reasonOf(error));
+      return this.#fail(reasonOf(error));
     }
-    // What could not be loaded is tried again when it changes, not at every look.
+    this.#failed = undefined;
+    if (loaded === undefined) return "unchanged";
+    // A policy that was refused is tried again when a file or release changes, not at every look.
     this.#signature = signature;
     this.#loadShadow();
-    const { served, previous, refused, passedOver } = loaded;
-    const notServed = refused ?? passedOver;
+    const { served, previous, refusal } = loaded;
+    const notServed = notServedBy(loaded);
     const isNews = notServed !== undefined && notServed !== this.#notServed;
     this.#notServed = notServed;
-    if (refused !== undefined && this.#served.model !== undefined && !(await this.#isTakenBack()))
-      return this.#keep(refused);
+    if (refusal !== undefined && this.#served.model !== undefined && !isTakenBack)
+      return this.#keep(refusal.why);
     if (served.digest === this.#served.digest) return isNews ? this.#keep(notServed) : "unchanged";
-    this.#swap(served, (await this.#isTakenBack()) ? previous : this.#served);
+    this.#swap(served, isTakenBack ? previous : this.#served);
     this.#counts.reloads++;
-    this.#log(`router: now ${served.why}`);
+    this.#log(`${warningOf(loaded)}router: now ${served.why}`);
     return "swapped";
+  }
+
+  /** The next look tries again, because the cause may be outside the stamped files. A repeated reason is reported
+   *  once. */
+  #fail(why: string): Reloaded {
+    if (why === this.#failed) return "unchanged";
+    this.#failed = why;
+    return this.#keep(why);
   }
 
   #keep(why: string): Reloaded {
     this.#counts.refusedReloads++;
-    this.#log(`router: kept ${short(this.#served.digest)}, because the new one may not serve: ${why}`);
+    this.#log(
+      `warning: router: kept ${short(this.#served.digest)}, because the new one may not serve: ${why}`,
+    );
     return "kept";
   }
 
@@ -230,7 +248,7 @@ export class ServedRouter {
     this.#warnOfFields();
   }
 
-  /** Another process on the same book may have taken back what serves here. */
+  /** Another process on the same book may have rolled back the router that serves here. */
   async #isTakenBack(): Promise<boolean> {
     const standing = await this.#place.releases?.standing();
     const { digest, verdict } = this.#served;
@@ -255,4 +273,13 @@ export class ServedRouter {
   #log(line: string): void {
     this.#place.log?.(line);
   }
+}
+
+/** Reason why the newest requested policy does not serve. */
+function notServedBy({ refusal, passedOver }: Loaded): string | undefined {
+  return refusal?.why ?? passedOver;
+}
+
+function warningOf({ refusal, passedOver }: Loaded): "warning: " | "" {
+  return refusal?.kind === "fault" || passedOver !== undefined ? "warning: " : "";
 }

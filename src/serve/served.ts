@@ -1,5 +1,5 @@
-/** One router in service, and how it is built: around a checkpoint, or from the configuration alone.
- *  In: a configuration, a checkpoint, a table. Out: a Served. Whether a verdict releases it is asked in released-routers.ts. */
+/** Builds a router for serving: around a checkpoint, or from the configuration alone.
+ *  In: a configuration, a checkpoint, a table. Out: a Served. released-routers.ts decides if a verdict releases it. */
 import { type Digest, parseId, RollbookError } from "../base/index.ts";
 import type { RevisionKey } from "../contract/index.ts";
 import { baselineOf } from "../learn/index.ts";
@@ -22,15 +22,15 @@ import { declaredSoftmax } from "./strategy.ts";
 export interface Served {
   readonly router: Router;
   readonly digest: Digest;
-  /** What its decisions are logged under. */
+  /** Revision under which its decisions are logged. */
   readonly revision: RevisionKey;
-  /** In words: why this router serves. */
+  /** Reason, in words, why this router serves. */
   readonly why: string;
-  /** Of a learned policy. */
+  /** Model of the learned policy. */
   readonly model?: PolicyModel;
-  /** The gate verdict that releases it. */
+  /** Gate verdict that releases this router. */
   readonly verdict?: Digest;
-  /** The same router without its policy: what decides where the policy fails. */
+  /** Same router without its policy; it decides if the policy fails. */
   readonly withoutPolicy?: Served;
 }
 
@@ -54,7 +54,7 @@ export function serve(
   };
 }
 
-/** What serves without a checkpoint. */
+/** Router that serves without a checkpoint. */
 export function serveStatic(config: RouterConfig, table: StaticTable, why: string): Served {
   const { strategy, floor = 0 } = config;
   const fallback = strategy === "epsilon-greedy" ? EPSILON_EXPLORATION : DEFAULT_EXPLORATION;
@@ -64,7 +64,7 @@ export function serveStatic(config: RouterConfig, table: StaticTable, why: strin
     : serve(router, { why });
 }
 
-/** The policy of a checkpoint in a router, with a floor and an exploration. */
+/** Router around the policy of a checkpoint, with a floor and an exploration. */
 export function routerAround(
   checkpoint: Checkpoint,
   config: RouterConfig,
@@ -73,7 +73,7 @@ export function routerAround(
   return { policy: policyOf(checkpoint), table, floor, exploration, ...limitsOf(config) };
 }
 
-/** The configured table, else the one fitted in training (which the gate judges by), else the list of candidates. */
+/** Configured table, else the one fitted in training (which the gate judges by), else the list of candidates. */
 export function tableFor(
   config: RouterConfig,
   {
@@ -93,7 +93,7 @@ export function tableFor(
   );
 }
 
-/** A checkpoint that could never decide here is refused when it is loaded, not when a request waits. */
+/** Refuses, at load time, a checkpoint that could never decide here, so that no request waits for it. */
 export function requireFit(
   { model, revision }: Checkpoint,
   {
@@ -130,13 +130,13 @@ export function requireFit(
     throw new RollbookError(
       "unseen-candidate",
       { where, candidates: candidates.map((one) => one.id), known: model.arms },
-      `${where}: revision ${id} knows none of the candidates (${candidates.map((one) => one.id).join(", ")}): it was trained on decisions among ${model.arms.join(", ")}. Name candidates that it knows, or train a policy on decisions among these.`,
+      `${where.startsWith(`revision ${id} `) ? where : `${where}: revision ${id}`} knows none of the candidates (${candidates.map((one) => one.id).join(", ")}): it was trained on decisions among ${model.arms.join(", ")}. Name candidates that it knows, or train a policy on decisions among these.`,
     );
-  // One question in advance: features that a candidate lacks show here.
+  // A test question shows features that a candidate lacks.
   distribution({ prompt: "", fields: {} }, candidates, router);
 }
 
-/** The embeddings that a policy reads, if any. */
+/** Embeddings that a policy reads, if any. */
 export function embeddingOf(model: PolicyModel | undefined): ValueSpec["embedding"] {
   return model?.spec?.schema === "rollbook.feature-spec.v2" ? model.spec.embedding : undefined;
 }

@@ -1,16 +1,16 @@
-/** What every token format demands: sampling log-probabilities, one tokenizer, a response. In: rows in order. Pure but for
- *  the tokenizer it remembers. */
+/** The requirements of every token format: sampling log-probabilities, one tokenizer, a response. In: rows in order.
+ *  Pure, except that it remembers the tokenizer. */
 import { RollbookError } from "../../base/index.ts";
 import { refuse } from "../../contract/index.ts";
 import type { HandedRollout, HandedTokens } from "./handed-rollout.ts";
 
 interface SplitTokens {
-  /** Where the response begins: the first sampled token. */
+  /** Start of the response: the first sampled token. */
   readonly at: number;
   readonly promptIds: number[];
   readonly responseIds: number[];
   readonly responseMask: number[];
-  /** 0 where the mask is 0. */
+  /** 0 at positions with mask 0. */
   readonly responseLogprobs: number[];
 }
 
@@ -18,7 +18,7 @@ export class TokenRules {
   #tokenizer: string | undefined;
   #first: string | undefined;
 
-  /** The tokens of a row, checked; refused with the row and the remedy. */
+  /** Returns the checked tokens of a row. A refusal names the row and the remedy. */
   require(rollout: HandedRollout): HandedTokens {
     const { tokens, record } = rollout;
     const row = record.rolloutId;
@@ -40,7 +40,7 @@ export class TokenRules {
       throw new RollbookError(
         "mixed-tokenizers",
         { row, expected: this.#tokenizer, actual: tokenizer },
-        `rollout ${row} has tokens of tokenizer ${tokenizer}, rollout ${this.#first} of ${this.#tokenizer}. Ids of two tokenizers do not mix: cut a batch for each with --tokenizer.`,
+        `rollout ${row} has tokens of tokenizer ${tokenizer}, rollout ${this.#first} of ${this.#tokenizer}. Ids of two tokenizers do not mix: assemble a batch for each with \`rollbook batch assemble --tokenizer\`.`,
       );
     return tokens;
   }

@@ -1,5 +1,5 @@
-/** slime's prompt rows: one JSON object a line, `{prompt, label, metadata}`. The metadata object is the agent's payload,
- *  verbatim; provenance stands beside it, where slime ignores it. One row for each task. */
+/** slime's prompt rows: one JSON object per line, `{prompt, label, metadata}`. The metadata object is the agent's
+ *  payload, verbatim. The provenance is beside it, where slime ignores it. One row for each task. */
 import { type Digest, type Json, RollbookError } from "../../base/index.ts";
 import type { ChatMessage } from "../chat/index.ts";
 import { byTask, promptOf, type RolloutPart, type TrainerFormat } from "../handover/index.ts";
@@ -28,7 +28,7 @@ export const slimePrompts: TrainerFormat<SlimePrompt> = {
         throw new RollbookError(
           "no-prompt",
           { task: taskId },
-          `task ${taskId} has no prompt: neither its record nor a call of its rollouts tells it. Launch it from a row with a prompt, or cut a batch without its rollouts (\`rollbook batch assemble --exclude\`) and give --batch.`,
+          `task ${taskId} has no prompt: neither its record nor a call of its rollouts tells it. Launch it from a row with a prompt, or assemble a batch without its rollouts (\`rollbook batch assemble --exclude\`) and give --batch.`,
         );
       if (task.payload === undefined) {
         context.losses.add("task.payload (not recorded)");
@@ -45,7 +45,7 @@ export const slimePrompts: TrainerFormat<SlimePrompt> = {
   },
 };
 
-/** slime compares labels as text. */
+/** slime compares labels as text, so other labels become JSON text. */
 export function labelText(label: Json): string {
   return typeof label === "string" ? label : JSON.stringify(label);
 }

@@ -1,4 +1,4 @@
-/** Prompts for TRL's GRPO and RLOO trainers, one for each task; the other columns reach the reward functions. */
+/** Prompts for TRL's GRPO and RLOO trainers, one for each task. The other columns reach the reward functions. */
 import { RollbookError } from "../../base/index.ts";
 import { byTask, promptMessages, type RolloutPart, type TrainerFormat } from "../handover/index.ts";
 import { type TrlMessage, trlMessages, trlTools } from "./trl-messages.ts";
@@ -9,7 +9,7 @@ interface TrlGrpoRow {
   readonly task_id: string;
   readonly task: string | null;
   readonly batch: string | null;
-  /** As JSON text: labels of two tasks need not be of one type. */
+  /** JSON text, because labels of different tasks may have different types. */
   readonly label: string | null;
   readonly payload: string | null;
 }
@@ -31,7 +31,7 @@ export const trlGrpo: TrainerFormat<TrlGrpoRow> = {
         throw new RollbookError(
           "no-prompt",
           { task: taskId },
-          `task ${taskId} has no prompt that a chat template can render. Launch it from a row with a prompt, or cut a batch without its rollouts (\`rollbook batch assemble --exclude\`) and give --batch.`,
+          `task ${taskId} has no prompt that a chat template can render. Launch it from a row with a prompt, or assemble a batch without its rollouts (\`rollbook batch assemble --exclude\`) and give --batch.`,
         );
       yield {
         prompt,

@@ -1,4 +1,4 @@
-/** Prompts for verl's RLHFDataset: one row for each task, as Parquet. The label is the ground truth; the payload of the
+/** Prompts for verl's RLHFDataset: one row for each task, as Parquet. The label is the ground truth. The payload of the
  *  agent is JSON text in `extra_info`, because payloads of two tasks have no common columns. */
 import { RollbookError } from "../../base/index.ts";
 import { byTask, promptMessages, type RolloutPart, type TrainerFormat } from "../handover/index.ts";
@@ -50,7 +50,7 @@ export const verlPrompts: TrainerFormat<VerlPrompt> = {
         throw new RollbookError(
           "no-prompt",
           { task: taskId },
-          `task ${taskId} has no prompt: neither its record nor a call of its rollouts tells it. Launch it from a row with a prompt, or cut a batch without its rollouts (\`rollbook batch assemble --exclude\`) and give --batch.`,
+          `task ${taskId} has no prompt: neither its record nor a call of its rollouts tells it. Launch it from a row with a prompt, or assemble a batch without its rollouts (\`rollbook batch assemble --exclude\`) and give --batch.`,
         );
       if (messages.some(({ tool_calls }) => tool_calls !== undefined)) losses.add("tool calls in the prompt");
       yield {
@@ -68,7 +68,7 @@ export const verlPrompts: TrainerFormat<VerlPrompt> = {
   },
 };
 
-/** verl's rewards take text; a task without a label has an empty one. */
+/** verl's rewards take text. A task without a label gets the empty text. */
 function textOf(label: unknown): string {
   return label === undefined ? "" : typeof label === "string" ? label : JSON.stringify(label);
 }
