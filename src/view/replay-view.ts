@@ -1,4 +1,5 @@
-/** How replay stores look on a terminal. In: manifests and reports. Out: text. */
+/** Renders replay stores for a terminal.
+ *  In: manifests and reports. Out: text. */
 import {
   type ReplayManifest,
   TABLES,
@@ -27,7 +28,7 @@ export function renderInfo(
   const lines = [
     `${root}: a ${manifest.layout} replay store, ${manifest.tables.id} version ${manifest.tables.version}`,
     `  manifest     ${manifest.digest}, commit ${manifest.generation}`,
-    `  returns      ${returns.semantics}, gamma ${returns.gamma}, epsilon ${returns.epsilon}`,
+    `  returns      ${returns.semantics}, gamma ${returns.gamma}${returns.semantics === "root-gain" ? `; a gain is divided by at least ${returns.epsilon} (epsilon)` : ""}`,
     `  widths       ${plural(widest("maxCandidates"), "candidate")}, ${plural(widest("maxContext"), "context feature")}, ${plural(widest("maxFeatures"), "candidate feature")}`,
     `  reasons      ${reasons.length === 0 ? "none" : reasons.join(", ")}`,
     ...(orphans.length === 0 ? [] : [`  orphans      ${orphans.join(", ")}: \`rollbook gc\` removes them`]),

@@ -1,10 +1,11 @@
-/** What a training has made, on a terminal and as JSON. */
+/** Renders the result of a training, for a terminal and as JSON. */
 import type { OnlineTrained, TrainedPolicy } from "../book/train/index.ts";
 import type { FloorPromise } from "../contract/index.ts";
 import {
   type CheckedModel,
   type CscReport,
   type CurvePoint,
+  LEAST_TASKS,
   type NeuralReport,
   returnDiscount,
   type ValueReport,
@@ -66,7 +67,7 @@ function madeText({ kind, arms }: TrainedPolicy["model"]): string {
 const rereadText = (difference: number) =>
   `checkpoint read back: its predictions differ by at most ${figure(difference)} from those in memory`;
 
-/** Which learners it is made of, and what rows that they had not seen say of it. */
+/** Describes the learners that the policy combines, and its result on rows that they had not seen. */
 function valueText(facts: TrainedFacts): string {
   const report = facts.report as ValueReport | CscReport;
   const { parts, crossValidated, fullInformation, features, sweep } = report;
@@ -79,7 +80,9 @@ function valueText(facts: TrainedFacts): string {
         `progressive validation, ${plural(rows, "row")}: mean reward DR ${figure(dr)}, IPS ${figure(ips)}, DM ${figure(dm)}`,
       );
   else if (crossValidated === undefined)
-    lines.push("too few tasks to hold any out: cautious settings, and no estimate of what they bring");
+    lines.push(
+      `too few training tasks for cross-validation (at least ${LEAST_TASKS}): cautious settings, and no estimate of their value`,
+    );
   else {
     const { value, single, rows } = crossValidated;
     const what = sweep === undefined ? ": mean reward" : ", without a cost weight: mean quality";
@@ -103,7 +106,7 @@ function valueText(facts: TrainedFacts): string {
   return `${lines.join("\n")}\n`;
 }
 
-/** Of a training that goes on, to a terminal: it replaces the line before. */
+/** Renders the progress of a training on a terminal; it replaces the previous line. */
 export function renderCurvePoint({ step, steps, loss, heldOut }: CurvePoint & { steps: number }): string {
   const held = heldOut === undefined ? "" : `, held out ${figure(heldOut.loss)}`;
   return `\r\u001b[Kstep ${step} of ${steps}: loss ${figure(loss)}${held}${step === steps ? "\n" : ""}`;
@@ -131,7 +134,7 @@ export function renderOnline({ out, id, checkpoint: { model, revision }, report 
   ].join("\n");
 }
 
-/** Curve, account and checks of a neural training; nothing for the others. */
+/** Curve, account and checks of a neural training; empty for the others. */
 function courseText(report: Partial<NeuralReport> | undefined): string {
   if (report?.curve === undefined || report.account === undefined || report.checks === undefined) return "";
   const { rows, trained, heldOut, unlabelled, cut } = report.account;
@@ -160,14 +163,16 @@ function checksText(report: Partial<CheckedModel> | undefined): string {
 }
 
 function promiseText(promise: FloorPromise, leastPropensity: number): string {
-  const { floor, alpha, units, bound, coverage, largestLoss } = promise;
-  const facts = `${plural(units, "calibration unit")}, bound ${figure(bound)}, largest loss of one ${figure(largestLoss)}`;
+  const { floor, alpha, units, bound, coverage, largestLoss, feedback } = promise;
+  // A logged loss is weighted by 1 / propensity, so a unit can weigh more than the largest loss, 1.
+  const weight = feedback === "full" ? "" : ", or 1 / --propensity-floor";
+  const facts = `upper bound of the mean loss ${figure(bound)} from ${plural(units, "calibration unit")}; one unit weighs at most ${figure(largestLoss)}${weight}`;
   return floor === null
     ? `no confidence floor keeps the loss within ${alpha}, so the static table decides everything. ${remedy(promise, leastPropensity)}\n`
     : `floor ${figure(floor)}: departures from the table lose at most ${alpha} in expectation; acts on ${figure(100 * coverage)} % of rows (${facts})\n`;
 }
 
-/** Even without any loss the bound is B/(n+1): that many units it takes at least. */
+/** Even without any loss the bound is B/(n+1), which gives the minimum number of units. */
 function remedy(promise: FloorPromise, leastPropensity: number): string {
   const { alpha, largestLoss, propensityFloor, feedback, units } = promise;
   const least = (loss: number) => Math.max(1, Math.ceil(loss / alpha - 1));

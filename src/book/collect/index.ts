@@ -16,5 +16,5 @@ export {
 } from "./launch-report.ts";
 export { openPlace, type PlaceRequest } from "./place.ts";
 export { openQueue, type WorkRequest, workerName, workerOptions } from "./queue.ts";
-export type { Tasks } from "./tasks.ts";
+export { parseTask, type Tasks } from "./tasks.ts";
 export { startWorker, type WorkDone } from "./worker.ts";

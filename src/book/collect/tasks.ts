@@ -1,9 +1,9 @@
-/** Reads tasks: rows as they are given, or one JSON object a line of a file or a stream. */
+/** Reads tasks: given row objects, or one JSON object per line of a file or a stream. */
 import { createReadStream, statSync } from "node:fs";
-import { decodeUtf8, type Json, parseJson, RollbookError } from "../../base/index.ts";
+import { decodeUtf8, isRollbookError, type Json, parseJson, RollbookError } from "../../base/index.ts";
 import { type NamedStream, splitLines } from "../import/index.ts";
 
-/** Objects, the path of a JSON Lines file, or a stream of such bytes. */
+/** Row objects, the path of a JSON Lines file, or a stream of JSON Lines. */
 export type Tasks = string | NamedStream | Iterable<object> | AsyncIterable<object>;
 
 const MAX_ROW_BYTES = 16 * 1024 * 1024;
@@ -13,7 +13,7 @@ export function rowsOf(tasks: Tasks): Iterable<unknown> | AsyncIterable<unknown>
   return "stream" in tasks ? readRows(tasks) : tasks;
 }
 
-/** The name of a file or a stream; rows that are given as they are have none. */
+/** Name of the file or stream; undefined for row objects. */
 export function sourceOf(tasks: Tasks): string | undefined {
   if (typeof tasks === "string") return tasks;
   return "stream" in tasks ? tasks.name : undefined;
@@ -31,6 +31,23 @@ async function* readRows({ name, stream }: NamedStream): AsyncGenerator<Json> {
     if (bytes === undefined)
       throw new RollbookError("bad-row", { where }, `${where} is longer than ${MAX_ROW_BYTES} bytes.`);
     const text = decodeUtf8(bytes, where).trim();
-    if (text !== "") yield parseJson(text, where);
+    if (text !== "") yield parseTask(text, where);
+  }
+}
+
+/** Parses one line of tasks. The error tells the form of the file, because its path may be the mistake. */
+export function parseTask(text: string, where: string): Json {
+  try {
+    return parseJson(text, where);
+  } catch (error) {
+    if (!isRollbookError(error, "bad-json")) throw error;
+    const { code, fields, message } = error;
+    const fault = message.replace(/ Correct the JSON and try again\.$/, "");
+    throw new RollbookError(
+      code,
+      fields,
+      `${fault} Tasks are JSON Lines. Correct the line, or name a file with one JSON object per line.`,
+      { cause: error },
+    );
   }
 }

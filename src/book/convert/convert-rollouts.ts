@@ -1,6 +1,6 @@
-/** Hands rollouts of a book over to a trainer or a trace tool, as one file of its format.
- *  In: an open book, a format, a sealed batch or filters. Out: the file, and what the format could not carry. The file is
- *  there whole or not at all. Does not change the book. */
+/** Exports rollouts of a book to a trainer or a trace tool, as one file of its format.
+ *  In: an open book, a format, a sealed batch or filters. Out: the file, and a list of facts that the format could
+ *  not carry. The file is either written completely or not at all. Does not change the book. */
 import { type Digest, given, RollbookError, short } from "../../base/index.ts";
 import {
   type HandoverReport,
@@ -19,11 +19,11 @@ import { handoverBatch, rolloutSource, rolloutsOfAdmitted, rolloutsOfBatch } fro
 
 interface ConvertRequest extends HandoverOptions {
   readonly to: TrainerFormatName;
-  /** A free path. */
+  /** Path of the new file; it must not exist. */
   readonly out: string;
-  /** Digest of a batch, or its first digits. Formats of tokens need one. */
+  /** Digest of a batch, or its first digits. Token formats require a batch. */
   readonly batch?: string | undefined;
-  /** Without a batch: which rollouts. */
+  /** Selects rollouts if no batch is given. */
   readonly filter?: DecisionRequest | undefined;
 }
 
@@ -31,7 +31,7 @@ export interface ConvertedRollouts extends HandoverReport {
   readonly to: TrainerFormatName;
   readonly out: string;
   readonly batch: Digest | null;
-  /** Without a batch: what was admitted, and the ledgers of the rest. */
+  /** Admitted rollouts and the ledgers of the others; empty if a batch was given. */
   readonly admitted: readonly AdmittedRollouts[];
 }
 
@@ -64,7 +64,7 @@ export async function convertRollouts(book: OpenBook, request: ConvertRequest): 
   return { to, out, batch: batch.digest, admitted: [], ...report };
 }
 
-/** Which formats an option changes. */
+/** Formats that each option affects. */
 const OPTION_FORMATS: Readonly<Record<keyof HandoverOptions, readonly TrainerFormatName[]>> = {
   uneven: ["slime"],
   failures: ["slime"],
@@ -72,7 +72,7 @@ const OPTION_FORMATS: Readonly<Record<keyof HandoverOptions, readonly TrainerFor
   minGap: ["trl-dpo"],
 };
 
-/** An option without an effect is a mistake of the caller: the file would not be what was asked for. */
+/** Refuses an option that has no effect: the file would not be what the caller asked for. */
 function requireUsed(request: ConvertRequest): void {
   const { to, batch, filter = {} } = request;
   for (const [option, formats] of Object.entries(OPTION_FORMATS))
@@ -91,7 +91,7 @@ function requireUsed(request: ConvertRequest): void {
     );
 }
 
-/** As the command line spells it. */
+/** Name of the option on the command line. */
 function flagOf(option: string): string {
   if (option === "experiment") return "--exp";
   return `--${option.replace(/Ms$/, "").replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`;
@@ -109,6 +109,6 @@ function noTokens(format: string, batch: Digest): RollbookError {
   return new RollbookError(
     "no-logprobs",
     { format, batch },
-    `batch ${short(batch)} holds steps, and ${format} needs tokens with log-probabilities. If the book holds tokens, cut a batch with --level token. ${RECORD_TOKENS}. Or choose a format of conversations such as trl-sft.`,
+    `batch ${short(batch)} holds steps, and ${format} needs tokens with log-probabilities. If the book holds tokens, assemble a batch with \`rollbook batch assemble --target REVISION --level token\`. ${RECORD_TOKENS}. Or choose a format of conversations such as trl-sft.`,
   );
 }

@@ -1,6 +1,7 @@
-/** Remembers which files were imported into a book, and how. In: a book's folder, a file, the settings that read it.
- *  Out: a refusal if the file was imported with other settings: its rows would enter a second time.
- *  The list is operational, like the queue: without it an import works, and only the check is lost. */
+/** Remembers the files that were imported into a book, with their settings.
+ *  In: a book's folder, a file, the settings that read it. Out: a refusal if the file was imported with other settings,
+ *  because its rows would enter twice. The list is operational, like the queue: without it an import works, and only
+ *  this check is lost. */
 import { createHash } from "node:crypto";
 import { appendFileSync, createReadStream, existsSync, readFileSync } from "node:fs";
 import { basename, join } from "node:path";
@@ -16,7 +17,8 @@ interface ImportedFile {
   readonly atMs: number;
 }
 
-/** The note to keep before the first rows are written. Throws if the file is there, read by other settings. */
+/** Returns the entry to store before the first rows are written. Throws if the file was imported with other
+ *  settings. */
 export async function requireFirstImport(
   root: string,
   file: string,
@@ -31,11 +33,11 @@ export async function requireFirstImport(
   throw new RollbookError(
     "imported-otherwise",
     { file, sha256, first: first.settings, now: settings },
-    `${file} is already in this book, as a whole or in part, imported ${differs(first.settings, settings)}. You now import it ${differs(settings, first.settings)}; the rest is the same. Its rows would count twice; of rows with the same id one would be used, not always the new one. Use a new --book DIR, or add --again.`,
+    `${file} is already in this book, as a whole or in part, imported ${differs(first.settings, settings)}. You now import it ${differs(settings, first.settings)}; the rest is the same. Rows that get a new id would count twice. Of two rows with one id, one would be used, not always the new one. Use a new --book DIR, or add --again.`,
   );
 }
 
-/** What one import states otherwise than another: `with --map reward=score --family router`, `without --family`. */
+/** Differences of one import from another: `with --map reward=score --family router`, `without --family`. */
 function differs(settings: string, other: string): string {
   const [here, there] = [statedIn(settings), statedIn(other)];
   const own = [...here].filter(([name, value]) => there.get(name) !== value);
@@ -53,7 +55,7 @@ function differs(settings: string, other: string): string {
   ].join(" and ");
 }
 
-/** The settings by option, and those of a map by key, as a person writes them. */
+/** Settings by option, and map entries by key, as a user types them. */
 function statedIn(settings: string): Map<string, string> {
   const stated = new Map<string, string>();
   for (const part of settings.split(/ (?=--(?:map|actions|family) )/)) {
@@ -69,7 +71,7 @@ function statedIn(settings: string): Map<string, string> {
   return stated;
 }
 
-/** A column, a list of them, or columns with weights. */
+/** Text of a column, a list of columns, or columns with weights. */
 function columnText(column: unknown): string {
   if (!Array.isArray(column)) return String(column);
   return column
@@ -89,7 +91,7 @@ export function noteImport(root: string, note: Omit<ImportedFile, "atMs">, clock
   });
 }
 
-/** A line that a crash cut short is no entry. */
+/** Ignores a line that a crash cut short. */
 function importsOf(root: string): ImportedFile[] {
   const path = join(root, LIST);
   if (!existsSync(path)) return [];
@@ -106,7 +108,7 @@ function entryIn(line: string): ImportedFile[] {
   }
 }
 
-/** What decides how a row reads, as the command line would spell it. */
+/** Settings that determine how a row is read, as command line options. */
 function settingsOf({ format, map, actions, family }: LogOptions): string {
   return [
     `--format ${format}`,

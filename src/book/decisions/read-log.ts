@@ -1,6 +1,7 @@
-/** Decision logs of every format `data import` knows, as rows, streamed.
- *  In: a path, its format, what the rows do not say (candidates, columns, source). Out: rows with all their candidates. */
-import { statSync } from "node:fs";
+/** Reads decision logs of every format that `data import` knows, as a stream of rows.
+ *  In: a path, its format, and facts that the rows lack (candidates, columns, source). Out: rows with all their
+ *  candidates. */
+import { existsSync, statSync } from "node:fs";
 import { basename } from "node:path";
 import { given, isRollbookError, RollbookError } from "../../base/index.ts";
 import {
@@ -45,15 +46,15 @@ export interface LogOptions {
   format: LogFormat;
   dataSource: "real" | "synthetic" | "unknown";
   actions?: ActionSet | undefined;
-  /** Of csv, jsonl, parquet and outcomes. */
+  /** Column map for csv, jsonl, parquet and outcomes. */
   map?: ColumnMap | OutcomeColumns | undefined;
-  /** The policy family of all rows. Absent: `agent_role` of a routing dataset, else `imported`. */
+  /** Policy family of all rows (default: `agent_role` of a routing dataset, else `imported`). */
   family?: string | undefined;
-  /** Told once how the rows were read, where the file leaves it open. */
+  /** Called once with the assumption made where the file is ambiguous. */
   onNote?: ((note: string) => void) | undefined;
 }
 
-/** The format that a map speaks of, by what it holds and by the name of the file; without a map a routing dataset. */
+/** Derives the format from the keys of the map and the name of the file; without a map it is a routing dataset. */
 export function formatOf(file: string, map: LogOptions["map"]): LogFormat {
   if (map === undefined) return "routing";
   return "outcomes" in map ? "outcomes" : tableFormOf(file);
@@ -63,7 +64,7 @@ export function isTableFormat(format: LogFormat): format is TableForm {
   return (TABLE_FORMS as readonly string[]).includes(format);
 }
 
-/** A log without a decision is refused: it is another file, or another format. */
+/** Refuses a log without decisions: it is another file, or another format. */
 export async function* readLog(file: string, flags: LogOptions): AsyncGenerator<LoggedRow> {
   if (statSync(file).isDirectory())
     throw new RollbookError("no-file", { file }, `${file} is a directory. Name a file in it.`);
@@ -77,15 +78,26 @@ export async function* readLog(file: string, flags: LogOptions): AsyncGenerator<
       "empty-log",
       { file, format: flags.format },
       statSync(file).size === 0
-        ? `${file} is empty. Write the log again.`
+        ? `${file} is empty. Name another file, with one decision a row.`
         : flags.format === "csv"
           ? `${file} has a header and no row below it. Write the log again, with one decision a row.`
           : `${file} holds no decision that can be read as ${flags.format}. Check the file and --format.`,
     );
 }
 
-/** The rows of a routing dataset, at least one. Where the file is a table of another kind, the error says how it becomes one. */
+/** Names the option that reads a replay store. The reader of lines refuses other directories. */
+async function refuseReplayStore(file: string): Promise<void> {
+  if (!existsSync(file) || !statSync(file).isDirectory()) return;
+  // Loaded on demand: most datasets are files.
+  const { isReplayStore } = await import("../../keep/replay/index.ts");
+  if (isReplayStore(file))
+    throw new RollbookError("no-file", { file }, `${file} is a replay store. Name it with --replay ${file}.`);
+}
+
+/** Reads the rows of a routing dataset, at least one. If the file is another kind of table, the error tells how to
+ *  convert it. */
 export async function* readDataset(file: string): AsyncGenerator<LoggedRow> {
+  await refuseReplayStore(file);
   try {
     let empty = true;
     for await (const row of readDecisions(file)) {
@@ -96,7 +108,7 @@ export async function* readDataset(file: string): AsyncGenerator<LoggedRow> {
       throw new RollbookError(
         "empty-log",
         { file },
-        `${file} is empty: it holds no decision. Write it again.`,
+        `${file} is empty. Write a dataset with \`rollbook data export --out FILE\`, or name another file.`,
       );
   } catch (error) {
     if (!isRollbookError(error, "bad-json") && !isRollbookError(error, "bad-row")) throw error;
@@ -173,7 +185,7 @@ async function decisionsOf(
   }
 }
 
-/** Rows that do not all say how many candidates they had. */
+/** Reads rows that do not all state their number of candidates. */
 async function numbered(
   file: string,
   read: (file: string) => AsyncIterable<ForeignDecision>,

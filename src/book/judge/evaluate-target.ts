@@ -21,19 +21,19 @@ import {
 } from "../decisions/index.ts";
 
 interface TargetRequest extends Omit<DecisionRequest, "target"> {
-  /** A numeric field of the rows (π_e of the choice), a feature of the candidates (π_e of each), or a file. */
+  /** Numeric field of the rows (π_e of the choice), feature of the candidates (π_e of each), or path of a file. */
   readonly target: string;
   readonly unit?: SplitUnit | undefined;
   readonly qualityRange?: Range | undefined;
   readonly seed?: bigint | undefined;
 }
 
-/** `chained`: rollouts have several decisions, and each decision is judged by its own reward all the same. */
+/** `chained` is true if rollouts have several decisions, although each decision is judged by its own reward. */
 export async function evaluateKnownTarget(
   source: DecisionSource,
   { target: named, ...request }: TargetRequest,
 ): Promise<KnownTargetReport & { readonly unlabelled: number; readonly chained: boolean }> {
-  // To a book, `target` is a policy revision.
+  // In a request to a book, `target` would be a policy revision.
   const { rows } = await loadDecisions(source, { ...request, unlabelled: "keep" });
   const logged = requireDecisions(rows);
   const labelled = logged.filter(({ reward }) => reward !== null).sort((a, b) => a.atMs - b.atMs);
@@ -52,6 +52,12 @@ export async function evaluateKnownTarget(
 function fromColumn(rows: readonly LoggedRow[], name: string): TargetProbabilities {
   if (rows.every(({ candidates }) => candidates.every(({ features }) => features[name] !== undefined)))
     return { of: "candidates", values: rows.map((row) => row.candidates.map((one) => one.features[name]!)) };
+  if (rows.every(({ context }) => typeof context.fields[name] !== "number"))
+    throw new RollbookError(
+      "bad-target",
+      { column: name },
+      `--target-probabilities ${name}: there is no such file, and the rows have no number of this name in state.fields or in features of every candidate. ${columnsIn(rows)} Name the column or file that holds the target's probabilities.`,
+    );
   return {
     of: "chosen",
     values: rows.map(({ id, context }) => {
@@ -60,11 +66,27 @@ function fromColumn(rows: readonly LoggedRow[], name: string): TargetProbabiliti
       throw new RollbookError(
         "bad-target",
         { decision: id, column: name },
-        `decision ${id}: ${name} is neither a numeric field of the row, nor a feature of every candidate, nor a file. Name the column or file that holds the target's probabilities.`,
+        `decision ${id} has no numeric field ${name}, and other rows have one. Add the field, or name a column or file that covers every row.`,
       );
     }),
   };
 }
+
+/** Lists the columns that may hold probabilities. */
+function columnsIn(rows: readonly LoggedRow[]): string {
+  const fields = rows.flatMap(({ context }) =>
+    Object.entries(context.fields).flatMap(([name, value]) => (typeof value === "number" ? [name] : [])),
+  );
+  const features = rows.flatMap(({ candidates }) => candidates.flatMap((one) => Object.keys(one.features)));
+  const listed = (names: readonly string[]) => {
+    const all = [...new Set(names)].sort();
+    const more = all.length > MOST_LISTED ? ` and ${all.length - MOST_LISTED} more` : "";
+    return all.length === 0 ? "none" : `${all.slice(0, MOST_LISTED).join(", ")}${more}`;
+  };
+  return `Numeric fields: ${listed(fields)}. Features: ${listed(features)}.`;
+}
+
+const MOST_LISTED = 10;
 
 type TargetOf = number | Readonly<Record<string, number>>;
 
@@ -74,7 +96,7 @@ function fromFile(
   file: string,
 ): TargetProbabilities {
   const each = rows.map(({ id, candidates }) => {
-    // A book names a decision by its rollout: the log that was imported knows the rollout's id alone.
+    // A book names a decision by its rollout; the imported log only has the rollout's id.
     const target = found.get(id) ?? found.get(id.replace(/\/0\/0$/, ""));
     if (target === undefined)
       throw new RollbookError(

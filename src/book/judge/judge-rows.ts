@@ -1,5 +1,6 @@
-/** The rows that may judge: those that none of the policies has learned or set its floor from.
- *  In: rows of a dataset or book, policies. Out: labelled rows in the order asked for, and what was left out. */
+/** Selects the rows that may judge: rows from which no policy has learned or set its floor.
+ *  In: rows of a dataset or book, policies. Out: labelled rows in the requested order, and counts of the excluded
+ *  rows. */
 import { compareUtf8, type Digest, RollbookError } from "../../base/index.ts";
 import { SINGLE_TASK } from "../../contract/index.ts";
 import { type JudgedRow, type JudgedRows, toJudgedRows } from "../../judge/index.ts";
@@ -16,17 +17,17 @@ import {
 import type { LoadedPolicy } from "./load-policy.ts";
 
 export interface JudgeRows extends JudgedRows {
-  /** Of the rows with everything that is judged of them. */
+  /** Digest of the rows with all measures that are judged. */
   readonly digest: Digest;
   readonly leftOut: { readonly train: number; readonly calibration: number };
   readonly rule: SplitRule;
-  /** The share of a log that the split leaves for judging. */
+  /** Share of a log that the split leaves for judging. */
   readonly judgeShare: number;
-  /** The choices of all rows, with those that do not judge. */
+  /** Choices of all rows, including those that do not judge. */
   readonly wholeLog: LoggedChoices;
 }
 
-/** `logged`: by the time of the decision; `id`: by its id, which no clock can change. */
+/** `logged`: by the time of the decision. `id`: by its id, which does not depend on a clock. */
 export type RowOrder = "logged" | "id";
 
 export function judgeRowsOf(
@@ -43,7 +44,7 @@ export function judgeRowsOf(
     else if (parts.includes("calibration")) leftOut.calibration++;
     else fresh.push(row);
   }
-  // Rows of one time stay in the order of their file, which is that of the log.
+  // Rows with the same time keep the order of their file, which is the order of the log.
   const ordered = fresh.sort((a, b) => (order === "logged" ? a.atMs - b.atMs : compareUtf8(a.id, b.id)));
   const judged = toJudgedRows(ordered, rule.unit);
   if (judged.rows.length === 0) throw nothingLeft(rows.length, leftOut, judged.unlabelled);
@@ -63,7 +64,7 @@ function choicesIn(rows: readonly LoggedRow[]): Map<string, number> {
   return chosen;
 }
 
-/** With a discount only whole chains judge, and the decisions of broken ones count as unlabelled. */
+/** With a discount, only complete chains judge. Decisions of broken chains count as unlabelled. */
 export function judgeWholeRows(
   rows: readonly LoggedRow[],
   policies: readonly LoadedPolicy[],
@@ -75,19 +76,20 @@ export function judgeWholeRows(
   return { whole, judged: { ...judged, unlabelled: judged.unlabelled + broken } };
 }
 
-/** What a row is to one policy. */
+/** Part of the split that a row has for one policy. */
 function partFor(row: LoggedRow, { seen, rule }: LoadedPolicy): SplitPart {
   const unit = unitOf(row, rule.unit);
-  // Policies of 0.1.0 have seen single calls by the task id that all of these share.
+  // Policies of 0.1.0 recorded all single calls under one shared task id.
   const isSingle = rule.unit === "task" && row.chain.startsWith(`${row.task}/`);
   const names = isSingle ? [unit, SINGLE_TASK] : [unit];
   if (names.some((name) => hasSeen(seen.train, name))) return "train";
   if (names.some((name) => hasSeen(seen.calibration, name))) return "calibration";
-  // A row that the policy has not seen may judge it, whatever part it will have in later training.
+  // A row that the policy has not seen may judge it, regardless of its part in later trainings.
   return "judge";
 }
 
-/** The split that all of them were trained with. */
+/** Split rule of the first policy. All policies must have been split by the same unit. Their shares and salts may differ:
+ *  `partFor` asks each policy for the units that it has seen. The shares only estimate how many rows a log needs. */
 function commonRule(policies: readonly LoadedPolicy[]): SplitRule {
   const { rule, folder } = policies[0]!;
   const other = policies.find((each) => each.rule.unit !== rule.unit);
@@ -107,11 +109,11 @@ function nothingLeft(
   return new RollbookError(
     "empty-split",
     { rows, train, calibration, unlabelled },
-    `none of the ${rows} rows can judge the policy: ${train} are for training or were trained on, ${calibration} for calibration, ${unlabelled} have no outcome. Use rows that the policy was not trained on, or train with a judge share in --split.`,
+    `none of the ${rows} rows can judge the policy: ${train} are for training or were trained on, ${calibration} for calibration, ${unlabelled} have no outcome. Record more tasks, name rows that the policy was not trained on, or train with a larger judge share in --split.`,
   );
 }
 
-/** Cross-fitting deals units into three parts, none of which may be empty. */
+/** Minimum number of units: cross-fitting divides them into three parts, and no part may be empty. */
 const LEAST_UNITS = 3;
 
 function requireUnits(rows: readonly JudgedRow[], { unit }: SplitRule): void {
@@ -124,11 +126,11 @@ function requireUnits(rows: readonly JudgedRow[], { unit }: SplitRule): void {
   );
 }
 
-/** The largest mean probability on candidates that a policy does not know. */
+/** Largest accepted mean probability on candidates that a policy does not know. */
 const UNKNOWN_MASS = 0.01;
 
-/** A row none of whose candidates a policy knows is a row of another world, and so is a log where the policy prefers
- *  candidates that it has never seen: its preference there is an accident of their order. */
+/** Refuses rows that do not fit a policy: a row without any candidate that the policy knows, or a log in which the
+ *  policy prefers unknown candidates. Its preference among them depends only on their order. */
 function requireKnown(rows: readonly JudgedRow[], policies: readonly LoadedPolicy[]): void {
   for (const { checkpoint, folder, policy } of policies) {
     const arms = new Set(checkpoint.model.arms);

@@ -1,4 +1,4 @@
-/** From what people type (an id, a digest, the beginning of one) to the one record meant. */
+/** Resolves a typed name (an id, a digest, or the beginning of one) to exactly one record. */
 import { type Digest, type Id, RollbookError, short } from "../../base/index.ts";
 import {
   PolicyRevision,
@@ -12,7 +12,7 @@ import { type BookIndex, type IndexedRecord, SHORTEST_PREFIX } from "./book-inde
 
 export interface IndexedArtifact {
   readonly content: IndexedRecord;
-  /** Every envelope of this content: who ran it, and who ran it again. Sorted by digest. */
+  /** Every envelope of this content, one per run, sorted by digest. */
   readonly envelopes: readonly Digest[];
 }
 
@@ -21,7 +21,7 @@ export function artifactsOf(index: BookIndex): IndexedArtifact[] {
   return joined(index.ofKind(RolloutContent.kind), index.ofKind(RolloutEnvelope.kind));
 }
 
-/** The artifacts of these contents, sorted by rollout id. All of them must be there. */
+/** Artifacts of these contents, sorted by rollout id. Throws if one of them is missing. */
 export function artifactsWith(index: BookIndex, contents: ReadonlySet<Digest>): IndexedArtifact[] {
   const wanted = [...contents];
   const found = artifactsAmong(index, wanted);
@@ -48,7 +48,8 @@ function joined(contents: readonly IndexedRecord[], envelopes: readonly IndexedR
   });
 }
 
-/** All artifacts, for work on "everything": what damage has taken must not be passed over in silence. */
+/** All artifacts, for operations on everything. Throws if records are lost, because damage must not be ignored
+ *  silently. */
 export function everyArtifact(index: BookIndex): IndexedArtifact[] {
   const lost = lostRecords(index);
   if (lost.length === 0) return artifactsOf(index);
@@ -63,20 +64,20 @@ function missingRecords(lost: readonly Digest[]): RollbookError {
   );
 }
 
-/** Contents that an envelope of the book names, and records that a signature in it names, and the book does not hold. */
+/** Contents that envelopes name, and records that signatures name, if the book does not hold them. */
 function lostRecords(index: BookIndex): Digest[] {
   const contents = new Set<unknown>(index.ofKind(RolloutContent.kind).map(({ digest }) => digest));
   const named = index.ofKind(RolloutEnvelope.kind).map(({ fields }) => fields.content as Digest);
   return [...named.filter((content) => !contents.has(content)), ...index.lostSubjects()].sort();
 }
 
-/** An artifact by rollout id, by the first characters of an id, or by the digest of its content or of one of its envelopes.
- *  `wholeId`: the beginning of an id is not enough. What cannot be undone must not take another rollout for the one that is
- *  meant. */
+/** Finds an artifact by rollout id, by the first characters of an id, or by the digest of its content or of an
+ *  envelope. With `wholeId`, the beginning of an id is not enough: an irreversible operation must not hit another
+ *  rollout. */
 export function resolveArtifact(
   index: BookIndex,
   name: string,
-  { wholeId = false }: { readonly wholeId?: boolean } = {},
+  { wholeId = false, also }: ResolveOptions = {},
 ): IndexedArtifact {
   const named = new Set<Digest>(
     index.named(name).flatMap(({ kind, digest, fields }) => {
@@ -93,26 +94,32 @@ export function resolveArtifact(
         rolloutsStarting(index, name).map(({ digest }) => digest),
       ),
     );
-  return one(found, { what: "artifact", name, hint: seeArtifacts, key: ({ content }) => content });
+  return one(found, {
+    what: "artifact",
+    name,
+    hint: also === undefined ? seeArtifacts : `${seeArtifacts} ${also}`,
+    key: ({ content }) => content,
+  });
 }
 
-/** Rollouts whose id begins so: what every lookup falls back to where nothing has the name itself. */
+/** Rollouts whose id begins with `name`. Every lookup falls back to them if no record has exactly this name. */
 function rolloutsStarting(index: BookIndex, name: string): IndexedRecord[] {
   if (name.length < SHORTEST_PREFIX) return [];
   return index.ofKind(RolloutContent.kind).filter(({ id }) => id?.startsWith(name));
 }
 
-/** `<rollout>.<number>` names a call, as the header x-rollbook-call does; any other name means all of a rollout. */
+/** `<rollout>.<number>` names a call, as in the header x-rollbook-call. Any other name means a whole rollout. */
 export function callIn(name: string): { rollout: string; call: number } | undefined {
   const [, rollout, digits] = /^(.+)\.(\d{1,9})$/.exec(name) ?? [];
   return rollout === undefined ? undefined : { rollout, call: Number(digits) };
 }
 
-/** A rollout, or one of its calls. A rollout's own name may end like a call's, and goes first; an erased one's too. */
+/** Finds a rollout, or one of its calls. A rollout id may end like the name of a call; the rollout then takes
+ *  precedence, even if it was erased. */
 export function resolveCall(
   index: BookIndex,
   name: string,
-  options: { readonly wholeId?: boolean } = {},
+  options: ResolveOptions = {},
 ): { readonly artifact: IndexedArtifact; readonly call: number | undefined } {
   const named = callIn(name);
   const isWhole =
@@ -122,7 +129,7 @@ export function resolveCall(
     : { artifact: resolveArtifact(index, named.rollout, options), call: named.call };
 }
 
-/** What `artifact erase` may be told: an artifact, or one whose erasure was cut short. */
+/** Finds a rollout for `artifact erase`: an artifact, or one whose erasure was interrupted. */
 export function resolveErasable(index: BookIndex, name: string): { rollout: Id; content: Digest } {
   const [erased] = erasedAs(index, name);
   const isThere = artifactsOf(index).some(
@@ -133,7 +140,7 @@ export function resolveErasable(index: BookIndex, name: string): { rollout: Id; 
   return { rollout: content.id as Id, content: content.digest };
 }
 
-/** The subjects of tombstones with this rollout id, or with a content digest that begins so. */
+/** Subjects of tombstones with this rollout id, or with a content digest that begins with `name`. */
 function erasedAs(index: BookIndex, name: string): { rollout: Id; content: Digest; tombstone: Digest }[] {
   const hex = `sha256:${name.replace(/^sha256:/, "").toLowerCase()}`;
   return index.ofKind(Tombstone.kind).flatMap(({ digest, fields }) => {
@@ -155,12 +162,12 @@ function requireNotErased(index: BookIndex, name: string): void {
   );
 }
 
-/** Several records may describe one revision; one stands for all, as in a lineage. */
+/** Finds a revision. If several records describe it, one stands for all, as in a lineage. */
 export function resolveRevision(
   index: BookIndex,
   name: string,
   family?: string,
-  /** Another way to tell several of one name apart, as the end of a sentence. */
+  /** Additional advice for an ambiguous name; it ends the error's sentence. */
   also = "",
 ): IndexedRecord {
   const unique = uniqueRevisions(
@@ -183,7 +190,7 @@ export function resolveRevision(
   });
 }
 
-/** The revisions of the book in one sentence, for who has named none of them. */
+/** Lists the revisions of the book in one sentence, for the error about an unknown name. */
 export function knownRevisions(index: BookIndex): string {
   const all = [...new Set(revisionsIn(index).map(({ id, family }) => `${id} of family ${family}`))];
   if (all.length === 0)
@@ -192,7 +199,7 @@ export function knownRevisions(index: BookIndex): string {
   return `The book has ${all.slice(0, MOST_NAMED).join(", ")}${more}.`;
 }
 
-/** Revisions that an error lists. */
+/** Maximum number of revisions that an error lists. */
 const MOST_NAMED = 20;
 
 /** One record for each revision of the book. */
@@ -224,11 +231,12 @@ export function resolveBatch(index: BookIndex, name: string): IndexedRecord {
   return one(found, { what: "batch", name, hint: "`rollbook batch show` lists them.", key: asItself });
 }
 
-/** Any record. */
+/** Finds any record. */
 export function resolveRecord(index: BookIndex, name: string): IndexedRecord {
   const named = index.named(name);
   const isRevision = ({ kind }: IndexedRecord) => kind === PolicyRevision.kind;
-  // A revision that samples were logged under has a second record, which knows less: by id, the fuller one is meant.
+  // A revision may have a second record with fewer facts, made when samples were logged under it. An id means the
+  // fuller record.
   const byId = named.every(({ id }) => id === name);
   const meant = byId
     ? [...named.filter((each) => !isRevision(each)), ...uniqueRevisions(named.filter(isRevision))]
@@ -237,7 +245,7 @@ export function resolveRecord(index: BookIndex, name: string): IndexedRecord {
   return one(meant, { what: "record", name, hint: seeRecords, key: asItself });
 }
 
-/** Any blob, by id of a record, digest, or the first digits of one. */
+/** Finds any blob, by id of a record, digest, or the first digits of one. */
 export function resolveBlob(index: BookIndex, name: string): Digest {
   const named = index.named(name).filter(({ id }) => id === name);
   const found = [...new Set([...named.map(({ digest }) => digest), ...index.blobsNamed(name)])];
@@ -256,20 +264,27 @@ export function nameOf(record: IndexedRecord): string {
 }
 
 const seeArtifacts =
-  "`rollbook artifact ls` lists the rollouts. A rollout that is open at a gateway is not in the book yet: close it first. `rollbook feedback --gateway URL` also takes open ones.";
+  "`rollbook artifact ls` lists the rollouts. A rollout that is open at a gateway is not in the book yet: close it first.";
 
 const seeRecords =
   "`rollbook artifact ls` lists rollouts, `rollbook artifact ls --revisions` policy revisions, and `rollbook batch show` batches.";
 
+interface ResolveOptions {
+  /** True if the beginning of an id is not enough. */
+  readonly wholeId?: boolean;
+  /** Another next step if there is no such rollout: a sentence. */
+  readonly also?: string;
+}
+
 interface WantedRecord<T> {
   readonly what: string;
   readonly name: string;
-  /** Where to look for the right name. */
+  /** Advice on where to find the right name. */
   readonly hint: string;
-  /** (default: kind, id and digest) */
+  /** Text of a candidate in the error (default: kind, id and digest). */
   show?(item: T): string;
   key(item: T): Pick<IndexedRecord, "digest"> & Partial<IndexedRecord>;
-  /** Another way to tell several apart. */
+  /** Another way to resolve an ambiguous name. */
   readonly also?: string;
 }
 

@@ -1,5 +1,5 @@
-/** Writes the admitted rollouts of a book into a replay store: a new one, or segments appended to one.
- *  In: an open book, families, filters. Out: the store on disk, and what was left out, family by family. */
+/** Writes the admitted rollouts of a book into a replay store: a new one, or segments appended to an existing one.
+ *  In: an open book, families, filters. Out: the store on disk, and the excluded rollouts by family. */
 import { type Digest, given, RollbookError } from "../../base/index.ts";
 import { BookHead, type Level, RolloutContent, type StepStream } from "../../contract/index.ts";
 import {
@@ -27,21 +27,23 @@ import { withReplay } from "./replay-in-bucket.ts";
 interface ReplayRequest
   extends Omit<AdmittedRequest, "family" | "level" | "target" | "unlabelled" | "propensity">,
     Pick<AppendOptions, "layout" | "writer" | "durable"> {
-  /** A directory, or s3://bucket/prefix. */
+  /** Directory, or s3://bucket/prefix. */
   readonly root: string;
-  /** Default: every family of the book. */
+  /** Families to write (default: every family of the book). */
   readonly families?: readonly string[] | undefined;
   readonly onProgress?: ((done: number, total: number) => void) | undefined;
 }
 
 interface NewReplayRequest extends ReplayRequest {
-  /** Default: what the rollouts carry. */
+  /** Return semantics (default: derived from the rollouts). */
   readonly returns?: ReturnSemantics | undefined;
   readonly gamma?: number | undefined;
 }
 
 interface ReplayWritten extends WriteResult {
   readonly admitted: readonly AdmittedRollouts[];
+  /** Chains whose returns are NaN, because `root-gain` was requested and they have a step without errors. */
+  readonly withoutErrors: number;
 }
 
 export async function writeReplay(book: OpenBook, request: NewReplayRequest): Promise<ReplayWritten> {
@@ -50,23 +52,24 @@ export async function writeReplay(book: OpenBook, request: NewReplayRequest): Pr
   const returns: Partial<Returns> = { semantics, ...given({ gamma: request.gamma }) };
   const options = await storeOptions(book, request, admitted);
   const write = (root: string) => writeStore({ ...options, root, returns });
-  return { ...(await withReplay(request.root, "write", write)), admitted };
+  const withoutErrors = request.returns === "root-gain" ? await countWithoutErrors(admitted) : 0;
+  return { ...(await withReplay(request.root, "write", write)), admitted, withoutErrors };
 }
 
 export async function extendReplay(book: OpenBook, request: ReplayRequest): Promise<ReplayWritten> {
   const admitted = await admitAll(book, request);
   const options = await storeOptions(book, request, admitted);
   const append = (root: string) => appendReplay({ ...options, root });
-  return { ...(await withReplay(request.root, "write", append)), admitted };
+  return { ...(await withReplay(request.root, "write", append)), admitted, withoutErrors: 0 };
 }
 
-/** Extends the store, or makes it where there is none. */
+/** Extends the store, or creates it if there is none. */
 export async function growReplay(book: OpenBook, request: ReplayRequest): Promise<ReplayWritten> {
   const isThere = await withReplay(request.root, "read", async (root) => hasManifest(root));
   return (isThere ? extendReplay : writeReplay)(book, request);
 }
 
-/** A store keeps what it is given: unlabelled rollouts have no reward there, and unlogged choices no probability. */
+/** A store accepts incomplete rows: unlabelled rollouts have no reward there, and unlogged choices no probability. */
 async function admitAll(book: OpenBook, request: ReplayRequest): Promise<AdmittedRollouts[]> {
   const index = await book.index();
   if (request.feedback !== undefined) requireFeedback(index, request.feedback);
@@ -79,7 +82,7 @@ async function admitAll(book: OpenBook, request: ReplayRequest): Promise<Admitte
           ...{ unlabelled: "keep", propensity: "any", logprobs: "any" },
         }),
       );
-  // A family that has nothing at a level is not left out there.
+  // A family without streams at a level is not reported as excluded there.
   const own = found.filter(({ rows, ledger }) => rows.length > 0 || ledger.reasons().some(isOwn));
   if (own.some(({ rows }) => rows.length > 0)) return own;
   if (found.length === 0) {
@@ -112,7 +115,7 @@ async function storeOptions(
       rollouts.set(content, rolloutId);
       rewards.push([content, late]);
     }
-  // By rollout id, so that a store does not depend on which family came first.
+  // Sorted by rollout id, so that a store does not depend on the order of families.
   const ordered = [...rollouts].sort(([, a], [, b]) => (a < b ? -1 : 1)).map(([content]) => content);
   return {
     ...{ root, clock: book.clock, rollouts: ordered },
@@ -126,23 +129,35 @@ async function storeOptions(
   };
 }
 
-/** What the store says of the book it comes from: `verify --expect` holds the book against it. */
+/** Last head of the book, stored as its origin: `verify --expect` checks the book against it. */
 async function lastHead({ root, store }: OpenBook): Promise<Digest | undefined> {
   const head = root === "" ? undefined : readLastHead(root);
   return head !== undefined && (await store.get(head))?.kind === BookHead.kind ? head : undefined;
 }
 
-/** Gains where every chain of decisions measured its errors, else the rewards. */
+/** `root-gain` if every chain of decisions measured its errors, else `reward-to-go`. */
 async function carriedReturns(admitted: readonly AdmittedRollouts[]): Promise<ReturnSemantics> {
   let chains = 0;
+  for await (const isMeasured of measuredChains(admitted)) {
+    if (!isMeasured) return "reward-to-go";
+    chains++;
+  }
+  return chains === 0 ? "reward-to-go" : "root-gain";
+}
+
+async function countWithoutErrors(admitted: readonly AdmittedRollouts[]): Promise<number> {
+  let without = 0;
+  for await (const isMeasured of measuredChains(admitted)) if (!isMeasured) without++;
+  return without;
+}
+
+/** For each chain of decisions, true if every step measured its errors. */
+async function* measuredChains(admitted: readonly AdmittedRollouts[]): AsyncGenerator<boolean> {
   for (const { rows, level, read } of admitted) {
     if (level !== "step") continue;
     for (const { content, stream } of rows) {
       const { steps } = (await readRecord(read, RolloutContent, content)).streams[stream] as StepStream;
-      if (steps.some(({ before, after }) => before === undefined || after === undefined))
-        return "reward-to-go";
-      chains++;
+      yield steps.every(({ before, after }) => before !== undefined && after !== undefined);
     }
   }
-  return chains === 0 ? "reward-to-go" : "root-gain";
 }

@@ -1,5 +1,6 @@
-/** Admits rollouts of a book and keeps the verdicts, which everything that learns obeys.
- *  In: an open book, names, a target or a validator. Out: what was said of each. Verdicts and releases are sealed records. */
+/** Admits rollouts of a book and stores the verdicts, which all training and evaluation obey.
+ *  In: an open book, names, a target or a validator. Out: the verdict on each rollout. Verdicts and releases are sealed
+ *  records. */
 import { compareUtf8, type Digest, type Id, parseId, RollbookError } from "../../base/index.ts";
 import {
   Call,
@@ -13,6 +14,7 @@ import {
 } from "../../contract/index.ts";
 import {
   checkFreshness,
+  explainFreshness,
   FRESHNESS_PROFILES,
   type FreshnessBudgets,
   type FreshnessRequest,
@@ -42,14 +44,14 @@ import {
 } from "./verdict-writer.ts";
 
 interface FreshnessTarget {
-  /** The policy revision, by id or digest. */
+  /** Policy revision, by id or digest. */
   readonly target: string;
-  /** Default: a drift of 3 accepted and 5 quarantined. */
+  /** Freshness budgets (default: drift of up to 3 accepted, up to 5 quarantined). */
   readonly budgets?: FreshnessBudgets | undefined;
 }
 
-/** Freshness against a policy revision: how far their policy has drifted from it, how old policy and rollout are.
- *  A rollout counts as submitted when its first receipt was given, else now. */
+/** Checks freshness against a policy revision: the drift of their policy from it, and the ages of policy and rollout.
+ *  The submission time of a rollout is that of its first receipt, else now. */
 export async function admitRollouts(
   book: OpenBook,
   request: RolloutFilter & FreshnessTarget & { readonly family?: string | undefined },
@@ -76,18 +78,20 @@ export async function admitRollouts(
     const subject = content.digest;
     const verdict = freshnessVerdict(freshness, { subject, family: target.family, atMs });
     const beside = [freshnessReceipt(freshness, { subject, atMs: nowMs })];
-    results.push(await writer.add(verdict, { rolloutId: content.id!, message: freshness.message, beside }));
+    const { message } = freshness;
+    const why = explainFreshness(freshness);
+    results.push(await writer.add(verdict, { rolloutId: content.id!, message, why, beside }));
   }
   await writer.commit();
   return results;
 }
 
-/** Proofs, times, token counts and copies. Of all rollouts, only those that this validator has not checked yet; those it has
- *  accepted before are what later ones may not repeat. */
+/** Checks proofs, times, token counts and copies. Without names, it checks the rollouts that this validator has not
+ *  checked yet. A rollout must not repeat one that the validator accepted earlier. */
 export async function validateRollouts(
   book: OpenBook,
   request: Pick<RolloutFilter, "artifacts"> & {
-    /** The name under which it signs verdicts (default: rollbook). */
+    /** Name under which the validator signs verdicts (default: rollbook). */
     readonly validator?: string | undefined;
   } = {},
 ): Promise<AdmissionResult[]> {
@@ -115,13 +119,16 @@ export async function validateRollouts(
   for (const verdict of verdicts) {
     const { subject, codes, disposition } = verdict.record;
     const message = codes.length === 0 ? disposition : `${disposition}: ${codes.join(", ")}`;
-    results.push(await writer.add(verdict, { rolloutId: names.get(subject)!, message }));
+    results.push(
+      await writer.add(verdict, { rolloutId: names.get(subject)!, message, why: codes.join(", ") }),
+    );
   }
   await writer.commit();
   return results.sort((a, b) => compareUtf8(a.rolloutId, b.rolloutId));
 }
 
-/** Lets a quarantined rollout into batches, by name and with a reason. Undoes the verdicts that stand now, no later one. */
+/** Releases a quarantined rollout into batches, by name and with a reason. Overrides only the current verdicts, no
+ *  later ones. */
 export async function releaseRollout(
   book: OpenBook,
   name: string,
@@ -149,7 +156,7 @@ export async function releaseRollout(
   return { rolloutId: content.id!, releases };
 }
 
-/** The admission check of what is submitted to a gateway or a launch: freshness against `target`. */
+/** Admission check for submissions to a gateway or a launch: freshness against `target`. */
 export async function admissionFor(
   book: OpenBook,
   { target: name, budgets }: FreshnessTarget,
@@ -162,7 +169,8 @@ export async function admissionFor(
   });
 }
 
-/** The records of a family's revisions. One that was only logged does not know when it was produced; another record may. */
+/** Records of a family's revisions. A record that was only logged does not state when the revision was produced;
+ *  another record may. */
 async function revisionsOf(book: OpenBook, family: Id): Promise<FreshnessRequest["revision"]> {
   const known = new Map<string, PolicyRevision>();
   const index = await book.index();
@@ -175,7 +183,7 @@ async function revisionsOf(book: OpenBook, family: Id): Promise<FreshnessRequest
   return ({ id }) => known.get(id);
 }
 
-/** No names: all of the book. */
+/** Without names, all artifacts of the book are chosen. */
 function chooseOrAll(index: BookIndex, filter: RolloutFilter): IndexedArtifact[] {
   return chooseArtifacts(index, isNamed(filter) ? filter : { ...filter, artifacts: undefined });
 }
@@ -194,7 +202,7 @@ function unchecked(
   return artifacts.filter(({ content }) => !checked.has(content.digest));
 }
 
-/** Artifacts besides these that this validator let in. */
+/** Other artifacts that this validator accepted. */
 function acceptedBy(
   index: BookIndex,
   { except, validator }: { except: readonly IndexedArtifact[]; validator: Id },

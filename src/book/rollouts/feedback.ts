@@ -1,6 +1,6 @@
-/** Adds an outcome to a rollout, or to one of its calls, at any time after the fact.
- *  In: an open book, or the place of a running gateway, and the outcome. Out: whether it was new. The same key again changes
- *  nothing. Which feedback counts is decided where rollouts are admitted. */
+/** Adds an outcome to a rollout, or to one of its calls, at any later time.
+ *  In: an open book, or the address of a running gateway, and the outcome. Out: `added`, true if the outcome was new.
+ *  The same key again changes nothing. Admission decides which feedback counts. */
 import { type Digest, parseId, RollbookError, reasonOf } from "../../base/index.ts";
 import { type GatewayPlace, gatewayUrls } from "../../collect/rollout/index.ts";
 import { Feedback, RolloutContent, seal } from "../../contract/index.ts";
@@ -8,22 +8,22 @@ import { makeSealer, readRecord } from "../../store/index.ts";
 import { callIn, type OpenBook, resolveCall } from "../open/index.ts";
 
 interface FeedbackRequest {
-  /** A rollout id, or `<rollout>.<number>` for one of its calls; in a book also a digest, or the first digits of one. */
+  /** Rollout id, or `<rollout>.<number>` for one of its calls; in a book also a digest, or the first digits of one. */
   readonly rollout: string;
   readonly name: string;
   readonly value: number;
-  /** The call of the rollout, from 0 (default: all of the rollout). */
+  /** Index of the call in the rollout, from 0 (default: the whole rollout). */
   readonly call?: number | undefined;
-  /** Makes it count once, however often it is sent (default: the name). */
+  /** Idempotency key: the same key counts once (default: the name). */
   readonly key?: string | undefined;
-  /** Who says so (default: feedback). */
+  /** Author of the feedback (default: feedback). */
   readonly source?: string | undefined;
 }
 
 interface FeedbackAdded {
-  /** False: it stands there already. */
+  /** False if the feedback already exists. */
   readonly added: boolean;
-  /** Its record; a gateway does not tell it. */
+  /** Digest of the feedback record; a gateway does not return it. */
   readonly feedback?: Digest;
 }
 
@@ -31,7 +31,10 @@ export async function addFeedback(book: OpenBook, request: FeedbackRequest): Pro
   const { name, value, key, source } = outcomeOf(request);
   const { store, clock, signer } = book;
   const index = await book.index();
-  const { artifact, call: named } = resolveCall(index, request.rollout, { wholeId: true });
+  const { artifact, call: named } = resolveCall(index, request.rollout, {
+    wholeId: true,
+    also: "`rollbook feedback --gateway URL` also takes open ones.",
+  });
   const { content } = artifact;
   const call = named === undefined ? request.call : agreedCall(request, named);
   const { calls } = await readRecord(store, RolloutContent, content.digest);
@@ -68,12 +71,12 @@ export async function addFeedback(book: OpenBook, request: FeedbackRequest): Pro
   return { added: true, feedback: record.digest };
 }
 
-/** The rollout may still be open at the gateway. */
+/** Sends feedback to a gateway, where the rollout may still be open. */
 export async function sendFeedback(place: GatewayPlace, request: FeedbackRequest): Promise<FeedbackAdded> {
   const { rollout, call } = request;
   const answer = await post(place, request, { rollout, call });
   const named = callIn(rollout);
-  // Only the gateway knows whether a rollout has this very name: the name of a call is the second reading.
+  // Only the gateway knows if a rollout has exactly this name. If not, the name is read as the name of a call.
   return resultOf(
     named !== undefined && answer.refusal === "unknown-rollout"
       ? await post(place, request, { rollout: named.rollout, call: agreedCall(request, named.call) })
@@ -124,7 +127,7 @@ function resultOf({ url, status, text }: GatewayAnswer): FeedbackAdded {
   );
 }
 
-/** The call that the name says, unless --call says another. */
+/** Call given by the name; throws if --call gives another. */
 function agreedCall({ rollout, call }: FeedbackRequest, named: number): number {
   if (call === undefined || call === named) return named;
   throw new RollbookError(

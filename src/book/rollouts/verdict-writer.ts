@@ -1,11 +1,11 @@
-/** Which verdicts of a book stand, and writing new ones. A verdict that says the same as the one that stands is not written
- *  again, so that what was released stays released. */
+/** Finds the current verdicts of a book, and writes new ones. A verdict equal to the current one is not written again,
+ *  so that a release stays in force. */
 import { canonicalize, type Digest } from "../../base/index.ts";
 import { type Sealed, type SealedBlob, Verdict } from "../../contract/index.ts";
 import { makeSealer, readRecord } from "../../store/index.ts";
 import type { BookIndex, IndexedRecord, OpenBook } from "../open/index.ts";
 
-/** What was said of one artifact. */
+/** Result of the admission of one artifact. */
 export interface AdmissionResult {
   readonly rolloutId: string;
   readonly content: Digest;
@@ -14,11 +14,13 @@ export interface AdmissionResult {
   readonly disposition: Verdict["disposition"];
   readonly codes: Verdict["codes"];
   readonly message: string;
-  /** False: the verdict that stood says the same. */
+  /** Reason in words; empty if the rollout was accepted. */
+  readonly why: string;
+  /** False if the current verdict is the same. */
   readonly added: boolean;
 }
 
-/** The newest verdict of each validator and family, by subject. */
+/** Newest verdict of each validator and family, by subject. */
 export function standingVerdicts(index: BookIndex): Map<Digest, Map<string, IndexedRecord>> {
   const standing = new Map<Digest, Map<string, IndexedRecord>>();
   const ordered = index
@@ -37,14 +39,15 @@ export function validatorKey({ validator, family }: { validator?: unknown; famil
   return JSON.stringify([validator, family ?? null]);
 }
 
-/** Later than every verdict there is: the newest one stands, also where a clock was set back or stands still. */
+/** A time later than every verdict, so that the newest verdict is current even if a clock was set back or stands
+ *  still. */
 export function afterAll(index: BookIndex, nowMs: number): number {
   return index
     .ofKind(Verdict.kind)
     .reduce((at, { fields }) => Math.max(at, (fields.atMs as number) + 1), nowMs);
 }
 
-/** Writes verdicts that say something new. */
+/** Writes only verdicts that differ from the current ones. */
 export class VerdictWriter {
   readonly #store: OpenBook["store"];
   readonly #sealer: ReturnType<typeof makeSealer>;
@@ -62,8 +65,9 @@ export class VerdictWriter {
     {
       rolloutId,
       message,
+      why,
       beside = [],
-    }: Pick<AdmissionResult, "rolloutId" | "message"> & { beside?: SealedBlob[] },
+    }: Pick<AdmissionResult, "rolloutId" | "message" | "why"> & { beside?: SealedBlob[] },
   ): Promise<AdmissionResult> {
     const { subject: content, validator, disposition, codes } = verdict.record;
     const known = this.#standing.get(content)?.get(validatorKey(verdict.record));
@@ -75,7 +79,7 @@ export class VerdictWriter {
       this.#durable.push(this.#sealer.add({ envelope: verdict, blobs: [...beside, verdict], others }));
     }
     const { digest } = added ? verdict : known;
-    return { rolloutId, content, message, verdict: digest, validator, disposition, codes, added };
+    return { rolloutId, content, message, why, verdict: digest, validator, disposition, codes, added };
   }
 
   async commit(): Promise<void> {
@@ -83,7 +87,7 @@ export class VerdictWriter {
   }
 }
 
-/** A verdict but for its time. Timers observe when they were read, which is a time too. */
+/** Verdict without its times. Timer observations contain the time of reading, so they are removed too. */
 function unsaid({ atMs: _, observations, ...rest }: Verdict): string {
   return canonicalize({ ...rest, observations: observations.filter(({ name }) => name !== "timers") });
 }

@@ -1,6 +1,6 @@
-/** One decision without a call: what the router would choose, and why.
- *  In: a configuration, a question, a book where there is one. Out: the decision with its explanation. Writes nothing. */
-import { type Clock, RollbookError } from "../../base/index.ts";
+/** Makes one decision without a call: the choice of the router, and the reasons.
+ *  In: a configuration, a question, a book if there is one. Out: the decision with its explanation. Writes nothing. */
+import { type Clock, nearestName, RollbookError } from "../../base/index.ts";
 import {
   type DecisionCandidate,
   type DecisionContext,
@@ -20,24 +20,26 @@ import { embedderOf } from "./embedder-of.ts";
 import { policyReleasesOf, type Trusts, trustsOf } from "./policy-releases.ts";
 
 interface AskRequest {
-  /** The one message of the user, or the body of a chat request. The router sees what the gateway shows it of the request. */
+  /** Text of the single user message, or the body of a chat request. The router sees the same fields as through the
+   *  gateway. */
   readonly prompt: string | object;
-  /** More facts of the request; they stand above those of the gateway. */
+  /** Additional fields of the request; they override the fields of the gateway. */
   readonly fields?: DecisionContext["fields"] | undefined;
-  /** Ids (default: all that are known). */
+  /** Candidate ids (default: all known candidates). */
   readonly candidates?: readonly string[] | undefined;
-  /** The candidates that are known (default: those of the router section, else those the checkpoint was trained on). */
+  /** Known candidates (default: those of the router section, else those the checkpoint was trained on). */
   readonly known?: readonly DecisionCandidate[] | undefined;
-  /** Fixes the draw, with the seed of the configuration. */
+  /** Id of the call: together with the seed of the configuration it fixes the draw. */
   readonly call?: string | undefined;
   readonly clock: Clock;
-  /** Where ROLLBOOK_EMBEDDINGS_KEY is (default: the environment of this process). */
+  /** Environment that holds ROLLBOOK_EMBEDDINGS_KEY (default: the environment of this process). */
   readonly env?: Readonly<Record<string, string | undefined>> | undefined;
-  /** Where released policies are found. */
+  /** Book that holds the released policies. */
   readonly book?: OpenBook | undefined;
-  /** The checkpoint answers whether or not a gate verdict releases it (default: the router answers as it would serve). */
+  /** True if the checkpoint answers even if no gate verdict releases it (default: the router answers as it would
+   *  serve). */
   readonly asksCheckpoint?: boolean | undefined;
-  /** Whose signatures count, with `trust: signed` (default: the user's own key and those trusted beside it). */
+  /** Keys whose signatures count with `trust: signed` (default: the user's own key and the keys trusted beside it). */
   readonly trusts?: Trusts | undefined;
 }
 
@@ -45,11 +47,11 @@ export interface AskedRouter {
   readonly explanation: Explanation;
   readonly candidates: readonly { readonly id: string; readonly probability: number }[];
   readonly status: Omit<RouterStatus, "counts" | "sinceMs">;
-  /** Fields that the policy was trained on, that no call carries and that this question does not give. */
+  /** Fields that the policy was trained on, that calls do not carry and that this question does not give. */
   readonly missingFields: readonly string[];
 }
 
-/** What the configuration declares, else what its checkpoint was trained on. */
+/** Candidates that the configuration declares, else candidates that its checkpoint was trained on. */
 function knownTo(config: RouterConfig): readonly DecisionCandidate[] {
   const declared = declaredCandidates(config);
   const { checkpoint } = config;
@@ -61,8 +63,21 @@ function bare(id: string): DecisionCandidate {
   return { id, selectable: true, reasons: [], features: {} };
 }
 
+function requireKnownCandidates(named: readonly string[], known: readonly DecisionCandidate[]): void {
+  const ids = known.map(({ id }) => id);
+  const unknown = named.find((id) => !ids.includes(id));
+  if (unknown === undefined) return;
+  const meant = nearestName(unknown, ids);
+  throw new RollbookError(
+    "no-candidate",
+    { candidate: unknown, known: ids },
+    `--candidate ${unknown}: the gateway's configuration has no such candidate. ${meant === undefined ? `It has ${ids.join(", ")}` : `Did you mean ${meant}? It has ${ids.join(", ")}`}.`,
+  );
+}
+
 export async function askRouter(config: RouterConfig, request: AskRequest): Promise<AskedRouter> {
   const { prompt, fields, clock, book, call = "ask", known = knownTo(config) } = request;
+  if (request.known !== undefined) requireKnownCandidates(request.candidates ?? [], request.known);
   const candidates = request.candidates?.map((id) => known.find((one) => one.id === id) ?? bare(id)) ?? known;
   if (candidates.length === 0)
     throw new RollbookError(
@@ -72,11 +87,11 @@ export async function askRouter(config: RouterConfig, request: AskRequest): Prom
     );
   const releases =
     book === undefined ? undefined : policyReleasesOf(book, { trusts: trustsOf(config, request.trusts) });
-  // One question: nothing is watched.
+  // A single question needs no reload watch.
   const { reload: _, ...once } = config;
   const router = await openRouter(once, { releases, clock, candidates, asksOnly: request.asksCheckpoint });
   const alias = config.aliases[0]!;
-  // Loaded here, as it brings the HTTP client of the gateway.
+  // Loaded on demand, because it loads the HTTP client of the gateway.
   const { contextOfPrompt } = await import("../../collect/gateway/index.ts");
   const own = contextOfPrompt(prompt, alias);
   if (own === undefined)
@@ -85,7 +100,8 @@ export async function askRouter(config: RouterConfig, request: AskRequest): Prom
       {},
       'the request has no list of messages. Give a chat request, such as {"messages":[{"role":"user","content":"hello"}]}.',
     );
-  if (fields !== undefined) requireKnownFields(fields, own.fields, config);
+  if (fields !== undefined)
+    requireKnownFields(fields, own.fields, { config, served: router.active.served.model });
   const vectors = await embedderOf(config, router, { clock, env: request.env })?.(own.prompt);
   const context = { ...own, fields: { ...own.fields, ...fields }, vectors };
   const answer = router.choose({ alias, context, candidates, call });

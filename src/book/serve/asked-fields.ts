@@ -1,15 +1,20 @@
-/** Refuses a field of a question that nothing reads: a typo would change no answer, and nothing would say so.
- *  In: the fields that were given, those of the gateway, the configuration. Reads the checkpoints and the tables. */
+/** Refuses a field of a question that neither policy nor table reads: a typo would have no effect, without a
+ *  warning.
+ *  In: the given fields, the fields of the gateway, the configuration. Reads the checkpoints and the tables. */
 import { readFileSync } from "node:fs";
 import { nearestName, RollbookError } from "../../base/index.ts";
 import { baselineOf } from "../../learn/index.ts";
-import { type DecisionContext, readCheckpoint, readYaml } from "../../policy/index.ts";
+import { type DecisionContext, type PolicyModel, readCheckpoint, readYaml } from "../../policy/index.ts";
 import type { RouterConfig } from "../../serve/index.ts";
 
 type AskedFields = DecisionContext["fields"];
 
-export function requireKnownFields(given: AskedFields, own: AskedFields, config: RouterConfig): void {
-  const read = fieldsReadBy(config);
+export function requireKnownFields(
+  given: AskedFields,
+  own: AskedFields,
+  { config, served }: { config: RouterConfig; served: PolicyModel | undefined },
+): void {
+  const read = fieldsReadBy(config, served);
   if (read === undefined) return;
   const known = [...new Set([...Object.keys(own), "maxTokens", ...read])];
   const unknown = Object.keys(given).find((name) => !known.includes(name));
@@ -22,23 +27,31 @@ export function requireKnownFields(given: AskedFields, own: AskedFields, config:
   );
 }
 
-/** Undefined: not known, as for a policy of which only the router knows that it is released. */
-function fieldsReadBy({ checkpoint, table, shadow }: RouterConfig): string[] | undefined {
-  if (checkpoint === "released") return undefined;
+/** Fields that policy and tables read. Undefined if unknown: a released policy is known only if it serves. */
+function fieldsReadBy(
+  { checkpoint, table, shadow }: RouterConfig,
+  served: PolicyModel | undefined,
+): string[] | undefined {
+  const isReleased = checkpoint === "released";
+  if (isReleased && served === undefined) return undefined;
   try {
     return [
       ...[table, shadow?.table].flatMap(fieldsOfTable),
-      ...[checkpoint, shadow?.checkpoint].flatMap(fieldsOfPolicy),
+      ...(isReleased ? fieldsOfModel(served!) : fieldsOfPolicy(checkpoint)),
+      ...fieldsOfPolicy(shadow?.checkpoint),
     ];
   } catch {
-    // The router says itself what it cannot read, and answers without it.
+    // The router itself reports a file that it cannot read, and answers without it.
     return undefined;
   }
 }
 
 function fieldsOfPolicy(checkpoint: string | undefined): string[] {
   if (checkpoint === undefined) return [];
-  const { model } = readCheckpoint(checkpoint);
+  return fieldsOfModel(readCheckpoint(checkpoint).model);
+}
+
+function fieldsOfModel(model: PolicyModel): string[] {
   return [...model.spec.fields.map(({ name }) => name), ...fieldsOfRules(baselineOf(model)?.source)];
 }
 

@@ -1,7 +1,7 @@
-/** Routers that rollouts name: sealed by the collecting process, read by the gateway that records.
- *  In: a router, a book. Out: its record; and from the record the chooser of a gateway. The router that is read must have
- *  the digest that the record says: choices are logged under it. Where the reader requires trust, a trusted key must have
- *  signed the record and the revision of its policy. */
+/** Seals and opens the routers that rollouts name: the collecting process seals, the recording gateway reads.
+ *  In: a router, a book. Out: its record; or, from the record, the chooser of a gateway. The opened router must have
+ *  the digest that the record states, because choices are logged under this digest. If the reader requires trust, a
+ *  trusted key must have signed the record and the revision of its policy. */
 import { type Digest, parseId, RollbookError, short } from "../../base/index.ts";
 import type { Choose } from "../../collect/gateway/index.ts";
 import { priceByLength } from "../../collect/sim/index.ts";
@@ -49,7 +49,7 @@ export async function sealNamedRouter(
   return record;
 }
 
-/** `loadRouter` of a gateway. `trusts`: whose signatures count (default: as the book requires). */
+/** Serves as `loadRouter` of a gateway. `trusts` tells which signatures count (default: as the book requires). */
 export async function openNamedRouter(
   book: OpenBook,
   digest: Digest,
@@ -71,7 +71,7 @@ export async function openNamedRouter(
   requireSame(record, digestRouter(router), digest);
   const served = serveRouter(router, {
     ...{ family, seed, model: checkpoint?.model, clock: book.clock, log },
-    why: `${short(digest)} chooses for the rollouts of this run`,
+    why: `router-${short(record.router)} chooses for the rollouts of this run`,
   });
   return served.choose;
 }
@@ -86,7 +86,7 @@ function declaredPolicy({ policy }: NamedRouter): DecisionPolicy | undefined {
   return policy?.kind === "price-by-length" ? priceByLength(policy.temperature) : undefined;
 }
 
-/** Not by its presence: the same record may have come from elsewhere, with the signature of another or with none. */
+/** The presence of the record proves nothing: it may be imported, with the signature of another key or without one. */
 async function isSignedBy(book: OpenBook, record: Sealed<NamedRouter>, signer: PublicKey): Promise<boolean> {
   const { store } = book;
   if (!(await store.has(record.digest))) return false;
@@ -112,7 +112,7 @@ async function checkpointIn(
   );
 }
 
-/** One signature is enough: the same weights may stand under several names. */
+/** One trusted signature is enough, because the same weights may be stored under several names. */
 async function requireTrustedRevision(
   book: OpenBook,
   revision: RevisionKey,

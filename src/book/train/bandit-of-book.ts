@@ -1,7 +1,7 @@
-/** The state of a bandit in the book, brought up to date with the decisions that came since.
- *  In: which decisions, a split, a learner. Out: the state; what is new is sealed as one batch and one increment of its sums.
- *  Does not count what is no longer admitted, or has other rewards now: such an increment is left out, and its remaining
- *  decisions are cut anew. */
+/** Updates the state of a bandit in the book with the decisions that came since.
+ *  In: filters of decisions, a split, a learner. Out: the state; new decisions are sealed as one batch and one
+ *  increment of its sums. Skips increments with decisions that are no longer admitted or have other rewards now. Their
+ *  remaining decisions are cut into a new batch. */
 import { canonicalize, type Digest } from "../../base/index.ts";
 import { type AdmittedStream, streamKey } from "../../keep/admit/index.ts";
 import {
@@ -27,7 +27,7 @@ interface BanditOfBook extends BanditState {
   readonly spec: FeatureSpec | undefined;
   /** Decisions of the other splits. */
   readonly heldBack: number;
-  /** Worth of a reward one decision later; undefined where every rollout has one decision. */
+  /** Discount per decision of a later reward; undefined if every rollout has one decision. */
   readonly returnDiscount: number | undefined;
 }
 
@@ -37,6 +37,8 @@ interface BanditRequest {
   readonly rule: SplitRule;
   readonly learner: BanditLearner;
   readonly parent?: string | undefined;
+  /** Called before the state takes in new decisions. May refuse. */
+  readonly beforeNew: () => Promise<void>;
 }
 
 export async function banditOfBook(book: OpenBook, options: BanditRequest): Promise<BanditOfBook> {
@@ -50,6 +52,9 @@ export async function banditOfBook(book: OpenBook, options: BanditRequest): Prom
   const standing = await standingIncrements(book, { filters, rows: split.train });
   const known = isLinear(learner) ? (specOf(learner) ?? largestSpec(standing)) : undefined;
   const own = standing.filter(({ features }) => sameSpec(features, known));
+  const taken = new Set(own.flatMap((each) => [...each.batches.values()].flat()));
+  if (split.train.some(({ content, stream }) => !taken.has(streamKey(content, stream))))
+    await options.beforeNew();
   const batches = await disjointBatches(book, options, { own, standing, train: split.train });
   const spec = isLinear(learner) ? (known ?? (await deriveSpec(rowsIn(book, batches)))) : undefined;
   const state = await updateBandit(book.store, {
@@ -61,8 +66,8 @@ export async function banditOfBook(book: OpenBook, options: BanditRequest): Prom
   return { ...state, spec, heldBack: split.heldBack, returnDiscount };
 }
 
-/** Batches that hold every row of the train split once: those of this state, then others that share no row with them, then a
- *  new one of the rest. */
+/** Batches that hold every row of the train split exactly once. The order is: batches of this state, other batches that
+ *  share no row with them, and a new batch of the remaining rows. */
 async function disjointBatches(
   book: OpenBook,
   { request, admitted, rule, parent }: BanditRequest,
@@ -99,7 +104,7 @@ async function freshFrom(
   const rows: UnitRow[] = [];
   const used = new Set<Digest>();
   for (const batch of batches) {
-    // A batch holds whole chains.
+    // A batch holds complete chains, so returns can be computed batch by batch.
     for (const row of returnsToGo(await readTraining(book, [batch]), discount)) {
       if (ids.has(row.id)) continue;
       rows.push({ ...row, unit: unitOf(row, rule.unit) });
@@ -117,7 +122,7 @@ async function* each<T>(items: readonly T[]): AsyncGenerator<T> {
   yield* items;
 }
 
-/** A state keeps its features until told otherwise. Increments come largest first. */
+/** A state keeps its features unless the request gives others. Increments are sorted, largest first. */
 function largestSpec(standing: readonly StandingIncrement[]): FeatureSpec | undefined {
   return standing.find(({ features }) => features !== undefined)?.features;
 }
@@ -126,7 +131,7 @@ function sameSpec(a: FeatureSpec | undefined, b: FeatureSpec | undefined): boole
   return canonicalize(a ?? null) === canonicalize(b ?? null);
 }
 
-/** What a state is the sum of, as its increments record it. */
+/** Filters of the decisions that a state sums, in the form that its increments record. */
 function filtersOf(request: DecisionRequest, family: string, rule: SplitRule): Record<string, string> {
   const { experiment, session, dataSource, sinceMs, untilMs, feedback } = request;
   const stated = {
@@ -145,7 +150,7 @@ function filtersOf(request: DecisionRequest, family: string, rule: SplitRule): R
   };
 }
 
-/** Named only where it matters: a state of rollouts with one decision each is the same at every discount. */
+/** Recorded only if it matters: a state of rollouts with one decision each is the same at every discount. */
 function returnsIn(discount: number | undefined): Record<string, string> {
   return discount === undefined || discount === 0 ? {} : { returns: `discount ${discount}` };
 }

@@ -1,12 +1,11 @@
-/** Trains a policy and keeps it: from decisions to a checkpoint and its revision, with a lineage that can be walked.
- *  In: a source, a learner, a split. Out: the checkpoint, written where asked; from a book it is sealed there too.
- *  From a book it cuts a sealed batch and trains from the rows of that; a file enters the lineage by its digest, a
- *  replay store by its manifest's. */
+/** Trains a policy and stores it: from decisions to a checkpoint and its revision, with a traceable lineage.
+ *  In: a source, a learner, a split. Out: the checkpoint, written to the given folder; if the source is a book, also
+ *  sealed there. From a book, it cuts a sealed batch and trains from its rows. A file enters the lineage by its digest,
+ *  a replay store by the digest of its manifest. */
 import { existsSync } from "node:fs";
 import { join, relative } from "node:path";
-import { type Clock, type Digest, parseId, RollbookError, short, systemClock } from "../../base/index.ts";
-import { batchContent, PolicyRevision, type Sealed, seal, TrainerBatch } from "../../contract/index.ts";
-import { readSealed } from "../../keep/admit/index.ts";
+import { type Clock, type Digest, parseId, RollbookError, systemClock } from "../../base/index.ts";
+import { batchContent, type PolicyRevision, TrainerBatch } from "../../contract/index.ts";
 import {
   areBilled,
   checkModel,
@@ -50,6 +49,7 @@ import type { OpenBook } from "../open/index.ts";
 import { type AdmittedRollouts, admittedRollouts, readRevision } from "../rollouts/index.ts";
 import { banditOfBook } from "./bandit-of-book.ts";
 import { discountOf, readsReturns } from "./discount.ts";
+import { knownRevision, requireUnusedId } from "./known-revision.ts";
 import { learnFromStore } from "./learn-from-store.ts";
 import {
   banditModel,
@@ -66,74 +66,76 @@ import { checkedReport, type Taught, withTable, withUsual } from "./taught.ts";
 import { cutTrainingBatch, readTraining, requireTraining, splitAdmitted } from "./training-batch.ts";
 import { removeTrainingState, requireFreeFolder, trainingState } from "./training-state.ts";
 
-/** Training is off-policy: it takes any age, and only what is labelled and logged with a probability. */
+/** Training is off-policy: it accepts rows of any age, but only labelled ones that were logged with a probability. */
 interface TrainRequest extends Omit<DecisionRequest, "target" | "freshness" | "unlabelled" | "propensity"> {
   readonly learner: Learner;
-  /** The id of the new revision. */
+  /** Id of the new revision. */
   readonly id: string;
-  /** The family of the new revision (default: the parent's, else router). */
+  /** Family of the new revision (default: the parent's, else router). */
   readonly policy?: string | undefined;
-  /** What it succeeds: a checkpoint's folder, or a revision of the book. */
+  /** Parent of the new revision: the folder of a checkpoint, or a revision of the book. */
   readonly parent?: string | undefined;
   readonly split?: SplitRule;
-  /** Worth of a reward one decision later (default: 1). A decision learns from the return of its rollout from there on; 0: from
-   *  its own reward. A learner of chains has its own. */
+  /** Discount per decision of a later reward (default: 1). A decision learns from the discounted return of its rollout
+   *  from there on; with 0, from its own reward. A learner of chains has its own discount. */
   readonly discount?: number | undefined;
-  /** Trains from exactly the rows of this sealed batch of the book (default: a batch is cut). */
+  /** Digest of a sealed batch of the book: trains from exactly its rows (default: a new batch is cut). */
   readonly batch?: Digest | undefined;
   readonly seed?: bigint;
-  /** The checkpoint's folder (default: none is written). Never overwritten. */
+  /** Folder for the checkpoint (default: not written). Never overwritten. */
   readonly out?: string | undefined;
   /** Also fits the static table that the same rows would give (default: yes). */
   readonly baseline?: boolean;
-  /** Also keeps what an average request is to the policy, which explanations compare with (default: yes). */
+  /** Also stores the average request, which explanations compare with (default: yes). */
   readonly usual?: boolean;
-  /** Sets the confidence floor on the calibration split: departures from the table lose at most this in expectation. */
+  /** Sets the confidence floor on the calibration split: departures from the table lose at most this value in
+   *  expectation. */
   readonly floorRisk?: number | undefined;
   readonly promise?: Partial<PromiseTerms>;
-  /** Adds embeddings of the prompts to what a learner that predicts rewards reads. */
+  /** Adds prompt embeddings to the input of a learner that predicts rewards. */
   readonly embeddings?: (EmbeddingPlace & { readonly model: string }) | undefined;
   readonly clock?: Clock;
-  /** Told of every point of a learning curve. */
+  /** Called for every point of a learning curve. */
   readonly progress?: FitHooks["progress"];
 }
 
 export interface TrainedPolicy {
   readonly checkpoint: Checkpoint;
   readonly model: PolicyModel;
-  /** The digest of the rows, the batch, or the state in the book. */
+  /** Digest of the rows, of the batch, or of the state in the book. */
   readonly data: Digest;
   readonly batches: readonly Digest[];
   readonly datasets: readonly TrainingDataset[];
   readonly rows: number;
-  /** Different units among them: rows of one unit are no independent evidence. */
+  /** Number of different units: rows of one unit are not independent evidence. */
   readonly units: number;
-  /** What to expect of a policy from so few units, or from one candidate. */
+  /** Warnings about a policy trained from few units, or from one candidate. */
   readonly warnings: readonly string[];
   /** Decisions of the other splits. */
   readonly heldBack: number;
   /** Decisions that a bandit counted for the first time. */
   readonly added?: number;
-  /** Of a book: which of its rollouts were admitted, and the ledger of the rest. */
+  /** Admitted rollouts, and the ledger of the others; set only if the source is a book. */
   readonly admitted?: AdmittedRollouts;
   readonly report?: object;
-  /** Whether it was sealed in the book; not where it stood there already. */
+  /** True if this call sealed the revision in the book; false if the book already had it. */
   readonly sealed: boolean;
-  /** Of the calibration rows. */
+  /** Lowest propensity of the calibration rows. */
   readonly leastPropensity: number;
 }
 
 export async function trainPolicy(source: DecisionSource, request: TrainRequest): Promise<TrainedPolicy> {
   const { id, seed = 0n, split: rule = DEFAULT_SPLIT, floorRisk } = request;
   requireLearner(request.learner);
-  // A bandit may find its own revision there.
+  // A bandit may find its own revision in the folder.
   if (!isBandit(request.learner)) requireFreeFolder(request.out);
   const clock = request.clock ?? (isDataset(source) ? systemClock : source.clock);
-  // Before a batch is cut: a parent that is not there leaves nothing behind.
+  // The parent is read before a batch is cut, so that a missing parent leaves nothing behind.
   const parent = await parentFrom(source, request);
+  const family = request.policy ?? parent?.family ?? "router";
   const taught = isDataset(source)
     ? await learnFromDataset(source, request, rule)
-    : await learnFromBook(source, request, rule);
+    : await learnFromBook(source, request, { rule, family });
   const calibration =
     floorRisk === undefined
       ? []
@@ -143,7 +145,6 @@ export async function trainPolicy(source: DecisionSource, request: TrainRequest)
     units: { train: taught.units, calibration: calibration.map((row) => unitOf(row, rule.unit)) },
   });
   const { batches, datasets } = taught;
-  const family = request.policy ?? parent?.family ?? "router";
   const bare = sealCheckpoint(model, {
     ...{ family, id, batches, datasets, seed, producedAtMs: clock.nowMs() },
     ...(parent === undefined ? {} : { parent }),
@@ -197,7 +198,11 @@ async function learnFromDataset(
   });
 }
 
-async function learnFromBook(book: OpenBook, request: TrainRequest, rule: SplitRule): Promise<Taught> {
+async function learnFromBook(
+  book: OpenBook,
+  request: TrainRequest,
+  { rule, family }: { rule: SplitRule; family: string },
+): Promise<Taught> {
   const { learner, parent, seed = 0n, batch: given, usual = true } = request;
   if (given !== undefined) return learnFromBatch(book, request, { batch: given, rule });
   const admitted = await admittedRollouts(book, {
@@ -205,7 +210,10 @@ async function learnFromBook(book: OpenBook, request: TrainRequest, rule: SplitR
     ...{ level: "step", target: undefined, freshness: "none", unlabelled: "exclude", propensity: "choice" },
   });
   if (isBandit(learner)) {
-    const state = await banditOfBook(book, { request, admitted, rule, learner, parent });
+    const state = await banditOfBook(book, {
+      ...{ request, admitted, rule, learner, parent },
+      beforeNew: () => requireUnusedId(book, { family, id: request.id }),
+    });
     const { statistics, digest: data, batches, units, added, heldBack, spec } = state;
     const model = banditModel(learner, statistics, { data, spec, seed });
     const rows = request.baseline === false ? [] : await readTraining(book, batches);
@@ -230,7 +238,7 @@ async function learnFromBook(book: OpenBook, request: TrainRequest, rule: SplitR
   });
 }
 
-/** The model names the batch by its content, so it is the same whenever its rollouts were recorded. */
+/** The model names the batch by its content, so the time of recording does not change the model. */
 async function learnFromBatch(
   book: OpenBook,
   request: TrainRequest,
@@ -288,7 +296,7 @@ function mostCandidatesOf(rows: readonly LoggedRow[]): number {
   return rows.reduce((most, { candidates }) => Math.max(most, candidates.length), 0);
 }
 
-/** The rows with embeddings, where they are asked for. */
+/** Adds embeddings to the rows, if requested. */
 async function embedded(
   rows: readonly LoggedRow[],
   { embeddings }: TrainRequest,
@@ -313,8 +321,8 @@ function withEmbedding(learner: Learner, { embeddings }: TrainRequest, rows: rea
   return { ...learner, embedding: { model: embeddings.model, size } };
 }
 
-/** A folder with a checkpoint or, of what learns from the book, a revision there: one that decided what was logged has no
- *  checkpoint. */
+/** Reads the parent: a folder with a checkpoint or, if the source is a book, a revision there. A revision that decided
+ *  logged rows has no checkpoint. */
 async function parentFrom(
   source: DecisionSource,
   { parent, policy }: TrainRequest,
@@ -330,12 +338,12 @@ async function parentFrom(
   return (await readRevision(source, parent, policy === undefined ? undefined : parseId(policy))).record;
 }
 
-/** What a loop keeps in its book is as private as the book. */
+/** True if the folder lies in the book: such a checkpoint is as private as the book. */
 function isInBook(source: DecisionSource, out: string): boolean {
   return !isDataset(source) && !relative(source.root, out).startsWith("..");
 }
 
-/** Into its folder and into the book. A bandit whose state has not grown leaves what stands there alone. */
+/** Stores the checkpoint in its folder and in the book. A bandit whose state has not grown changes neither. */
 async function keepCheckpoint(
   source: DecisionSource,
   { out }: TrainRequest,
@@ -343,7 +351,7 @@ async function keepCheckpoint(
 ): Promise<{ checkpoint: Checkpoint; sealed: boolean }> {
   const standing = mayStand && out !== undefined ? standingAt(out, checkpoint) : undefined;
   if (standing !== undefined) return { checkpoint: standing, sealed: false };
-  const known = isDataset(source) ? undefined : await recordedIn(source, checkpoint);
+  const known = isDataset(source) ? undefined : await knownRevision(source, checkpoint.revision.record);
   const kept = known === undefined ? checkpoint : { ...checkpoint, revision: known };
   if (out !== undefined) {
     writeCheckpoint(out, kept, { mode: isInBook(source, out) ? OWNER_ONLY : undefined });
@@ -358,30 +366,7 @@ async function keepCheckpoint(
   return { checkpoint, sealed: true };
 }
 
-/** The record of this revision that the book has already. Another policy under its name would be two with one id: every
- *  sample of either would be in doubt. */
-async function recordedIn(
-  book: OpenBook,
-  { revision: { record } }: Checkpoint,
-): Promise<Sealed<PolicyRevision> | undefined> {
-  const { family, id, digest, parent } = record;
-  const named = (await book.index())
-    .ofKind(PolicyRevision.kind)
-    .filter((each) => each.family === family && each.id === id);
-  for (const { digest: known } of named) {
-    const other = await readSealed((each) => book.store.get(each), PolicyRevision, known);
-    if (other.record.digest === digest && other.record.parent?.digest === parent?.digest)
-      return seal(PolicyRevision, other.record);
-    throw new RollbookError(
-      "revision-exists",
-      { family, id, known: other.record.digest, made: digest },
-      `the book has a revision ${id} of ${family} with other weights or another parent (${short(other.record.digest)}). Give the new one another --id.`,
-    );
-  }
-  return undefined;
-}
-
-/** What the folder holds, if it is this very revision: then there is nothing to do. */
+/** Checkpoint in the folder if it is the same revision: then there is nothing to do. */
 function standingAt(out: string, { revision: { record } }: Checkpoint): Checkpoint | undefined {
   if (!existsSync(join(out, "revision.json"))) return undefined;
   const known = readCheckpoint(out);

@@ -1,4 +1,5 @@
-/** How an evaluation looks on a terminal, and as JSON. Diagnostics come before numbers, refusals and disagreements aloud. */
+/** Renders an evaluation for a terminal, and as JSON. Diagnostics come before numbers; refusals and disagreements are
+ *  printed explicitly. */
 import type { LogCheck, PolicyEvaluation } from "../../book/judge/index.ts";
 import { isBurden, qualityOf } from "../../judge/evaluate/index.ts";
 import type {
@@ -22,7 +23,7 @@ import { costLine, judgedText } from "./gate-view.ts";
 
 type EvaluationFacts = Pick<PolicyEvaluation, "judged" | "setup" | "revision" | "kept" | "range">;
 
-/** What was judged and the verdict; the figures between the two on request. */
+/** Renders the judged policy and the verdict; with `verbose`, also the figures between them. */
 export function renderEvaluation(
   evaluation: Evaluation,
   facts: EvaluationFacts,
@@ -48,7 +49,7 @@ function detailsOf(evaluation: Evaluation, { range }: EvaluationFacts): string[]
   ];
 }
 
-/** What `data check` found; also said, with the same words, before an evaluation's numbers. */
+/** Renders the findings of `data check`; an evaluation prints them before its numbers, in the same words. */
 export function renderLogCheck({ rows, units, unlabelled, findings }: LogCheck, unit: string): string {
   return [
     `${plural(rows, "labelled row")} of ${plural(units, unit)}, ${thousands(unlabelled)} unlabelled`,
@@ -60,7 +61,7 @@ export function renderLogCheck({ rows, units, unlabelled, findings }: LogCheck, 
   ].join("\n");
 }
 
-/** A policy known by its probabilities. */
+/** Renders the report on a policy that is given by its probabilities. */
 export function renderTarget(
   report: KnownTargetReport & { readonly unlabelled: number },
   { unit, verbose }: { unit: string; verbose: boolean },
@@ -99,7 +100,7 @@ export function targetJson({ panels, differences, ...rest }: KnownTargetReport) 
   return { ...rest, panels: mapped(panels, plainPanel), differences: mapped(differences, plain) };
 }
 
-/** Every figure, without the columns behind it. */
+/** All figures, without the columns behind them. */
 export function evaluationJson(evaluation: Evaluation, { judged, setup, revision, kept }: EvaluationFacts) {
   const { contenders, comparisons, ...rest } = evaluation;
   const { rule, leftOut, unlabelled, digest } = judged;
@@ -130,13 +131,14 @@ function headOf(
   const { judged, setup, revision } = facts;
   const floor =
     setup.floor === null ? "none (the policy never decides)" : `${figure(setup.floor)} (${setup.floorFrom})`;
-  const known = liveness.floor === null ? "" : `, departs from the table on ${percent(liveness.departs)}`;
+  const differs =
+    liveness.floor === null ? "" : ` and differs from the table on ${percent(liveness.departs)}`;
   return [
     `${revision.id} (${short(revision.digest)}), ${judgedText({ ...judged, units })}`,
     ...costLine(judged),
     ...(chains === undefined ? [] : [chainLine(chains)]),
     `router: floor ${floor}, exploration ${figure(setup.exploration)}, table ${short(setup.table.digest)}`,
-    `liveness: decides ${percent(liveness.live)} of rows${known}; confidence up to ${figure(liveness.highestConfidence)}, median ${figure(liveness.medianConfidence)}`,
+    `the policy decides ${percent(liveness.live)} of rows${differs}; its confidence: median ${figure(liveness.medianConfidence)}, maximum ${figure(liveness.highestConfidence)}`,
     ...findings.map(
       ({ severity, message }) => `${severity === "refuse" ? "NOT CERTIFIED" : "WARNING"}: ${message}`,
     ),
@@ -151,7 +153,7 @@ function chainLine({ episodes, horizon, discount }: NonNullable<Evaluation["chai
   return `whole rollouts: ${thousands(episodes)}, the longest with ${plural(horizon, "decision")}; values are returns, with a reward one decision later worth ${discount}`;
 }
 
-/** The reasons of a refusal stand in the error that follows. */
+/** The error that follows gives the reasons of a refusal. */
 function panelOf({ panels }: Pick<ContenderReport, "panels">, measures: readonly Measure[]): string {
   const first = panels[measures[0]!];
   if (first === undefined) return "every outcome is known: nothing had to be estimated\n";
@@ -184,9 +186,9 @@ function contenderTable({ contenders, measures, level }: Evaluation, range: Rang
     method === undefined
       ? []
       : [
-          `in brackets: ${percent(level)} ${method.method} intervals over units, widened for skewness and outcomes not seen\n`,
+          `in brackets: ${percent(level)} ${method.method} intervals over units${method.method === "bootstrap" ? ", at least as wide as by student-t" : ""}, widened for skewness and outcomes not seen\n`,
         ];
-  // Policies that choose alike are refused alike: the reasons are said once.
+  // Policies with the same choices are refused for the same reasons, which are printed once.
   const names = new Map<string, string[]>();
   for (const { name, reasons } of refused) {
     const why = reasons.join(" ");
@@ -262,7 +264,7 @@ function banded({ value, band }: Banded, range?: Range): string {
   return band === undefined ? show(value) : `${show(value)} [${show(band.low)}, ${show(band.high)}]`;
 }
 
-/** An unbiased estimate may leave the range of what it estimates; its interval loses nothing where it is cut. */
+/** An unbiased estimate may lie outside the range of its quantity. Clipping an interval to the range loses nothing. */
 function cut(value: number, range: Range | undefined): number {
   return range === undefined ? value : Math.min(range.high, Math.max(range.low, value));
 }

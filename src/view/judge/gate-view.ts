@@ -1,4 +1,4 @@
-/** How a gate's verdict looks on a terminal. */
+/** Renders a gate's verdict for a terminal. */
 import type { PolicyEvaluation } from "../../book/judge/index.ts";
 import type { GateVerdict, Sealed } from "../../contract/index.ts";
 import { enoughUnits, judgeShareOf, withEffectiveSize } from "../../judge/ope/index.ts";
@@ -28,10 +28,10 @@ export function renderVerdict(
       : [`whole chains: values are returns of an episode, discounted by ${rule.discount}`]),
     ...candidates.map(
       ({ revision, router, live, support }, i) =>
-        `${revision.id}: floor ${router.floor ?? "none"}, decides ${figure(100 * live)} % of rows, ${changeText(changed[i]!)}; effective sample size ${figure(support.effectiveSize)}, largest weight ${figure(support.largestWeight)}, mean weight ${figure(support.meanWeight)}`,
+        `${revision.id}: floor ${router.floor ?? "none"}, decides ${figure(100 * live)} % of rows, ${changeText(changed[i]!)}; effective sample size ${figure(support.effectiveSize)}, largest importance weight ${figure(support.largestWeight)}, mean ${figure(support.meanWeight)} (expected 1)`,
     ),
     ...(checks.length === 0 ? [] : [checkTable(checks)]),
-    // Where none passes, the reasons stand in the error that follows.
+    // If no candidate passes, the error that follows gives the reasons.
     ...(outcome === "refuse"
       ? []
       : candidates.flatMap(({ revision, reasons }) =>
@@ -48,9 +48,9 @@ export function renderVerdict(
 
 interface VerdictFacts extends JudgedFacts {
   readonly sealed: boolean;
-  /** Of each candidate, the share of decisions that differ from the baseline's. */
+  /** Share of decisions that differ from the baseline's, for each candidate. */
   readonly changed: readonly number[];
-  /** Gates that looked at these rows before. */
+  /** Number of earlier gates on these rows. */
   readonly earlier: number;
 }
 
@@ -59,7 +59,7 @@ type JudgedFacts = Pick<
   "rows" | "rule" | "leftOut" | "unlabelled" | "callCosts" | "declaredPrices"
 >;
 
-/** Which rows judge, and why the others do not. */
+/** Describes the rows that judge, and the excluded ones with the reasons. */
 export function judgedText({
   rows,
   rule,
@@ -73,7 +73,7 @@ export function judgedText({
     ...(calibration === 0 ? [] : [`${thousands(calibration)} that set its floor`]),
     ...(unlabelled === 0 ? [] : [`${thousands(unlabelled)} without a reward`]),
   ];
-  // The rule of the split says which rows would have calibrated a floor.
+  // The split rule tells which rows would have calibrated a floor.
   const uncalibrated = calibration === 0 && train > 0 && rule.shares[1] > 0;
   const note = uncalibrated
     ? ": the judge split, and the calibration split, which was not used because no floor was set"
@@ -85,16 +85,23 @@ function changeText(share: number): string {
   return share < ROUNDING ? "changes no decision" : `changes ${figure(100 * share)} % of the decisions`;
 }
 
-/** What is nearer to 0 is rounding. */
+/** Values closer to 0 are rounding. */
 const ROUNDING = 1e-9;
 
-/** One look is what alpha promises, unless the bound holds for any number of them. */
-function repeatText(earlier: number, { rule: { method, tried }, candidates }: GateVerdict): string[] {
-  // Who tried more policies than those given counts the gates before.
+/** Alpha holds for a single look, unless the bound holds for any number of looks. */
+function repeatText(
+  earlier: number,
+  { rule: { method, tried, discount }, candidates }: GateVerdict,
+): string[] {
+  // A user who gives a larger --candidates-tried has counted the earlier gates.
   const isCounted = tried >= candidates.length + earlier;
   if (earlier === 0 || method === "confidence-sequence" || isCounted) return [];
+  const isCostJudged = candidates.some(({ checks }) => checks.some(({ measure }) => measure === "cost"));
+  const sequence = `Use --method confidence-sequence${isCostJudged ? " with --cost-range LOW..HIGH" : ""} for repeated gates, or count`;
+  // Only student-t judges chains of decisions.
+  const remedy = discount === undefined ? sequence : "Count";
   return [
-    `WARNING: this is gate number ${earlier + 1} on these rows, and alpha is not corrected for the earlier ones. Use --method confidence-sequence for repeated gates, or count every policy in --candidates-tried`,
+    `WARNING: this is gate number ${earlier + 1} on these rows, and alpha is not corrected for the earlier ones. ${remedy} every policy in --candidates-tried`,
   ];
 }
 
@@ -108,7 +115,7 @@ export function costLine({
   return [`cost is ${callCosts ? recorded : declared}, in US dollars`];
 }
 
-/** Why no candidate passes, a line for each reason. A reason that several share is said once. */
+/** Explains why no candidate passes, one line per reason. A reason that several candidates share is printed once. */
 export function refusalText({ candidates, baseline, data, split, rule }: GateVerdict): string {
   const sharedBy = new Map<string, GateVerdict["candidates"]>();
   for (const candidate of candidates)
@@ -120,7 +127,8 @@ export function refusalText({ candidates, baseline, data, split, rule }: GateVer
     const ids = alike.map(({ revision }) => revision.id).join(", ");
     const sizes = alike.map(({ support }) => support.effectiveSize);
     const told = withEffectiveSize(reason, sizes).replace(/\.$/, "");
-    return `${ids}: ${told.replace(/^the baseline: /, `the gate cannot judge the baseline (${baselineName(baseline)}): `)}.`;
+    const ofMeasure = /^[a-z ]+: the estimate is /.test(told);
+    return `${ids}${ofMeasure ? "," : ":"} ${told.replace(/^the baseline: /, `the gate cannot judge the baseline (${baselineName(baseline)}): `)}.`;
   });
   const units = Math.min(...candidates.map(({ checks }) => unitsToProve(checks, data.units)));
   const share = judgeShareOf(split.shares, { isCalibrated: data.leftOut.calibration > 0 });
@@ -128,27 +136,33 @@ export function refusalText({ candidates, baseline, data, split, rule }: GateVer
   const missed = new Set(
     candidates.flatMap(({ checks }) => checks.filter(({ clears }) => !clears).map(({ measure }) => measure)),
   );
-  // No figure: a margin that is chosen after the estimate tests nothing.
+  // The advice has no figure, because a margin chosen after the estimate tests nothing.
   const accepted = [...missed].map((measure) =>
-    measure === "cost" ? "a higher cost with --epsilon-cost" : "a loss with --epsilon-quality",
+    measure === "cost"
+      ? "a higher cost with --epsilon-cost (the upper bound, not the difference, must be at most this margin)"
+      : "a loss with --epsilon-quality (the lower bound, not the difference, must be at least minus this margin)",
   );
-  const more = units > MOST_UNITS ? "To release it all the same," : `Record about ${enough}, or`;
-  const lines = missed.size === 0 ? told : [...told, `${more} accept ${accepted.join(" and ")}.`];
+  const more = units > MOST_UNITS ? "To release it all the same," : `Record about ${enough} in total, or`;
+  const lines =
+    missed.size === 0 ? told : [...told, `${more} accept ${accepted.join(" and ")}. ${MARGIN_FIRST}`];
   return lines.length === 1 ? ` ${lines[0]}` : lines.map((line) => `\n  ${line}`).join("");
 }
+
+const MARGIN_FIRST =
+  "Choose a margin before you look at the estimates: a margin chosen afterwards tests nothing.";
 
 function baselineName({ kind, revision }: GateVerdict["baseline"]): string {
   return revision?.id ?? (kind === "static" ? "the static table" : "the log's policy");
 }
 
-/** As the table of the checks names the measure; the record has its own name. */
+/** Uses the name of the measure in the table of the checks; the record has another name. */
 const reasonText = (reason: string) => reason.replace(/^reward:/, `${measureName("reward")}:`);
 
-/** More units than this are no advice. */
+/** No advice is given for more units than this. */
 const MOST_UNITS = 1e6;
 
-/** Units with which every check would clear, if the differences stayed: a bound narrows with the square root of their number.
- *  Infinite where a difference itself is outside its margin, or nothing was checked. */
+/** Number of units with which every check would clear if the differences stayed: a bound narrows with the square root
+ *  of the number. Infinite if a difference itself is outside its margin, or if there was no check. */
 function unitsToProve(checks: GateVerdict["candidates"][number]["checks"], units: number): number {
   const missed = checks.filter(({ clears }) => !clears);
   const factors = missed.map(({ difference, bound, epsilon, measure }) => {

@@ -1,4 +1,5 @@
-/** How a launch looks: one line while it runs, tables when it is over. In: progress, reports. Out: text. */
+/** Renders a launch: one line while it runs, tables when it is over.
+ *  In: progress, reports. Out: text. */
 import {
   type LaunchComparison,
   type LaunchReport,
@@ -8,7 +9,7 @@ import {
 import type { Progress } from "../../collect/rollout/index.ts";
 import { figure, page, plural, table, thousands } from "../format.ts";
 
-/** `done 12/64  failed 2 (agent 1, provider 1)  1 234 tokens  $0.01  3.2/s  16 s left` */
+/** Makes `done 12/64 failed 2 (agent 1, provider 1) 1 234 tokens $0.01 3.2/s 16 s left`. */
 export function renderProgress(progress: Progress): string {
   const { done, total, tokens, perSecond, etaMs, dead } = progress;
   return [
@@ -37,14 +38,14 @@ export function renderSummary(progress: Progress): string {
   return `${parts.join(", ")}\n${givenUpText(progress)}`;
 }
 
-/** A cost that is not known is no cost of 0. */
+/** An unknown cost must not be shown as 0. */
 function costText({ costUsd, unpriced }: Pick<Progress, "costUsd" | "unpriced">): string[] {
   if (unpriced === 0) return costUsd > 0 ? [`$${figure(costUsd)}`] : [];
   const without = `${plural(unpriced, "call")} without a price`;
   return [costUsd > 0 ? `at least $${figure(costUsd)} (${without})` : `cost unknown (${without})`];
 }
 
-/** What the figures above leave out. */
+/** Line about earlier attempts, which the figures above do not include. */
 function givenUpText({ givenUp }: Progress): string {
   const { runs, tokens } = givenUp;
   if (runs === 0) return "";
@@ -53,11 +54,11 @@ function givenUpText({ givenUp }: Progress): string {
   return `${plural(runs, "earlier attempt")} of these rollouts failed or ended early${more}\n`;
 }
 
-/** Tasks shown in a table; the rest is in --json. */
+/** Number of tasks in a table; --json has all of them. */
 const SHOWN = 10;
 const MAX_MESSAGE = 300;
 
-/** By task and by failure reason; empty where there is nothing to tell. */
+/** Report by task and by failure reason; empty if there is no task. */
 export function renderLaunchReport(report: LaunchReport): string {
   const { reward, quartiles, tasks, unlabelled, outside } = report;
   if (tasks.length === 0) return "";
@@ -133,10 +134,10 @@ function passText({ passAt, passReward }: LaunchReport): string {
 function intervalText({ mean, low, high, level, tasks }: MeanInterval): string {
   if (low === null || high === null)
     return `${rounded(mean)} over ${plural(tasks, "task")}: too few tasks for an interval`;
-  return `${rounded(mean)}, ${Math.round(level * 100)} % interval ${rounded(low)} to ${rounded(high)} over ${plural(tasks, "task")} (Student's t, wider because ${plural(tasks, "task")} may miss rare results)`;
+  return `${rounded(mean)}, ${Math.round(level * 100)} % interval ${rounded(low)} to ${rounded(high)} over ${plural(tasks, "task")} (Student's t interval, widened for rare results that ${plural(tasks, "task")} may not show)`;
 }
 
-/** More digits than an interval of a few tasks can support would mislead. */
+/** More digits than an interval of a few tasks supports would mislead. */
 function rounded(value: number): string {
   return String(Number(value.toPrecision(4)));
 }

@@ -1,4 +1,4 @@
-/** A training loop as people read it: one line a window, and what serves now. */
+/** Renders a training loop for people: one line per window, and the serving policy. */
 import { short } from "../../base/index.ts";
 import { plural, type TableColumn, table } from "../format.ts";
 
@@ -6,7 +6,7 @@ import { plural, type TableColumn, table } from "../format.ts";
 interface CandidateStatus {
   readonly learner: string;
   readonly revision: string;
-  /** What it would be exactly worth if it served. */
+  /** Exact value of the policy if it served. */
   readonly value?: number;
   readonly estimate?: WindowStatus["estimate"];
   readonly outcome?: "pass" | "refuse";
@@ -20,22 +20,25 @@ export interface WindowStatus {
   /** Rows the new policy was trained from. */
   readonly rows?: number;
   readonly rewardMean?: number;
-  /** Who collected, and what that is exactly worth where it is known. */
+  /** Rollouts that the batch left out, by reason; set only if there are any. With `data: all` also those of earlier
+   *  windows. */
+  readonly excluded?: readonly { readonly reason: string; readonly rollouts: number }[];
+  /** Policy that collected; `behaviourValue` is its exact value, if known. */
   readonly collectedBy: string;
   readonly behaviourValue?: number;
-  /** The policy that this window is judged against, where it is not the last release of the run. */
+  /** Policy that this window is judged against, if it is not the last release of the run. */
   readonly baseline?: string;
-  /** What the log says of the new policy: the mean reward of a decision. Where `discount` stands, the mean return of a
-   *  rollout; of a model that is trained on tokens, its mean reward. */
+  /** Estimate of the new policy from the log: the mean reward of a decision. If `discount` is set, it is the mean
+   *  return of a rollout. For a model trained on tokens, it is its mean reward. */
   readonly estimate?: {
     readonly value: number;
     readonly low: number;
     readonly high: number;
     readonly level?: number;
   };
-  /** Where whole rollouts of several decisions were judged: the worth of a reward one decision later. */
+  /** Discount per decision of a later reward; set if complete rollouts of several decisions were judged. */
   readonly discount?: number;
-  /** Where several learners are compared. */
+  /** Set if several learners are compared. */
   readonly candidates?: readonly CandidateStatus[];
   readonly outcome?: "pass" | "refuse";
   readonly reasons?: readonly string[];
@@ -56,21 +59,29 @@ export interface LoopStatus {
     readonly done: number;
     readonly total: number;
   };
-  /** Of a run that no process works on: the rollouts of the window that it was collecting. */
-  readonly collected?: { readonly window: number; readonly done: number; readonly total: number };
-  /** Of a run that no process works on: its last window is sealed, and has no rollout to learn from. */
+  /** Collected rollouts of the current window; set only if no process works on the run. */
+  readonly collected?: {
+    readonly window: number;
+    readonly done: number;
+    readonly total: number;
+    /** Attempts of these rollouts, if some were repeated. */
+    readonly attempts?: number;
+  };
+  /** Number of the last window if it is sealed and has no rollout to learn from; set only if no process works on the
+   *  run. */
   readonly emptyWindow?: number;
   readonly windows: readonly WindowStatus[];
-  /** Of the last window's end: it commits to the whole run. */
+  /** Digest of the last window's end: it commits to the whole run. */
   readonly digest?: string;
 }
 
-export function renderLoop(status: LoopStatus): string {
+/** `config`: the file of the run's configuration, for the commands that the text names. */
+export function renderLoop(status: LoopStatus, config: string): string {
   const { windows, digest } = status;
   const isExact = windows.some(({ optimum }) => optimum !== undefined);
   const columns = COLUMNS.filter(({ title }) => isExact || !EXACT.has(title));
   const lines = windows.length === 0 ? "" : table(windows, columns);
-  // A gate that does not let a policy through has done its work: nothing has failed.
+  // A gate that refuses a policy works as intended: it is no failure.
   const refused = windows.flatMap(({ window, reasons = [], serves }) =>
     reasons.length === 0
       ? []
@@ -78,8 +89,15 @@ export function renderLoop(status: LoopStatus): string {
           `window ${window}: no new policy is released, and ${serves ?? "the one before"} goes on. The log does not show that the new one is good enough: ${reasons.join("; ")}\n`,
         ],
   );
+  const unused = windows.flatMap(({ window, excluded = [] }) =>
+    excluded.length === 0
+      ? []
+      : [
+          `window ${window}: the batch leaves out ${excluded.map(({ reason, rollouts }) => `${plural(rollouts, "rollout")} (${reason})`).join(", ")}\n`,
+        ],
+  );
   const end = digest === undefined ? "" : `run digest ${short(digest as never)}\n`;
-  return `${lines}${refused.join("")}${whereIs(status)}\n${end}`;
+  return `${lines}${unused.join("")}${refused.join("")}${whereIs(status, config)}\n${end}`;
 }
 
 const COLUMNS: readonly TableColumn<WindowStatus>[] = [
@@ -94,28 +112,38 @@ const COLUMNS: readonly TableColumn<WindowStatus>[] = [
   { title: "VALUE AFTER", align: "right", cell: ({ servedValue }) => number(servedValue) },
   { title: "OPTIMUM", align: "right", cell: ({ optimum }) => number(optimum) },
 ];
-/** Known of simulated tasks alone. */
+/** Columns that are known only for simulated tasks. */
 const EXACT: ReadonlySet<string> = new Set(["VALUE BEFORE", "VALUE AFTER", "OPTIMUM"]);
 
-function whereIs(status: LoopStatus): string {
+function whereIs(status: LoopStatus, config: string): string {
   const { run, planned, ended, running, activity, collected, emptyWindow, windows } = status;
   const now =
     running && activity !== undefined
       ? `, window ${activity.window} is ${activity.state}${share(activity)}`
       : collected === undefined
         ? ""
-        : `. Window ${collected.window} has collected ${collected.done} of ${plural(collected.total, "rollout")}`;
+        : `. ${collectedText(collected)}`;
+  const begun = windows.length;
+  if (begun > planned && !running)
+    return `${run}: window ${begun} has begun, but ${config} sets windows: ${planned}. Set windows to ${begun} or more${now}.`;
   const how =
-    ended === planned
+    ended === planned && begun === ended
       ? "done"
       : running
         ? "running"
-        : windows.length === 0
-          ? "not begun: `rollbook run start --config FILE` begins it"
+        : begun === 0
+          ? `not begun: \`rollbook run start --config ${config}\` begins it`
           : emptyWindow !== undefined
             ? `stopped: window ${emptyWindow} is sealed and has no rollout to learn from, so \`rollbook run resume\` cannot continue. Correct the cause, and start the run under another name under run:`
-            : "not running: `rollbook run resume --config FILE` continues it";
+            : `not running: \`rollbook run resume --config ${config}\` continues it`;
   return `${run}: ${ended} of ${plural(planned, "window")} ended, ${how}${now}`;
+}
+
+function collectedText({ window, done, total, attempts }: NonNullable<LoopStatus["collected"]>): string {
+  const of = `${done} of ${plural(total, "rollout")}`;
+  return attempts === undefined
+    ? `Window ${window} has collected ${of}`
+    : `Window ${window} has attempted ${of}, some more than once (${plural(attempts, "attempt")})`;
 }
 
 function share({ done, total }: { done: number; total: number }): string {
@@ -135,13 +163,13 @@ export function renderLoopProgress(
   return `window ${window} of ${windows}: collecting, ${done} of ${plural(total, "rollout")}${reward}`;
 }
 
-/** One line for a transition, as it is made. */
+/** Renders one line for a transition when it is made. */
 export function renderTransition(row: WindowStatus, windows: number): string {
   const fact = transitionFacts(row);
   return `window ${row.window} of ${windows}: ${row.state}${fact === "" ? "" : `, ${fact}`}`;
 }
 
-/** What a transition brought; empty where there is nothing to say. */
+/** Facts of a transition; empty if there are none. */
 export function transitionFacts(row: WindowStatus): string {
   const facts: Readonly<Record<string, string>> = {
     planned: `${row.collectedBy} collects${worth(row.behaviourValue)}`,
