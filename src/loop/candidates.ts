@@ -1,6 +1,7 @@
-/** The policies that a window trains and judges: one for each learner of the configuration, all from the same batch.
- *  In: a configuration, a window. Out: their names and folders; what the gate finds of them. A single learner has no name
- *  of its own: its revision is called after the window. */
+/** Manages the policies that a window trains and judges: one for each learner of the configuration, all from the same
+ *  batch.
+ *  In: a configuration, a window. Out: their names and folders, and the result of the gate. With a single learner, the
+ *  revision has the name of the window, without a suffix. */
 import { join } from "node:path";
 import { type Digest, given, isRollbookError, parseId } from "../base/index.ts";
 import {
@@ -17,15 +18,15 @@ import type { LearnerConfig } from "./learner.ts";
 
 interface WindowCandidate {
   readonly learner: LearnerConfig;
-  /** Of the revision. */
+  /** Id of the revision. */
   readonly id: string;
-  /** Of the checkpoint. */
+  /** Folder of the checkpoint. */
   readonly folder: string;
 }
 
 type JudgedStep = Extract<LoopTransition["step"], { state: "judged" }>;
 
-/** `folder`: of the run. */
+/** `folder` is the folder of the run. */
 export function windowCandidates(
   config: LoopConfig,
   window: number,
@@ -38,7 +39,7 @@ export function windowCandidates(
   });
 }
 
-/** The revisions that a window trained, in the order of the learners, each with the digest of its record. */
+/** Revisions that a window trained, in the order of the learners, each with the digest of its record. */
 export function revisionsOf(
   window: LoopWindow,
 ): { readonly revision: RevisionKey; readonly record: Digest; readonly learner?: string }[] {
@@ -56,8 +57,8 @@ interface JudgedCandidates {
   readonly verdict?: Sealed<GateVerdict>;
 }
 
-/** Rows that cannot judge refuse the policies, as a gate does, and so does a rule that does not fit the rows: a run keeps its
- *  rule, and would stop at every resume. Everything else stops the run. */
+/** Judges the policies. Rows that cannot judge lead to a refusal, as in a gate. A rule that does not fit the rows also
+ *  does: a run keeps its rule, and would stop at every resume. All other errors stop the run. */
 export async function judgeCandidates(
   book: BookOnDisk,
   candidates: readonly WindowCandidate[],
@@ -74,12 +75,20 @@ export async function judgeCandidates(
   }
 }
 
-/** Codes of a rule that does not fit the rows: of no bounds, and of ranges that the rows break or that are not stated. */
-const MISFITS: readonly string[] = ["bad-rule", "range-broken", "range-unknown"];
+/** Error codes of rows that cannot judge: none are left, too few are left, or the policy does not know their
+ *  candidates. Later windows may have other rows. */
+const UNFIT_ROWS: readonly string[] = ["empty-split", "too-few-units", "unseen-candidate"];
+
+/** Error codes of a rule that does not fit the rows: no bounds, ranges that the rows violate, ranges that are not
+ *  stated, a margin as wide as the rewards, or a margin on costs that the rows do not have. */
+const MISFITS: readonly string[] = [
+  ...["bad-rule", "range-broken", "range-unknown", "margin-too-wide", "no-cost"],
+];
 
 function reasonOf(error: unknown): string {
-  if (isRollbookError(error, "empty-split") || isRollbookError(error, "too-few-units")) return error.message;
-  if (isRollbookError(error) && MISFITS.includes(error.code))
+  if (!isRollbookError(error)) throw error;
+  if (UNFIT_ROWS.includes(error.code)) return error.message;
+  if (MISFITS.includes(error.code))
     return `${error.message} A run keeps its configuration: start another run, under another name.`;
   throw error;
 }
@@ -98,7 +107,7 @@ async function estimateOf(
   };
 }
 
-/** Without the verdict's digest, which the stage adds. */
+/** Step without the verdict's digest, which the stage adds. */
 function stepOf(
   candidates: readonly WindowCandidate[],
   { candidates: judged, outcome, passed, rule }: GateVerdict,

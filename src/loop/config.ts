@@ -1,4 +1,4 @@
-/** The configuration of a training loop: a YAML file, read strictly, so that a misspelt key is an error.
+/** Defines the configuration of a training loop: a YAML file, read strictly, so that a misspelt key is an error.
  *  In: text and the folder that its paths are relative to. Out: a checked configuration. Reads no other file. */
 import { isAbsolute, join } from "node:path";
 import * as z from "zod";
@@ -9,7 +9,13 @@ import { BEHAVIOURS, DIFFICULTIES } from "../collect/sim/index.ts";
 import { configProblem, splitUnit } from "../contract/index.ts";
 import { readYaml } from "../policy/index.ts";
 import { type LearnerConfig, learnerSchema } from "./learner.ts";
-import { isTokenLearner, type TokenLearnerConfig, tokenLearner, tokenWorld } from "./token-config.ts";
+import {
+  isTokenLearner,
+  TOKEN_MACHINE,
+  type TokenLearnerConfig,
+  tokenLearner,
+  tokenWorld,
+} from "./token-config.ts";
 
 const path = z.string().min(1).max(4096);
 const share = z.number().min(0).max(1);
@@ -142,7 +148,7 @@ export const configSchema = z.strictObject({
         share,
         z.strictObject({
           risk: share.describe(
-            "Highest expected loss of a decision: 0 if it agrees with the table, else its distance from the best quality, as a share of the range of quality.",
+            "Highest expected loss of a decision: 0 if it agrees with the table, else (highest quality - quality of the decision) / (highest - lowest quality).",
           ),
         }),
       ]),
@@ -207,7 +213,7 @@ export const configSchema = z.strictObject({
   discount: z
     .optional(share)
     .describe(
-      "For rollouts with several decisions: factor of a reward that comes one decision later (default: 1). A decision learns from the sum of its own and later rewards, and the gate judges whole rollouts. 0: each decision learns from its own reward and is judged by it.",
+      "For rollouts with several decisions: factor of a reward that comes one decision later (default: 1). The label of a decision in training is the sum of its own and later rewards, and the gate judges whole rollouts. 0: the label is the decision's own reward, and the gate judges each decision by it.",
     ),
   data: z
     .enum(["window", "all"])
@@ -233,16 +239,19 @@ export const configSchema = z.strictObject({
 });
 
 export type LoopConfig = Omit<z.output<typeof configSchema>, "learner" | "learners"> & {
-  /** At least one, no two of a kind; none where a model is trained on tokens. */
+  /** File of the configuration, for the commands that an error names. */
+  readonly file: string;
+  /** At least one learner, no two of a kind; empty if a model is trained on tokens. */
   readonly learners: readonly LearnerConfig[];
-  /** Of a world of kind tokens. */
+  /** Set only for a world of kind tokens. */
   readonly tokenLearner?: TokenLearnerConfig;
-  /** Of everything but where the run takes place, by how many workers, and how many windows there are: a run may move, and
-   *  may be continued. */
+  /** Digest of the configuration without the place of the run, the number of workers, the number of windows, and the
+   *  settings that fit a token window to its machine. A run may be moved, and may be continued. */
   readonly digest: Digest;
-  /** Whether a run with that digest is one of this configuration. The digests of earlier versions bound `workers`. */
+  /** True if a run with that digest has this configuration. The digests of earlier versions covered `workers` and the
+   *  settings of the machine. */
   readonly isDigest: (digest: Digest) => boolean;
-  /** Everything that the digest binds, as the file states it. */
+  /** Settings that the digest covers. Those of the machine have their defaults. */
   readonly settings: Readonly<Record<string, unknown>>;
 };
 
@@ -254,35 +263,49 @@ export function parseLoopConfig(text: string, where: string, folder: string): Lo
   parseId(config.run, `${where}: run`);
   const problem = idleIn(config, value) ?? contradictionIn(config);
   if (problem !== undefined) throw bad(where, problem);
-  const { book: _, windows: __, queue, gateways, gatewayTokenEnv, ...rest } = config;
-  const digestWith = (workers: number) => digestJson("rollbook.loop-config.v1", { ...rest, workers });
-  // The default stands for every number, so configurations that name none have the digest that they always had.
-  const digest = digestWith(DEFAULT_WORKERS);
+  const { book: _, windows: __, queue, gateways, gatewayTokenEnv, ...stated } = config;
+  const covered = withTokenMachine(stated);
+  const digestOf = (each: object, workers: number) =>
+    digestJson("rollbook.loop-config.v1", { ...each, workers });
+  // The digest always uses the default number of workers, so configurations that name none keep their digest.
+  const digest = digestOf(covered, DEFAULT_WORKERS);
   let earlier: ReadonlySet<Digest> | undefined;
   const isDigest = (other: Digest) => {
     if (other === digest) return true;
-    earlier ??= new Set(EVERY_NUMBER.map(digestWith));
+    earlier ??= new Set(EVERY_NUMBER.map((workers) => digestOf(stated, workers)));
     return earlier.has(other);
   };
-  const { workers: ___, ...settings } = rest;
-  return { ...withPaths(config, folder), digest, isDigest, settings };
+  const { workers: ___, ...settings } = covered;
+  return { ...withPaths(config, folder), file: where, digest, isDigest, settings };
 }
 
-/** Settings of windows that choose among candidates; a token window has neither candidates nor a split of its log. */
+/** Replaces the settings that fit a token window to its machine by their defaults. A run that ran out of memory, or that
+ *  moved to another machine, continues with other values of them. */
+function withTokenMachine<T extends Pick<z.output<typeof configSchema>, "world" | "learner">>(config: T): T {
+  const { world, learner } = config;
+  if (world.kind !== "tokens" || learner === undefined || !isTokenLearner(learner)) return config;
+  return {
+    ...config,
+    world: { ...world, ...TOKEN_MACHINE.world },
+    learner: { ...learner, ...TOKEN_MACHINE.learner },
+  };
+}
+
+/** Settings of windows that choose among candidates. A token window has neither candidates nor a split of its log. */
 const ROUTER_KEYS = [
   ...["behaviour", "exploration", "table", "floor", "split", "gate", "data", "replay", "learners"],
   "discount",
 ] as const;
 
-/** Where the rollouts of an agent run. */
+/** Settings of the place where the rollouts of an agent run. */
 const PLACE_KEYS = ["queue", "gateways", "gatewayTokenEnv"] as const;
 
-/** A token window learns from its own rollouts: what is older is stale by more than it can correct. */
+/** A token window learns from its own rollouts: older ones are too stale to be corrected. */
 function withTokenDefaults(config: z.output<typeof configSchema>): z.output<typeof configSchema> {
   return config.world.kind === "tokens" ? { ...config, data: "window" } : config;
 }
 
-/** Settings that the kind of world does not read. */
+/** Finds a setting that this kind of world does not read. */
 function idleIn({ world, learner }: z.output<typeof configSchema>, value: unknown): string | undefined {
   const isTokens = world.kind === "tokens";
   const elsewhere =
@@ -297,7 +320,7 @@ function idleIn({ world, learner }: z.output<typeof configSchema>, value: unknow
     : `learner.kind: ${learner.kind} learns from tokens. Use it with world.kind: tokens`;
 }
 
-/** What no single field can say. */
+/** Finds contradictions between several fields. */
 function contradictionIn({
   rollouts,
   samples,
@@ -348,7 +371,7 @@ function contradictionIn({
 function withPaths(
   { learner, learners, ...config }: z.output<typeof configSchema>,
   folder: string,
-): Omit<LoopConfig, "digest" | "isDigest" | "settings"> {
+): Omit<LoopConfig, "file" | "digest" | "isDigest" | "settings"> {
   const at = (name: string) => (isAbsolute(name) || /^(https?|s3):/.test(name) ? name : join(folder, name));
   const { book, table, world, replay } = config;
   return {

@@ -1,6 +1,6 @@
-/** Runs a training loop to its end, from wherever its sealed transitions say it stands.
- *  In: a book, a configuration. Out: the state of the run. Killed at any moment it continues from the same records.
- *  Synchronous windows follow one another; asynchronous ones collect while the window before them learns. */
+/** Runs a training loop to its end, starting from the state of its sealed transitions.
+ *  In: a book, a configuration. Out: the state of the run. A run that is killed at any moment continues from the same
+ *  records. Synchronous windows follow one another; asynchronous ones collect while the window before them learns. */
 import { type Digest, isRollbookError, parseId, plural, RollbookError, short } from "../base/index.ts";
 import { hiddenFrom, type Identity, identityOf } from "../book/collect/index.ts";
 import { readTransitions, type SealedTransition, sealTransition } from "../book/loop/index.ts";
@@ -20,26 +20,26 @@ import { agentWorld, ensureTasks, requireTasks, simWorld } from "./world/index.t
 
 interface RunRequest {
   readonly config: LoopConfig;
-  /** A directory, made if there is none. */
+  /** Directory of the book, created if there is none. */
   readonly book: string;
-  /** `start` refuses a run that has begun, `resume` one that has not; `start-or-resume` refuses neither. */
+  /** `start` refuses a run that has begun, `resume` one that has not; `start-or-resume` accepts both. */
   readonly how: "start" | "resume" | "start-or-resume";
   readonly identity?: (() => Identity) | undefined;
   readonly clock?: BookOnDisk["clock"] | undefined;
   readonly signal?: AbortSignal | undefined;
   /** Another book with a run of this name: each window collects with the policy of the same window there. */
   readonly follow?: string | undefined;
-  /** Told of a window after each of its transitions. */
+  /** Called with a window after each of its transitions. */
   readonly onWindow?: ((window: LoopWindow) => void) | undefined;
   readonly onProgress?: ((window: number, progress: Progress) => void) | undefined;
-  /** Serves Prometheus metrics at PORT or HOST:PORT (default: nowhere). */
+  /** PORT or HOST:PORT of the Prometheus metrics (default: not served). */
   readonly metrics?: string | undefined;
   readonly log?: ((line: string) => void) | undefined;
 }
 
 interface RanLoop {
   readonly state: RunState;
-  /** Whether every window has ended; if not, the run was asked to stop. */
+  /** True if every window has ended; false if the run was asked to stop. */
   readonly done: boolean;
 }
 
@@ -75,9 +75,8 @@ async function runWindows(request: RunRequest): Promise<RanLoop> {
   try {
     const { root } = book;
     if (isNew) log(`made a new book at ${root}`);
-    // Before the folder of the run is made: a wrong name leaves nothing behind.
-    if (request.how === "resume" && !isRunning(root, run))
-      requireBegun(await readRun(book, run), request.book);
+    // Checked before the folder of the run is created, so that a wrong name leaves nothing behind.
+    if (request.how === "resume" && !isRunning(root, run)) requireBegun(await readRun(book, run), request);
     return await holdRun({ root, run, signal: request.signal }, async (signal, tell) => {
       const state = await readRun(book, run);
       const config = { ...request.config, digest: checkBegun(state, request, root) };
@@ -110,7 +109,7 @@ export async function readRun(book: BookOnDisk, run: string): Promise<RunState> 
   return foldRun(run, await readTransitions(book, parseId(run)));
 }
 
-/** Without a run of this name there would be nothing to follow, and nothing to notice it by. */
+/** Throws if there is no run of this name to follow. Otherwise the mistake would go unnoticed. */
 async function followed({ follow, config }: RunRequest): Promise<RunState | undefined> {
   if (follow === undefined) return undefined;
   const state = isBook(follow)
@@ -143,21 +142,22 @@ async function openStages(context: RunContext): Promise<WindowStages> {
   }
 }
 
-/** A wrong name in the configuration must not become a new run. */
-function requireBegun({ run, windows }: RunState, book: string): void {
+/** Refuses an unknown name on resume: a wrong name in the configuration must not start a new run. */
+function requireBegun({ run, windows }: RunState, { book, config }: RunRequest): void {
   if (windows.length > 0) return;
   throw new RollbookError(
     "run-not-begun",
     { run, book },
-    `the run ${run} has not begun in ${book}. Begin it with \`rollbook run start --config FILE\`, or correct run: and book: in the configuration.`,
+    `the run ${run} has not begun in ${book}. Begin it with \`rollbook run start --config ${config.file}\`, or correct run: and book: in the configuration.`,
   );
 }
 
-/** The digest of the configuration that the run began with, and goes on with. */
-function checkBegun(state: RunState, { how, config, book }: RunRequest, root: string): Digest {
+/** Digest of the configuration that the run began with, and continues with. */
+function checkBegun(state: RunState, request: RunRequest, root: string): Digest {
+  const { how, config, book } = request;
   const { run, windows } = state;
   const [first] = windows;
-  if (how === "resume") requireBegun(state, book);
+  if (how === "resume") requireBegun(state, request);
   const began = first?.at("planned")?.step.config ?? config.digest;
   if (how === "start" && first !== undefined && config.isDigest(began)) {
     const hasEnded = windows.length === config.windows && windows.every(({ final }) => final !== undefined);
@@ -165,11 +165,14 @@ function checkBegun(state: RunState, { how, config, book }: RunRequest, root: st
       "run-exists",
       { run, windows: windows.length },
       hasEnded
-        ? `the run ${run} has ended in ${book}, after ${plural(windows.length, "window")}. See it with \`rollbook run status --config FILE\`, or give a new run another name under run:.`
-        : `the run ${run} has begun in ${book} (window ${windows.length} is ${windows.at(-1)!.state}). Continue it with \`rollbook run resume --config FILE\`, or give the new run another name under run:.`,
+        ? `the run ${run} has ended in ${book}, after ${plural(windows.length, "window")}. See it with \`rollbook run status --config ${config.file}\`. To extend it, raise windows: and run \`rollbook run resume --config ${config.file}\`. A new run needs another name under run:.`
+        : `the run ${run} has begun in ${book} (window ${windows.length} is ${windows.at(-1)!.state}). Continue it with \`rollbook run resume --config ${config.file}\`, or give the new run another name under run:.`,
     );
   }
-  if (config.isDigest(began)) return began;
+  if (config.isDigest(began)) {
+    requireWindows(state, config);
+    return began;
+  }
   const keys = changedSettings({ root, run }, config.settings);
   throw new RollbookError(
     "loop-changed",
@@ -178,13 +181,24 @@ function checkBegun(state: RunState, { how, config, book }: RunRequest, root: st
   );
 }
 
-/** What must hold before the first record of a run. */
+/** Refuses to continue a run up to a window before its last one: the last one would stay unfinished. */
+function requireWindows({ run, windows }: RunState, config: LoopConfig): void {
+  const begun = windows.length;
+  if (begun <= config.windows) return;
+  throw new RollbookError(
+    "loop-changed",
+    { run, keys: ["windows"], begun, windows: config.windows },
+    `the configuration sets windows: ${config.windows}, but window ${begun} of the run ${run} has begun. Set windows: ${begun} or more, then run \`rollbook run resume --config ${config.file}\`.`,
+  );
+}
+
+/** Checks the conditions for the first record of a run. */
 function checkBeginning({ config }: RunContext, stages: WindowStages): void {
-  requireTasks(stages, config.rollouts / config.samples, false);
+  requireTasks(stages, config.rollouts / config.samples);
   requireBounds(config);
 }
 
-/** The agent may be corrected in the middle of a run: the run goes on, and its user is told what that means. */
+/** The agent may be changed in the middle of a run. The run continues, and the log tells the user the consequence. */
 function tellChangedWorld({ run, windows }: RunState, world: Digest, log: (line: string) => void): void {
   const last = windows.at(-1);
   const began = last?.at("planned")?.step.world;
@@ -228,7 +242,7 @@ class RunningLoop {
 
   async run(): Promise<RanLoop> {
     const { windows: total } = this.#context.config;
-    /** Ends of windows, in order: each waits for the one before it. */
+    /** Resolves when all windows so far have ended; windows end in order. */
     let ended: Promise<void> = Promise.resolve();
     try {
       for (let number = 1; number <= total; number++) {
@@ -237,7 +251,7 @@ class RunningLoop {
         await this.#plan(number);
         await this.#advance(number, "sealed");
         ended = ended.then(() => this.#advance(number));
-        // Awaited before the next window begins, or below; a failure in between is not lost.
+        // Awaited before the next window begins, or below. A rejection before that must not count as unhandled.
         ended.catch(() => {});
       }
     } finally {
@@ -258,8 +272,8 @@ class RunningLoop {
     return this.#state.windows[number - 1];
   }
 
-  /** A synchronous window begins when the one before it has ended; an asynchronous one while at most `maxDrift` windows
-   *  before it have not. Rejects if one of them failed. */
+  /** A synchronous window begins when the one before it has ended. An asynchronous one begins while at most `maxDrift`
+   *  windows before it have not ended. Rejects if one of them failed. */
   async #mayBegin(number: number, ended: Promise<void>): Promise<void> {
     const { mode, maxDrift } = this.#context.config;
     if (mode === "synchronous") return ended;
@@ -274,7 +288,8 @@ class RunningLoop {
     return new Promise((resolve) => this.#wake.push(resolve));
   }
 
-  /** The window whose end decided what window `number` of the followed run collected with; 0 for none. */
+  /** Number of the window whose end decided the policy that window `number` of the followed run collected with; 0 if
+   *  none. */
   #followed(number: number): number | undefined {
     const follow = this.#follow;
     const planned = follow?.windows[number - 1]?.at("planned");
@@ -288,7 +303,7 @@ class RunningLoop {
   async #plan(number: number): Promise<void> {
     if (this.#window(number) !== undefined) return;
     const ends = this.#state.windows.filter(({ final }) => final !== undefined).length;
-    // Windows end in order, so the newest end is also the number of ends.
+    // Windows end in order, so the number of ended windows is also the number of the newest ended one.
     const basis = this.#followed(number) ?? ends;
     const policy: LoopPolicy = servedAfter(this.#state, basis);
     const before = this.#state.windows.slice(0, basis);
@@ -296,11 +311,11 @@ class RunningLoop {
     const end = await this.#stages.plan({ state: this.#state, policy, releases });
     const after = [this.#window(number - 1)?.at("sealed"), this.#window(basis)?.final];
     const { mode } = this.#context.config;
-    // The end of a window follows its sealing: where one window follows another, the end says all.
+    // The end of a window comes after its sealing. In synchronous mode the end alone is therefore sufficient.
     await this.#seal(number, end, mode === "synchronous" ? after.slice(1) : after);
   }
 
-  /** Takes a window on from stage to stage, up to a state or to its end. */
+  /** Advances a window from stage to stage, up to a state or to its end. */
   async #advance(number: number, until?: WindowState): Promise<void> {
     for (;;) {
       const window = this.#window(number)!;
@@ -316,7 +331,7 @@ class RunningLoop {
     }
   }
 
-  /** Undefined where the stage was cut short because the run was asked to stop. */
+  /** Undefined if the stage was interrupted because the run was asked to stop. */
   async #runStage(
     state: Exclude<WindowState, "released" | "kept">,
     window: LoopWindow,

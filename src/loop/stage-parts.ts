@@ -1,4 +1,4 @@
-/** Parts that the stages of every kind of window share. */
+/** Defines the parts that the stages of every kind of window share. */
 import { rmSync } from "node:fs";
 import { join } from "node:path";
 import { compareUtf8, type Digest, parseId, plural, RollbookError, rngFrom } from "../base/index.ts";
@@ -22,11 +22,11 @@ import type { LoopWindow, RunState } from "./fold.ts";
 import { collectedIn, sourcesOf } from "./members.ts";
 import { type Assigned, drawRows } from "./world/index.ts";
 
-/** What every stage of a run has. */
+/** Data that every stage of a run has. */
 export interface RunContext {
   readonly book: BookOnDisk;
   readonly config: LoopConfig;
-  /** Operational files of the run: checkpoints and queues, all of which can be made again. */
+  /** Folder of the run's operational files: checkpoints and queues, which can be made again. */
   readonly folder: string;
   readonly identity: Identity;
   readonly signal: AbortSignal;
@@ -34,7 +34,7 @@ export interface RunContext {
   readonly log: (line: string) => void;
 }
 
-/** What follows from a stage: the step of the transition, and what enters the book with it. */
+/** Result of a stage: the step of the transition, and the records that enter the book with it. */
 export interface StageEnd {
   readonly step: LoopTransition["step"];
   readonly records?: TransitionRecords;
@@ -46,22 +46,22 @@ export interface WindowAt {
   readonly window: LoopWindow;
 }
 
-/** What a window of one kind does, by the state it is in. */
+/** Stages of one kind of window, by the state of the window. */
 export interface WindowStages
   extends Readonly<
     Record<Exclude<WindowState, "released" | "kept">, (at: WindowAt) => StageEnd | Promise<StageEnd>>
   > {
-  /** `policy`: what collects. `releases`: before this window. */
+  /** `policy` collects. `releases` is the number of releases before this window. */
   plan(at: { state: RunState; policy: LoopPolicy; releases: number }): Promise<StageEnd>;
-  /** Of the world that windows are planned in now. */
+  /** Digest of the world in which windows are planned now. */
   readonly world: Digest;
-  /** Tasks of that world. */
+  /** Number of tasks of that world. */
   readonly rows: number;
-  /** Ends what was started for the run. */
+  /** Ends processes and servers that were started for the run. */
   close(): Promise<void>;
 }
 
-/** What a kind of window does at its stages; assigning its tasks is the same for all. */
+/** Stage functions of a kind of window. The assignment of tasks is the same for all kinds. */
 type StageOf<C, At = WindowAt> = (context: C, at: At) => Promise<StageEnd>;
 interface StageFunctions<C> {
   readonly plan: StageOf<C, Parameters<WindowStages["plan"]>[0]>;
@@ -99,12 +99,12 @@ interface AssignedWorld {
 }
 
 export function assignedTo(config: LoopConfig, world: AssignedWorld, window: LoopWindow): Assigned {
-  const { rollouts, samples, seed } = config;
+  const { rollouts, samples, seed, file } = config;
   const rng = rngFrom(seed).split(`window ${window.number}`);
-  return world.assign(drawRows(world, { count: rollouts / samples, rng }), samples);
+  return world.assign(drawRows(world, { count: rollouts / samples, rng, file }), samples);
 }
 
-/** Fixes who belongs to the window, before anything runs. */
+/** Fixes the members of the window before any rollout runs. */
 function assignWindow(config: LoopConfig, world: AssignedWorld, window: LoopWindow): StageEnd {
   const { rollouts } = config;
   return {
@@ -118,12 +118,12 @@ function assignWindow(config: LoopConfig, world: AssignedWorld, window: LoopWind
   };
 }
 
-/** The end of collecting: every rollout is sealed, or the window is not. */
+/** Ends the collecting stage: a window is sealed only if every rollout is sealed. */
 export function sealMembers(
   { config, log }: RunContext,
   { window, results, progress }: { window: number; results: readonly RolloutResult[]; progress: Progress },
 ): StageEnd {
-  requireComplete(window, { results, progress, expected: config.rollouts });
+  requireComplete(window, { results, progress, config });
   const failed = Object.entries(progress.failed).filter(([owner]) => owner !== "agent");
   if (failed.length > 0)
     log(
@@ -139,7 +139,7 @@ export function sealMembers(
   };
 }
 
-/** The end of scoring: what the batch holds, and what was left out of it. */
+/** Ends the scoring stage with the content of the batch and the exclusions. */
 export function scoredEnd(
   batch: Sealed<TrainerBatch>,
   {
@@ -160,7 +160,7 @@ export function scoredEnd(
   };
 }
 
-/** The rollouts that the window learns from and is judged by. */
+/** Rollouts that the window learns from and is judged by. */
 export function contentsOf(
   { book, config }: RunContext,
   { state, window }: WindowAt,
@@ -168,8 +168,9 @@ export function contentsOf(
   return collectedIn(book, sourcesOf(config, state, window));
 }
 
-/** Half of what a killed process did is no part of the window. Its claims would be held until they expire; and a simulated
- *  rollout whose first calls stand in the journal would be recorded under another name. Sealed rollouts stay. */
+/** Removes the unfinished work of a killed process; it is no part of the window. Its claims would otherwise be held
+ *  until they expire. A simulated rollout with calls in the journal would be recorded under another name. Sealed
+ *  rollouts stay. */
 export function forget(context: RunContext, { queue, gateway }: { queue: string; gateway: string }): void {
   forgetJournal(context, gateway);
   removeQueue(queue);
@@ -191,15 +192,16 @@ function membersOf(results: readonly RolloutResult[]): LoopMembers["rollouts"] {
     .sort((a, b) => compareUtf8(a.id, b.id));
 }
 
-/** A window is sealed when all of it is: which rollouts are missing would depend on time. */
+/** A window is sealed only when it is complete. Otherwise the set of missing rollouts would depend on time. */
 function requireComplete(
   window: number,
   {
     results,
     progress,
-    expected,
-  }: { results: readonly RolloutResult[]; progress: Progress; expected: number },
+    config,
+  }: { results: readonly RolloutResult[]; progress: Progress; config: LoopConfig },
 ): void {
+  const expected = config.rollouts;
   const sealed = results.filter(({ state }) => state === "sealed").length;
   if (sealed === expected) return;
   const dead = results.find((each) => each.state === "dead");
@@ -208,7 +210,7 @@ function requireComplete(
   throw new RollbookError(
     "window-incomplete",
     { window, sealed, expected, dead: progress.dead },
-    `window ${window}: ${sealed} of ${plural(expected, "rollout")} sealed.${why} Continue with \`rollbook run resume --config FILE\`.`,
+    `window ${window}: ${sealed} of ${plural(expected, "rollout")} sealed.${why} Continue with \`rollbook run resume --config ${config.file}\`.`,
   );
 }
 

@@ -1,4 +1,4 @@
-/** Where a run stands, in plain facts: from its records, and from the process that runs it, if there is one. */
+/** Reports the state of a run, from its records and from the process that runs it, if there is one. */
 import { given, parseId } from "../base/index.ts";
 import { copyOf, isBook, useBook, workingCopy } from "../book/open/index.ts";
 import { listRollouts, type RolloutRow } from "../book/rollouts/index.ts";
@@ -20,11 +20,14 @@ export async function loopStatus(book: string, config: LoopConfig): Promise<Loop
     const rollouts = await listRollouts(open, { experiment: `${config.run}-w${last.window}` });
     if (last.state === "sealed")
       return rollouts.some(teaches) ? status : { ...status, emptyWindow: last.window };
-    return { ...status, collected: { window: last.window, done: rollouts.length, total: last.rollouts } };
+    const done = rollouts.filter(({ triedAgain }) => !triedAgain).length;
+    const attempts = rollouts.length === done ? {} : { attempts: rollouts.length };
+    return { ...status, collected: { window: last.window, done, total: last.rollouts, ...attempts } };
   });
 }
 
-/** Whether a window may learn from it: it came as far as a choice of a policy, and nobody but the agent failed. */
+/** True if a window may learn from the rollout: a policy made a choice in it, and it was not failed by anything but the
+ *  agent. */
 function teaches({ ending, families, triedAgain }: RolloutRow): boolean {
   const isOutside = ending === "cancelled" || (ending.startsWith("failed-") && ending !== "failed-agent");
   return families.some((family) => family !== AGENT_FAMILY) && !isOutside && !triedAgain;
@@ -61,6 +64,7 @@ export function windowStatus(window: LoopWindow): WindowStatus {
     collectedBy: nameOf(planned.policy),
     ...given({ behaviourValue: planned.value, optimum: planned.best, baseline: planned.baseline?.id }),
     ...(scored === undefined ? {} : { rows: scored.rows, rewardMean: scored.rewardMean }),
+    ...(scored === undefined || scored.excluded.length === 0 ? {} : { excluded: scored.excluded }),
     ...(judged === undefined ? {} : { outcome: judged.outcome, reasons: judged.reasons }),
     ...given({ estimate: judged?.estimate, discount: judged?.discount }),
     ...given({ candidates: candidateStatus(window) }),
@@ -73,7 +77,7 @@ export function windowStatus(window: LoopWindow): WindowStatus {
   };
 }
 
-/** Undefined where a single learner is trained. */
+/** Undefined if a single learner is trained. */
 function candidateStatus(window: LoopWindow): WindowStatus["candidates"] {
   const trained = window.at("trained")?.step.candidates;
   const judged = window.at("judged")?.step.candidates;

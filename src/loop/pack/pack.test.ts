@@ -20,6 +20,13 @@ afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
 const rerun = (pack: string) => rerunPack(pack, { work: mkdtempSync(join(folder, "rerun-")), log: () => {} });
 
+/** For a test that changes it. */
+function copyOf(kind: keyof typeof packs): string {
+  const pack = mkdtempSync(join(folder, "copy-"));
+  cpSync(packs[kind], pack, { recursive: true });
+  return pack;
+}
+
 const REACHED = {
   bench: ["log 1", "checkpoint ucb"],
   loop: ["window 2", "batch", "12 rollouts"],
@@ -51,7 +58,7 @@ describe.each(["bench", "loop", "ablation"] as const)("a pack of a %s", (kind) =
 });
 
 it("a loop of an earlier version, whose digest bound the workers, is packed, verified and run again", async () => {
-  // Written by the last version that did.
+  // Digest written by the last version that covered `workers`.
   const digest = "sha256:f629f51fb4e5d00ed12bf81f4e90e7abbca5351132bf5307e792551ecd2010a4" as Digest;
   const pack = await loopPack(join(folder, "earlier"), { more: "workers: 3\n", digest });
   expect(readPack(pack).record.run.digest).toBe(digest);
@@ -66,7 +73,7 @@ it("the book in a pack of a loop knows its last head, as the loop left it", () =
 });
 
 it("a result that was edited and listed again is not what the checkpoints give", async () => {
-  const pack = await benchPack(join(folder, "edited"));
+  const pack = copyOf("bench");
   const file = join(pack, "results.json");
   writeFileSync(file, readFileSync(file, "utf8").replace(/"gapClosed":[^,]+/, '"gapClosed":0.99'));
   const broken = brokenLinks((await verifyPack(pack)).chain);
@@ -78,8 +85,7 @@ it.each([
   ["answers of an arm", "choices", /figures are not those that the tasks and the answers/],
   ["the digest of a log", "log", /^log 0 is sha256:0+, and sha256/],
 ])("an ablation whose cell has %s changed does not verify", async (_, key, message) => {
-  const pack = mkdtempSync(join(folder, "cell-"));
-  cpSync(packs.ablation, pack, { recursive: true });
+  const pack = copyOf("ablation");
   const file = join(pack, "cells/cost-1-latency-1-decisions-60.json");
   const [first, ...rest] = JSON.parse(readFileSync(file, "utf8"));
   if (key === "log") first.log = `sha256:${"0".repeat(64)}`;
@@ -112,7 +118,7 @@ it("an ablation refuses lists that it cannot run", async () => {
 });
 
 it("a rerun of other inputs says which figures differ", async () => {
-  const pack = await benchPack(join(folder, "other"));
+  const pack = copyOf("bench");
   const file = join(pack, "suite.yaml");
   writeFileSync(file, readFileSync(file, "utf8").replace("decisions: 60", "decisions: 61"));
   const { differences } = await rerun(pack);

@@ -10,7 +10,9 @@ import { useBook } from "../../book/open/index.ts";
 import { encodeSafetensors } from "../../policy/index.ts";
 import { type LoopConfig, parseLoopConfig, runLoop } from "../index.ts";
 
-/** Answers at once and trains nothing: what is tested is the window around it. */
+/** Rollouts of a window: four samples of each of four tasks. */
+const ROLLOUTS = 16;
+/** The stand-in answers at once and trains nothing: the test covers the window around it. */
 const STAND_IN = fileURLToPath(new URL("../../../test/support/stand-in-model.mjs", import.meta.url));
 const folders: string[] = [];
 
@@ -39,8 +41,8 @@ function writeWorld(config: object = {}): { folder: string; path: string } {
       run: "climb",
       book: "book",
       windows: 2,
-      rollouts: 32,
-      samples: 8,
+      rollouts: ROLLOUTS,
+      samples: 4,
       workers: 8,
       learner: { kind: "grpo" },
     },
@@ -61,7 +63,7 @@ function configAt(path: string, folder: string) {
   return parseLoopConfig(readFileSync(path, "utf8"), path, folder);
 }
 
-/** What trainer or server were asked to do, by the notes that the stand-in keeps in the world's folder. */
+/** Requests to trainer or server, from the notes that the stand-in writes to the world's folder. */
 function notesIn(folder: string, name: "trained" | "loaded") {
   return readFileSync(join(folder, `${name}.jsonl`), "utf8")
     .trim()
@@ -76,7 +78,7 @@ async function start(config: LoopConfig, how: "start" | "resume" = "start") {
 }
 
 describe("token windows", () => {
-  test("a window trains from its own token batch, and the next one collects with what it released", async () => {
+  test("a window trains from its own token batch, the next one collects with what it released, and verify finds one flipped bit", async () => {
     const { folder, path } = writeWorld();
     process.env.STAND_IN = folder;
     const config = configAt(path, folder);
@@ -89,22 +91,32 @@ describe("token windows", () => {
     expect(first!.at("planned")!.step.router.id).toBe("climb-base");
     expect(second!.at("planned")!.step.router).toEqual(first!.at("released")!.step.revision);
     expect(log.filter((line) => line.includes("rollouts in"))).toHaveLength(2);
-    // Each once: the server loads what a window trained while it is sealed, and the next window finds it loaded.
+    // Each revision is loaded once: the server loads new weights while they are sealed, and the next window finds them
+    // loaded.
     expect(notesIn(folder, "loaded").map(({ revision }) => revision)).toEqual(["climb-base", "climb-w1"]);
     await useBook(config.book!, { mode: "read" }, async (book) => {
       const { batch } = await showBatch(book, second!.at("scored")!.envelope.batch!);
       expect(batch.selection).toMatchObject({ family: "adder", level: "token", logprobKind: "sampling" });
       expect(batch.selection.tokenizer).toMatch(/^sha256:/);
       expect(batch.target).toEqual(first!.at("released")!.step.revision);
-      expect(batch.totals.rows).toBe(32);
+      expect(batch.totals.rows).toBe(ROLLOUTS);
     });
-    // The trainer, another program, leaves checkpoints there with the modes of its own.
+    // The trainer is another program and writes checkpoints there with its own file modes.
     expect(statSync(join(config.book!, "loop", "climb")).mode & 0o777).toBe(0o700);
-    // Resumed, a run that is done does nothing: nothing is trained twice.
+    // Resuming a finished run does nothing, so nothing is trained twice.
     const again = await runLoop({ config, book: config.book!, how: "resume" });
     expect(again.state.windows.map(({ final }) => final!.digest)).toEqual(
       state.windows.map(({ final }) => final!.digest),
     );
+    // From the last revision to the tasks, down to one bit of a log-probability.
+    const cli = new Cli();
+    const whole = await cli.run(`verify climb-w2 --book ${config.book} --json`);
+    expect([whole.code, whole.err]).toEqual([0, ""]);
+    expect(whole.out).toContain("rollbook.task.v1");
+    flipLogprob(config.book!);
+    const broken = await cli.run(`verify climb-w2 --book ${config.book}`);
+    expect(broken.code).toBe(1);
+    expect(broken.out + broken.err).toMatch(/digest-mismatch|corrupt/);
   });
 
   test("a server that dies within a window is started again, and the window is whole", async () => {
@@ -113,8 +125,8 @@ describe("token windows", () => {
     writeFileSync(join(folder, "serving"), "10");
     const { state, log } = await start(configAt(path, folder));
     expect(log.some((line) => line.includes("the model server died"))).toBe(true);
-    expect(state.windows[0]!.at("sealed")!.step.rollouts).toBe(32);
-    expect(state.windows[0]!.at("scored")!.step).toMatchObject({ rows: 32, excluded: [] });
+    expect(state.windows[0]!.at("sealed")!.step.rollouts).toBe(ROLLOUTS);
+    expect(state.windows[0]!.at("scored")!.step).toMatchObject({ rows: ROLLOUTS, excluded: [] });
   });
 
   test("a trainer that dies after its checkpoint stops the run, and the resumed window is not trained twice", async () => {
@@ -143,30 +155,16 @@ describe("token windows", () => {
     for (const [i, { target, from, sources }] of trained.entries()) {
       const collected = state.windows[i]!.at("planned")!.step.router;
       expect(from.map(({ digest }: { digest: string }) => digest)).toEqual([collected.digest]);
-      // The trainer gets the older weights, to recompute what they sampled.
+      // The trainer gets the older weights, to recompute the log-probabilities of their samples.
       expect(sources.map(({ digest }: { digest: string }) => digest)).toEqual(
         collected.digest === target.digest ? [] : [collected.digest],
       );
     }
-    // All windows but the first begin before the one before them has trained.
+    // All windows but the first begin before the previous window has trained.
     expect(trained.filter(({ sources }) => sources.length === 1).length).toBeGreaterThan(0);
     for (const window of state.windows)
-      expect(window.at("scored")!.step).toMatchObject({ rows: 32, excluded: [] });
-    expect(log.some((line) => line.includes("32 stale rows"))).toBe(true);
-  });
-
-  test("verify walks from the last revision to the tasks, and finds one flipped bit of a log-probability", async () => {
-    const { folder, path } = writeWorld();
-    const config = configAt(path, folder);
-    await start(config);
-    const cli = new Cli();
-    const whole = await cli.run(`verify climb-w2 --book ${config.book} --json`);
-    expect([whole.code, whole.err]).toEqual([0, ""]);
-    expect(whole.out).toContain("rollbook.task.v1");
-    flipLogprob(config.book!);
-    const broken = await cli.run(`verify climb-w2 --book ${config.book}`);
-    expect(broken.code).toBe(1);
-    expect(broken.out + broken.err).toMatch(/digest-mismatch|corrupt/);
+      expect(window.at("scored")!.step).toMatchObject({ rows: ROLLOUTS, excluded: [] });
+    expect(log.some((line) => line.includes(`${ROLLOUTS} stale rows`))).toBe(true);
   });
 
   test.each([
@@ -189,7 +187,7 @@ describe("token windows", () => {
   });
 });
 
-/** The lowest bit of the first column of f32 numbers that holds log-probabilities (docs/store.md has the format). */
+/** Flips the lowest bit of the first f32 column that holds log-probabilities (docs/store.md has the format). */
 function flipLogprob(book: string): void {
   for (const name of readdirSync(book, { recursive: true, encoding: "utf8" })) {
     if (!name.endsWith(".pack")) continue;

@@ -1,6 +1,6 @@
-/** The stages of a window that trains a language model on its tokens: serve revision k, roll out, cut a token batch, train
- *  one step in Python, release k + 1. The revision that answers stands where other windows have their router.
- *  A stage that was cut short is done again from its beginning: what it finds made already it takes as it is. */
+/** Implements the stages of a window that trains a language model on its tokens: serve revision k, roll out, cut a
+ *  token batch, train one step in Python, release k + 1. The serving revision takes the place of the router in other
+ *  windows. An interrupted stage is repeated from its beginning and reuses the records that already exist. */
 import { createHash } from "node:crypto";
 import { readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
@@ -70,7 +70,7 @@ async function collect(context: TokenContext, { window }: WindowAt): Promise<Sta
   return sealMembers(context, { window: window.number, results, progress });
 }
 
-/** The batch is to improve what serves now, which an asynchronous window may not have collected with. */
+/** The batch is meant to improve the serving revision. An asynchronous window may have collected with an older one. */
 async function score(context: TokenContext, at: WindowAt): Promise<StageEnd> {
   const { book, config, settings, world } = context;
   const target = await revisionOf(context, servedAfter(at.state, at.window.number - 1), at.state);
@@ -97,7 +97,11 @@ async function train(context: TokenContext, { state, window }: WindowAt): Promis
   rmSync(path, { force: true });
   await exportBatch(book, batch, { format: "safetensors", out: path });
   const options = trainerOptions(config.tokenLearner!, {
-    ...{ temperature: settings.sampling.temperature, seed: config.seed + window.number },
+    ...{
+      temperature: settings.sampling.temperature,
+      seed: config.seed + window.number,
+      window: window.number,
+    },
   });
   const { rows: _, ...kept } = options;
   const report = await world.train({
@@ -106,12 +110,12 @@ async function train(context: TokenContext, { state, window }: WindowAt): Promis
     sources: await olderSources(context, batch, parent.record),
   });
   rmSync(path, { force: true });
-  // Only the newest is continued from; an asynchronous window may still be one behind.
+  // Only the newest optimizer state is continued from; an asynchronous window may still be one behind.
   const spent = join(checkpointFolder(folder, window.number - config.maxDrift - 1), "optimizer.safetensors");
   rmSync(spent, { force: true });
   log(`window ${window.number}: ${describeReport(report)}`);
   const name = `${config.run}-w${window.number}`;
-  // The server reads the weights while they are sealed. It refuses those of another digest.
+  // The server loads the weights while they are sealed. It refuses weights of another digest.
   if (window.number < config.windows) world.prepare({ id: name, digest: report.digest, folder: out });
   const revision = await sealWeights(book, {
     ...{ weights: readWeights(out), family: settings.family, id: name, parent },
@@ -128,7 +132,8 @@ async function train(context: TokenContext, { state, window }: WindowAt): Promis
   };
 }
 
-/** Answers held-out tasks with the new revision. Without them it is released after the trainer's own checks. */
+/** Answers held-out tasks with the new revision. Without held-out tasks, it is released after the trainer's own
+ *  checks. */
 async function judge(context: TokenContext, { state, window }: WindowAt): Promise<StageEnd> {
   const { config, settings, world } = context;
   const { heldOut } = settings;
@@ -174,7 +179,7 @@ async function conclude(_context: TokenContext, { state, window }: WindowAt): Pr
   return { step: { state: "kept", policy, router: router.digest } };
 }
 
-/** The record of a policy of the run; of the behaviour, the checkpoint that the run begins with. */
+/** Record of a policy of the run; for the behaviour, the checkpoint that the run begins with. */
 async function revisionOf(
   { book, config, settings, world }: TokenContext,
   policy: LoopPolicy,
@@ -191,7 +196,7 @@ async function revisionOf(
   );
 }
 
-/** Where the checkpoint of a revision is, for the server and the trainer. */
+/** Folder of the checkpoint of a revision, for the server and the trainer. */
 async function served(
   { book, config, settings, folder }: TokenContext,
   revision: RevisionKey,
@@ -204,7 +209,7 @@ async function served(
   return { id, digest, folder: at };
 }
 
-/** Revisions before the parent that sampled rows of the batch: the trainer recomputes their log-probabilities, too. */
+/** Revisions before the parent that sampled rows of the batch: the trainer also recomputes their log-probabilities. */
 async function olderSources(
   context: TokenContext,
   batch: Digest,
@@ -215,7 +220,7 @@ async function olderSources(
   return Promise.all(older.map((each) => served(context, each)));
 }
 
-/** With the normal interval at 95 %. */
+/** Mean with the normal interval at 95 %. */
 function meanOf(rewards: readonly number[]) {
   const value = rewards.reduce((sum, each) => sum + each, 0) / Math.max(1, rewards.length);
   const variance =

@@ -1,6 +1,6 @@
-/** Where token windows collect and learn: tasks, the agent, a gateway before the model server, the trainer.
- *  The gateway is opened for one window and knows one revision: every token it records is of these weights, because the server
- *  answers for the revision that is asked for or not at all. */
+/** Provides everything that token windows use to collect and learn: tasks, the agent, a gateway before the model
+ *  server, the trainer. The gateway is opened for one window and knows one revision. All tokens it records come from
+ *  these weights, because the server answers only for the requested revision. */
 import { type Digest, digestBytes, digestJson, type Json, RollbookError } from "../../base/index.ts";
 import { followLaunch, hiddenFrom, launch, openGateway } from "../../book/collect/index.ts";
 import { KeptThread, startCatalogKeeper } from "../../collect/index.ts";
@@ -31,26 +31,27 @@ export interface TokenWorld {
   readonly rows: number;
   readonly tasks: readonly Json[];
   readonly heldOut: readonly Json[];
-  /** Of the tokenizer's file. */
+  /** Digest of the tokenizer's file. */
   readonly tokenizer: Digest;
   assign(rows: readonly number[], samples: number): Assigned;
-  /** What the last window sealed, opened. */
+  /** Opened records of the last window. */
   readonly records: RecentRecords;
-  /** The bytes of the checkpoint that the run begins with. */
+  /** Bytes of the checkpoint that the run begins with. */
   weights(): Uint8Array;
   collect(request: TokenCollecting): Promise<{ results: readonly RolloutResult[]; progress: Progress }>;
   train(request: object): Promise<TrainingReport>;
-  /** Has the server load a revision that is about to be served. */
+  /** Makes the server load a revision that will be served next. */
   prepare(revision: ServedRevision): void;
   close(): Promise<void>;
 }
 
-/** Times that a server may die within one window. */
+/** Number of times that a server may die within one window. */
 const DEATHS = 3;
 const MODEL = "policy";
 /** Content, envelope, task and assignment. */
 const RECORDS_OF_ROLLOUT = 4;
-/** One process works on a window, and what is sealed stands in the book: a queue on disk would be forgotten after a kill. */
+/** One process works on a window, and sealed rollouts are in the book. A queue on disk would be discarded after a kill
+ *  anyway. */
 const QUEUE = ":memory:";
 
 export async function openTokenWorld(config: TokenWorldConfig, run: RunContext): Promise<TokenWorld> {
@@ -62,9 +63,9 @@ export async function openTokenWorld(config: TokenWorldConfig, run: RunContext):
       ? tokenChatAgent(sampling)
       : anywhere(await loadAgent(config.agent, { hidden: [...hidden, ...hiddenFrom({ book })] }));
   const tasks = readRows(config.tasks);
-  const heldOut = config.heldOut === undefined ? [] : readRows(config.heldOut.tasks);
+  const heldOut = config.heldOut === undefined ? [] : readRows(config.heldOut.tasks, "world.heldOut.tasks");
   const digests = tasks.map((row) => digestJson("rollbook.loop-row.v1", row));
-  const place = { python, device, threads, log };
+  const place = { python, device, threads, log, config: loop.file };
   const server = new ModelServer(place, { maxBatch: config.maxBatch });
   const keeper = startCatalogKeeper(book.root, log);
   const keptThread = new KeptThread();
@@ -123,7 +124,7 @@ export async function openTokenWorld(config: TokenWorldConfig, run: RunContext):
           await gateway.close();
           await keeper.caughtUp();
         }
-        if (deaths + 1 >= DEATHS) throw diedTooOften(experiment);
+        if (deaths + 1 >= DEATHS) throw diedTooOften(experiment, loop.file);
         log(`${experiment}: the model server died; it is started again for the rollouts that are left`);
       }
     },
@@ -140,12 +141,12 @@ export async function openTokenWorld(config: TokenWorldConfig, run: RunContext):
         throw new RollbookError(
           reply.error.code,
           {},
-          `the trainer: ${reply.error.message} The window stays as it is; continue with \`rollbook run resume --config FILE\`.`,
+          `the trainer: ${reply.error.message} The window stays as it is; continue with \`rollbook run resume --config ${loop.file}\`.`,
         );
       return checkReport(reply.report);
     },
     prepare(revision) {
-      server.serve(revision).catch(() => {}); // who needs it asks again, and is told
+      server.serve(revision).catch(() => {}); // the caller that needs it asks again and gets the error
     },
     async close() {
       await Promise.all([server.close(), trainer?.close(), keeper.close(), keptThread.close()]);
@@ -153,7 +154,7 @@ export async function openTokenWorld(config: TokenWorldConfig, run: RunContext):
   };
 }
 
-/** An agent that asks by the URL it is given. */
+/** Agent that calls the URL it is given. */
 function anywhere(agent: Agent): DeskAgent {
   return { digest: agent.digest, at: () => agent };
 }
@@ -187,10 +188,10 @@ function gatewayConfig({
   };
 }
 
-function diedTooOften(experiment: string): RollbookError {
+function diedTooOften(experiment: string, config: string): RollbookError {
   return new RollbookError(
     "server-died",
     { experiment, deaths: DEATHS },
-    `the model server died ${DEATHS} times in ${experiment}. Look at its last lines, lower world.maxBatch if memory ran out, and continue with \`rollbook run resume --config FILE\`.`,
+    `the model server died ${DEATHS} times in ${experiment}. Look at its last lines, lower world.maxBatch if memory ran out, and continue with \`rollbook run resume --config ${config}\`.`,
   );
 }

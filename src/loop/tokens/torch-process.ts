@@ -1,5 +1,6 @@
-/** Python processes of rollbook_torch. In: an interpreter and a device. Out: processes that end with this one, because they
- *  read their standard input. What they print on stderr goes to the log. */
+/** Runs Python processes of rollbook_torch.
+ *  In: an interpreter and a device. Out: processes that end with this one, because they read their standard input.
+ *  Their stderr goes to the log. */
 import { type ChildProcessByStdio, spawn } from "node:child_process";
 import { once } from "node:events";
 import { existsSync } from "node:fs";
@@ -10,16 +11,18 @@ import { fileURLToPath } from "node:url";
 import { parseJson, RollbookError } from "../../base/index.ts";
 
 export interface TorchPlace {
-  /** A Python with torch, transformers and safetensors. */
+  /** Path of a Python with torch, transformers and safetensors. */
   readonly python: string;
   readonly device: string;
   readonly threads?: number | undefined;
   readonly log: (line: string) => void;
+  /** File of the run's configuration, for the command that an error names. */
+  readonly config: string;
 }
 
-/** The package in this checkout or beside the installed one; where it is not, Python must have it. */
+/** Package in this checkout or in the installed package; if it is missing, Python must have it installed. */
 const PACKAGE = fileURLToPath(new URL("../../../python/rollbook_torch", import.meta.url));
-/** Of stderr, told when the process dies. */
+/** Number of stderr lines that are reported when the process dies. */
 const LAST_LINES = 12;
 
 export class TorchProcess {
@@ -27,15 +30,17 @@ export class TorchProcess {
   readonly #lines: AsyncIterator<string>;
   readonly #last: string[] = [];
   readonly #what: string;
+  readonly #config: string;
   /** Aborts when the process has ended, for any reason. */
   readonly ended: AbortSignal;
 
   constructor(
     what: "serve" | "train",
-    { python, device, threads, log }: TorchPlace,
+    { python, device, threads, log, config }: TorchPlace,
     args: readonly string[] = [],
   ) {
     this.#what = what === "serve" ? "the model server" : "the trainer";
+    this.#config = config;
     const path = [existsSync(PACKAGE) ? PACKAGE : "", process.env.PYTHONPATH ?? ""].filter(
       (each) => each !== "",
     );
@@ -57,7 +62,7 @@ export class TorchProcess {
       this.#last.push(String(error));
       over.abort();
     });
-    this.#child.stdin.on("error", () => {}); // told by the exit
+    this.#child.stdin.on("error", () => {}); // the exit reports it
     const read: Interface = createInterface({ input: this.#child.stderr });
     read.on("line", (line) => {
       this.#last.push(line);
@@ -71,11 +76,11 @@ export class TorchProcess {
     return this.#child.pid;
   }
 
-  /** The next line of its output. */
+  /** Reads the next line of the output. */
   async read(): Promise<unknown> {
     const { value, done } = await this.#lines.next();
     if (done === true) {
-      // Its output ends before its exit is told.
+      // The output ends before the exit is reported.
       if (!this.ended.aborted) await once(this.ended, "abort");
       throw this.death();
     }
@@ -93,7 +98,7 @@ export class TorchProcess {
     return new RollbookError(
       "torch-died",
       { what: this.#what, pid: this.pid, code: this.#child.exitCode, signal: this.#child.signalCode },
-      `${this.#what} has ended (${this.#child.signalCode ?? `exit ${this.#child.exitCode}`}).${said} Continue with \`rollbook run resume --config FILE\`.`,
+      `${this.#what} has ended (${this.#child.signalCode ?? `exit ${this.#child.exitCode}`}).${said} Continue with \`rollbook run resume --config ${this.#config}\`.`,
     );
   }
 

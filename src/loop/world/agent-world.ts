@@ -1,8 +1,15 @@
-/** An agent of the user's as the world of a loop: its tasks, and a gateway that asks the policy for a model.
- *  The rollouts name the router of the window, so any gateway on the book can serve it: those of the configuration, or one
- *  that is opened for the window and closed after it. What models answer is not a function of seeds: two such runs differ. */
-import { type Digest, digestJson, type Json, parseJson, RollbookError } from "../../base/index.ts";
-import { followLaunch, type GatewayRequest, launch, openGateway } from "../../book/collect/index.ts";
+/** Makes an agent of the user the world of a loop: its tasks, and a gateway that asks the policy for a model. The
+ *  rollouts name the router of the window, so any gateway on the book can serve it. The gateways are those of the
+ *  configuration, or one that is opened for the window and closed after it. Answers of models are not a function of
+ *  seeds, so two such runs differ. */
+import { type Digest, digestJson, type Json, RollbookError } from "../../base/index.ts";
+import {
+  followLaunch,
+  type GatewayRequest,
+  launch,
+  openGateway,
+  parseTask,
+} from "../../book/collect/index.ts";
 import type { BookOnDisk } from "../../book/open/index.ts";
 import { openNamedRouter, sealNamedRouter } from "../../book/serve/index.ts";
 import { type GatewayPlace, loadAgent, type RolloutResult } from "../../collect/rollout/index.ts";
@@ -14,9 +21,9 @@ import { assignedOf, type LoopWorld } from "./world.ts";
 
 type AgentConfig = Extract<LoopConfig["world"], { kind: "agent" }>;
 
-/** `hidden`: what the agent must not see beside its tasks. */
+/** `hidden`: paths, beside its tasks, that the agent must not see. */
 export async function agentWorld(
-  loop: Pick<LoopConfig, "gateways" | "gatewayTokenEnv">,
+  loop: Pick<LoopConfig, "file" | "gateways" | "gatewayTokenEnv">,
   config: AgentConfig,
   hidden: readonly string[],
 ): Promise<LoopWorld> {
@@ -39,8 +46,8 @@ export async function agentWorld(
       const { signer } = identity;
       const named = await sealNamedRouter(book, place.router, { family, seed, signer });
       const gateway = await placeOf(loop, {
-        // A name of its own: a gateway with the same file may serve the same book. Not the name whose journal a restart
-        // forgets: what real models answered is kept.
+        // The worker has its own name: a gateway with the same file may serve the same book. A restart discards the
+        // journal of `place.gateway`, but answers of real models must be kept.
         ...{ book, config: config.gateway, port: 0, worker: `${place.gateway}.agent`, log: place.log },
         ...{ identity: () => identity, router: named.digest },
       });
@@ -63,7 +70,7 @@ export async function agentWorld(
             start.add(result);
           },
         });
-        start.check(experiment);
+        start.check(experiment, loop.file);
         return { results, progress };
       } finally {
         await gateway.close();
@@ -73,14 +80,14 @@ export async function agentWorld(
   };
 }
 
-/** The gateways of the configuration, or one that is opened for the window. */
+/** Gateways of the configuration, or one that is opened for the window. */
 async function placeOf(
   { gateways, gatewayTokenEnv }: Pick<LoopConfig, "gateways" | "gatewayTokenEnv">,
   { router, ...request }: GatewayRequest & { book: BookOnDisk; router: Digest },
 ): Promise<{ place: GatewayPlace; close(): Promise<void> }> {
   if (gateways !== undefined)
     return { place: { url: gateways.join(), ...tokenIn(gatewayTokenEnv) }, close: async () => {} };
-  // Instead of the router of the file, if it has one.
+  // Replaces the router of the file, if it has one.
   const choose = await openNamedRouter(request.book, router);
   const { url, desk, close } = await openGateway({ ...request, choose });
   return { place: { url, desk }, close: () => close() };
@@ -97,12 +104,15 @@ function tokenIn(variable: string | undefined): { token?: string } {
   );
 }
 
-export function readRows(path: string): readonly Json[] {
+/** `key`: the setting that names the file. */
+export function readRows(path: string, key = "world.tasks"): readonly Json[] {
   const lines = readText(path, "tasks").split("\n");
-  return lines.flatMap((line, i) => (line.trim() === "" ? [] : [parseJson(line, `${path}:${i + 1}`)]));
+  return lines.flatMap((line, i) =>
+    line.trim() === "" ? [] : [parseTask(line, `${key}: ${path}:${i + 1}`)],
+  );
 }
 
-/** The models of the route, as the gateway's own configuration lists them. */
+/** Models of the route, as listed in the gateway's own configuration. */
 async function routedModels({ gateway, route }: AgentConfig): Promise<readonly string[]> {
   const { parseGatewayConfig } = await import("../../collect/gateway/index.ts");
   const { routes } = parseGatewayConfig(readText(gateway, "the configuration of a gateway"), gateway);

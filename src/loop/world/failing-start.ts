@@ -1,10 +1,11 @@
-/** Ends a window early that cannot succeed: its first rollouts all fail for one reason, as with an upstream that is down.
- *  In: results as they come. Out: a signal that begins no more rollouts, and an error that names the reason. */
-import { RollbookError } from "../../base/index.ts";
+/** Ends a window early if it cannot succeed: its first rollouts all fail for one reason, as with an upstream that is
+ *  down.
+ *  In: results as they come. Out: a signal that stops new rollouts, and an error that names the reason. */
+import { asSentence, RollbookError } from "../../base/index.ts";
 import { failureReasons, outcomeOf } from "../../book/collect/index.ts";
 import type { RolloutResult } from "../../collect/rollout/index.ts";
 
-/** Rollouts that must fail for one reason before the window stops. */
+/** Number of rollouts that must fail for one reason before the window stops. */
 const FIRST = 20;
 
 export class FailingStart {
@@ -15,21 +16,21 @@ export class FailingStart {
     return this.#stop.signal;
   }
 
-  /** Results of an earlier process say nothing about this one: the cause may be corrected. */
+  /** Results of an earlier process do not count: the cause may have been fixed since. */
   add(result: RolloutResult): void {
     if (this.#fresh.length >= FIRST || (result.state === "sealed" && result.earlier)) return;
     this.#fresh.push(result);
     if (this.#fresh.length === FIRST && this.#reason !== undefined) this.#stop.abort();
   }
 
-  check(experiment: string): void {
+  check(experiment: string, config: string): void {
     const reason = this.signal.aborted ? this.#reason : undefined;
     if (reason === undefined) return;
     const { owner, message } = reason;
     throw new RollbookError(
       "window-failing",
       { experiment, owner, failed: FIRST },
-      `${experiment}: the first ${FIRST} rollouts failed for one reason (${owner}): ${message.split("\n")[0]}. Correct the cause, then continue with \`rollbook run resume --config FILE\`: it runs the others. Those that failed stay in the book and are not learned from.`,
+      `${experiment} stopped: its first ${FIRST} rollouts failed in every attempt, all by the ${owner}: ${asSentence(message.split("\n")[0]!)} Correct the cause, then run \`rollbook run resume --config ${config}\`. It runs the rollouts that have no result. Failed rollouts stay in the book, and training does not use them.`,
     );
   }
 

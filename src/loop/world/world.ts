@@ -1,15 +1,16 @@
-/** Where a loop collects: what it assigns to a window, who chooses there, and how rollouts are made. */
+/** Defines the world in which a loop collects: the tasks it assigns to a window, the chooser, and the way rollouts are
+ *  made. */
 import { type Digest, digestJson, type Rng, RollbookError } from "../../base/index.ts";
 import type { Identity } from "../../book/collect/index.ts";
 import type { BookOnDisk } from "../../book/open/index.ts";
 import type { Progress, RolloutResult } from "../../collect/rollout/index.ts";
 import type { Router } from "../../policy/index.ts";
 
-/** The rollouts of a window: rows of the world by index, each run `samples` times. */
+/** Rollouts of a window: rows of the world by index, each run `samples` times. */
 export interface Assigned {
   readonly rows: readonly number[];
   readonly samples: number;
-  /** Of the rows in order, and of the samples. */
+  /** Digest of the rows in order, and of the number of samples. */
   readonly digest: Digest;
 }
 
@@ -21,11 +22,11 @@ export interface CollectOptions {
   readonly experiment: string;
   readonly seed: bigint;
   readonly workers: number;
-  /** The queue of this window: a file that this process alone uses, or one on a server. */
+  /** Queue of this window: a file that only this process uses, or a queue on a server. */
   readonly queue: string;
-  /** The journal of a gateway that only this run uses. */
+  /** Journal of a gateway that only this run uses. */
   readonly gateway: string;
-  /** Begins no more rollouts once this is aborted, and ends those that run. */
+  /** Once aborted, no more rollouts begin, and running ones end normally. */
   readonly drain: AbortSignal;
   readonly onProgress: (progress: Progress) => void;
   readonly log: (line: string) => void;
@@ -38,23 +39,25 @@ interface Collected {
 
 export interface LoopWorld {
   readonly digest: Digest;
-  /** The models a policy chooses among. */
+  /** Models that a policy chooses among. */
   readonly models: readonly string[];
-  /** The family under which choices are logged. */
+  /** Family under which choices are logged. */
   readonly family: string;
   readonly rows: number;
   assign(rows: readonly number[], samples: number): Assigned;
   collect(options: CollectOptions): Promise<Collected>;
-  /** The exact expected reward of a router, and of the best policy; undefined if unknown. */
+  /** Exact expected reward of a router, and of the best policy; undefined if unknown. */
   readonly exact: { value(router: Router): number; readonly best: number } | undefined;
 }
 
-/** Refuses a world with fewer tasks than a window needs. `begun`: the run has a record, so its settings are fixed. */
-export function requireTasks({ rows }: Pick<LoopWorld, "rows">, count: number, begun: boolean): void {
+/** Refuses a world with fewer tasks than a window needs. `begun` is the configuration of a run that has a record, so its
+ *  settings are fixed. */
+export function requireTasks({ rows }: Pick<LoopWorld, "rows">, count: number, begun?: string): void {
   if (count <= rows) return;
-  const remedy = begun
-    ? "Add tasks and continue with `rollbook run resume --config FILE`, or start a run under another name under run:."
-    : "Lower rollouts, raise samples, or add tasks, and start the run again: nothing of it is recorded yet.";
+  const remedy =
+    begun !== undefined
+      ? `Add tasks and continue with \`rollbook run resume --config ${begun}\`, or start a run under another name under run:.`
+      : "Lower rollouts, raise samples, or add tasks, and start the run again: nothing of it is recorded yet.";
   throw new RollbookError(
     "too-few-tasks",
     { tasks: rows, needed: count },
@@ -62,12 +65,12 @@ export function requireTasks({ rows }: Pick<LoopWorld, "rows">, count: number, b
   );
 }
 
-/** Which rows a window gets: drawn without replacement, from the seed and the number of the window alone. */
+/** Draws the rows of a window without replacement, only from the seed and the number of the window. */
 export function drawRows(
   world: Pick<LoopWorld, "rows">,
-  { count, rng }: { count: number; rng: Rng },
+  { count, rng, file }: { count: number; rng: Rng; file: string },
 ): number[] {
-  requireTasks(world, count, true);
+  requireTasks(world, count, file);
   return rng
     .shuffle(Array.from({ length: world.rows }, (_, i) => i))
     .slice(0, count)
