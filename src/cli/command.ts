@@ -1,7 +1,7 @@
-/** How commands are declared: every one has --json, those on a book have --book, all end their help with examples. */
+/** Declares commands: every one has --json, those on a book have --book, and every help ends with examples. */
 import { type Command, InvalidArgumentError, Option } from "commander";
 
-/** A command under `parent`. `examples` stand at the end of its help and run as they are. */
+/** Adds a command under `parent`. `examples` are printed at the end of its help and run unchanged. */
 export function addCommand(
   parent: Command,
   usage: string,
@@ -16,7 +16,7 @@ export function addCommand(
   return withExamples(command.option("--json", "print JSON instead of text"), options.examples);
 }
 
-/** A group of commands: `rollbook batch`. */
+/** Adds a group of commands, such as `rollbook batch`. */
 export function addGroup(
   parent: Command,
   name: string,
@@ -32,7 +32,7 @@ export function withExamples(command: Command, examples: readonly string[]): Com
   return command.addHelpText("after", `\n${title}:\n${examples.map((each) => `  ${each}`).join("\n")}`);
 }
 
-/** `--seed <n>`. Help shows defaults as JSON, which has no bigint, so the default is given as text too. */
+/** Makes `--seed <n>`. Help shows defaults as JSON, which has no bigint, so the default is also given as text. */
 export function seedOption(purpose: string, fallback?: bigint): Option {
   const option = new Option("--seed <n>", purpose).argParser(seedNumber);
   return fallback === undefined ? option : option.default(fallback, String(fallback));
@@ -41,7 +41,7 @@ export function seedOption(purpose: string, fallback?: bigint): Option {
 /** Commander turns the error into wrong usage. */
 function seedNumber(text: string): bigint {
   if (!/^\d{1,20}$/.test(text) || BigInt(text) >= 1n << 64n)
-    throw new InvalidArgumentError("It must be a whole number below 2^64.");
+    throw new InvalidArgumentError("It must be a whole number from 0 to 2^64 - 1.");
   return BigInt(text);
 }
 
@@ -49,8 +49,8 @@ function sentence(summary: string): string {
   return `${summary[0]!.toUpperCase()}${summary.slice(1)}.`;
 }
 
-/** Single line breaks belong to the source; help wraps to the terminal. Empty lines part paragraphs, and
- *  indented lines stay as they are. */
+/** Single line breaks belong to the source; help wraps to the terminal. Empty lines separate paragraphs, and indented
+ *  lines stay unchanged. */
 function unwrap(text: string): string {
   return text.replaceAll(/(?<!\n)\n(?![\n ])/g, " ");
 }

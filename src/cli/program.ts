@@ -1,5 +1,6 @@
-/** The command line as one commander program. In: what it may touch, and the words that will be run. Out: the program,
- *  not yet run. Only the command that the words name is loaded: most of a short command's time would go into the others. */
+/** Builds the command line as one Commander program.
+ *  In: the Io of the process, and the words to run. Out: the program, not yet run. Loads only the command that the
+ *  words name: loading the others would take most of a short command's time. */
 import { readFileSync } from "node:fs";
 import { Command, Help, type Option } from "commander";
 import { withExamples } from "./command.ts";
@@ -28,6 +29,7 @@ export async function buildProgram(io: Io = processIo(), words: readonly string[
     return checkOutBook(io, command);
   });
   program.addHelpText("after", `\nWords:\n${wordLines().join("\n")}`);
+  program.addHelpText("after", `\n${CLOSING}`);
   withExamples(program, ["rollbook demo", "rollbook batch assemble --help"]);
   if (words[0] === "--version") return program;
   for (const [stage, commands] of Object.entries(STAGES)) {
@@ -38,7 +40,7 @@ export async function buildProgram(io: Io = processIo(), words: readonly string[
   return program;
 }
 
-/** What the help of the commands takes for granted. */
+/** Terms that the help of the commands uses without explanation. */
 const WORDS = {
   book: "the directory that holds all records: .rollbook, --book, or $ROLLBOOK_BOOK",
   rollout: "one run of an agent on one task; sealed, it is an artifact",
@@ -51,13 +53,17 @@ const WORDS = {
   "static table": "fixed rules that choose a candidate: the baseline, and the fallback of a policy",
   reward: "the number that policies learn from: the weighted sum of the scores of a rollout",
   quality: "the reward without its cost and latency terms; without such terms, the reward itself",
-  confidence: "how sure a policy is of its best candidate, 0 … 1",
+  confidence:
+    "how sure a policy is of its best candidate, 0 … 1; each learner has its own scale (docs/glossary.md)",
   floor: "the confidence of a policy below which the static table decides",
   exploration: "the share of choices that a router makes at random among all candidates",
-  unobserved:
-    "a reason in verdicts and ledgers: the rollout has no choice by this policy family, so it is left out",
+  unobserved: "a reason in verdicts and ledgers: the rollout holds no choice by the judged policy family",
   "not-accepted": "a reason: another attempt at the same sample replaced this one",
   "no-group": "a reason: the advantage is computed within a group, and this rollout has no group",
+  "other-family": "a reason: the choices are of another policy family than the command asks for",
+  "other-level": "a reason: the rollout holds tokens and the command asks for steps, or the reverse",
+  "no-propensity": "a reason: the probability of the logged choice is not recorded",
+  stale: "a reason: the policy of the rollout is too far behind the target, or the distance is unknown",
   "accepted-exact": "an outcome of freshness: the policy of the rollout is the target itself",
   pack: "one storage file of the book",
   "run pack": "a folder or tar file with a result and all of its inputs, as `pack seal` writes it",
@@ -66,18 +72,26 @@ const WORDS = {
   "behaviour policy": "the policy that made the choices of a log",
 } as const;
 
+const CLOSING = `Exit codes:
+  0  done
+  1  failed or refused
+  2  wrong usage
+
+Documentation: docs/NAME.md in a help text or an error is a file of the package. It is in node_modules/rollbook/docs;
+after a global installation \`npm root -g\` prints its node_modules. docs/index.md lists all pages.`;
+
 function wordLines(): string[] {
   const width = Math.max(...Object.keys(WORDS).map((word) => word.length));
   return Object.entries(WORDS).map(([word, meaning]) => `  ${word.padEnd(width)}  ${meaning}`);
 }
 
-/** Commander's own text, which says of no option that it is required. */
+/** Adds to Commander's own text that an option is required. */
 function describeOption(option: Option): string {
   const text = Help.prototype.optionDescription(option);
   return option.mandatory && option.defaultValue === undefined ? `required: ${text}` : text;
 }
 
-/** A command on a book in a bucket works on its copy on this machine. */
+/** A command on a book in a bucket works on its local working copy. */
 async function checkOutBook(io: Io, command: Command): Promise<void> {
   if (!command.options.some(({ long }) => long === "--book")) return;
   const book = (command.opts() as { book?: string }).book ?? io.env.ROLLBOOK_BOOK;
@@ -87,7 +101,7 @@ async function checkOutBook(io: Io, command: Command): Promise<void> {
   command.setOptionValue("bookUrl", book);
 }
 
-/** Where none is named all are loaded: for the help, and for the nearest name of a typo. */
+/** If the words name no command, all commands are loaded: for the help, and to suggest the nearest name for a typo. */
 function isNamed(first: string | undefined): boolean {
   return first !== undefined && Object.values(STAGES).some((commands) => Object.hasOwn(commands, first));
 }

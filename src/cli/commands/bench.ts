@@ -1,8 +1,9 @@
-/** `rollbook bench`: learned policies against the static table fitted on the same log, in worlds with a known optimum. */
+/** Implements `rollbook bench`: compares learned policies with the static table fitted on the same log, in worlds with
+ *  a known optimum. */
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
-import { type Command, InvalidArgumentError } from "commander";
+import { type Command, InvalidArgumentError, Option } from "commander";
 import { nearestName, RollbookError } from "../../base/index.ts";
 import { compareResults, parseResult } from "../../judge/bench/index.ts";
 import {
@@ -85,10 +86,10 @@ table again from that, and \`pack rerun\` trains again.`,
     book: false,
   })
     .requiredOption(...SUITE)
-    .option("--decisions <list>", "training decisions, separated by commas", numbers, [500, 2000, 6000])
-    .option("--floors <list>", "confidence floors of the learned arms", numbers, [0, 0.5])
-    .option("--cost-weights <list>", "factors on the weight of cost in the reward", numbers, [1, 0])
-    .option("--latency-weights <list>", "factors on the weight of latency in the reward", numbers, [1])
+    .addOption(listOption("--decisions <list>", "training decisions, separated by commas", [500, 2000, 6000]))
+    .addOption(listOption("--floors <list>", "confidence floors of the learned arms", [0, 0.5]))
+    .addOption(listOption("--cost-weights <list>", "factors on the weight of cost in the reward", [1, 0]))
+    .addOption(listOption("--latency-weights <list>", "factors on the weight of latency in the reward", [1]))
     .option("--out <file>", "write the result as JSON; never overwritten")
     .option("--run-pack-dir <dir>", "seal a run pack of the result and its inputs in this new directory")
     .action((flags: AblateFlags) => vary(io, flags));
@@ -112,11 +113,11 @@ interface BenchFolder {
 
 interface EndedBench {
   readonly shown: string;
-  /** Makes a pack of the folder. */
+  /** Seals the folder as a pack. */
   readonly seal: (by: { readonly signer: ReturnType<typeof signerOf>; readonly clock: Io["clock"] }) => void;
 }
 
-/** A new folder for a run: the pack's, or one that is removed afterwards. */
+/** Creates a new folder for a run: the pack's, or one that is removed afterwards. */
 async function inRunFolder(
   io: Io,
   { out, runPackDir }: BenchFlags,
@@ -130,7 +131,7 @@ async function inRunFolder(
     const log = (line: string) => io.err(`${line}\n`);
     const by = runPackDir === undefined ? undefined : { signer: signerOf(io), clock: io.clock };
     const { shown, seal } = await use({ folder, log });
-    // First, so that a pack that cannot be sealed does not lose the result.
+    // Written first, so that a pack that cannot be sealed does not lose the result.
     if (out !== undefined) writeFileSync(out, readFileSync(join(folder, RESULT_FILE)), { flag: "wx" });
     if (by !== undefined) seal(by);
     io.out(shown);
@@ -191,6 +192,11 @@ function refuseExistingFile(file: string | undefined): void {
 
 function exists(path: string): RollbookError {
   return new RollbookError("exists", { path }, `${path} already exists. Choose another path, or remove it.`);
+}
+
+/** Help shows the default in the form in which it can be given. */
+function listOption(flags: string, purpose: string, fallback: readonly number[]): Option {
+  return new Option(flags, purpose).argParser(numbers).default([...fallback], fallback.join());
 }
 
 function numbers(text: string): number[] {

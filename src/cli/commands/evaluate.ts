@@ -1,4 +1,4 @@
-/** `rollbook evaluate`: is the learned policy better, and can the log say so? */
+/** Implements `rollbook evaluate`: tests if the learned policy is better, and if the log supports the answer. */
 import { type Command, Option } from "commander";
 import { RollbookError } from "../../base/index.ts";
 import { wrongUsage } from "../../book/decisions/index.ts";
@@ -19,6 +19,7 @@ import type { Io } from "../io.ts";
 import { embeddingPlace } from "../options/embedding-options.ts";
 import {
   addJudgeOptions,
+  explorationNote,
   JUDGE_DISCOUNT,
   type JudgeFlags,
   judgedRouter,
@@ -29,7 +30,7 @@ import { addRowOptions, requestOf, withDecisions } from "../options/row-options.
 
 interface EvaluateFlags extends JudgeFlags {
   checkpoint?: string;
-  /** An alias. */
+  /** Alias of `checkpoint`. */
   candidate?: string;
   targetProbabilities?: string;
   unit?: SplitUnit;
@@ -38,16 +39,18 @@ interface EvaluateFlags extends JudgeFlags {
   verbose?: true;
 }
 
-/** Intervals over fewer groups, by bootstrap or Student-t, are too narrow. */
+/** Below this number of groups, intervals by bootstrap or Student-t are too narrow. */
 const FEW_UNITS = 30;
 
 export function addEvaluate(program: Command, io: Io): void {
   const command = addCommand(program, "evaluate", {
     summary: "compare a learned policy with its baselines on rows it has not seen",
-    description: `Compare a learned policy with its baselines on the rows that \`train\` kept back (the judge split): the
+    description: `Compare a learned policy with its baselines on the rows that \`train\` held out: the judge split, and also
+the calibration split if no floor was set with --floor-risk. The baselines are the
 static table fitted on the same training rows, the best single candidate, the behaviour policy and a uniform choice. Where every outcome is known, an
 oracle is added. Policies choose as the router would, with its table, floor and exploration. The command first checks
-whether the log supports the comparison, and refuses (exit 1) if it does not. The output ends with one sentence:
+whether the log supports the comparison, and refuses (exit 1) if it does not. A log needs an effective sample size of 50,
+unless every outcome is known. Record about 1000 different tasks to train and judge a policy. The output ends with one sentence:
 better or not, by how much, how sure. --verbose prints the figures behind it. From a book it reads the admitted
 decisions of any age.
 
@@ -62,7 +65,7 @@ ${TABLE_EXAMPLE}`,
     .addOption(new Option("--candidate <dir>").hideHelp().conflicts("checkpoint"))
     .option(
       "--target-probabilities <column|file>",
-      "instead of a checkpoint: a field of the rows or a feature of the candidates that holds the probabilities of the policy to judge, or a CSV or JSON Lines file with decision_id and a column per candidate, or with decision_id and probability (of the logged choice)",
+      "judge a policy by its probabilities instead of a checkpoint. Give (1) the name of a number in state.fields of every row: the probability of the logged choice; (2) the name of a number in features of every candidate: its probability; or (3) a CSV or JSON Lines file with decision_id, and with one column per candidate or the column probability (of the logged choice)",
     )
     .addOption(
       new Option(
@@ -91,8 +94,10 @@ async function run(io: Io, flags: EvaluateFlags): Promise<void> {
     seed,
     discount,
   } = flags;
-  if ((checkpoint === undefined) === (target === undefined))
-    throw wrongUsage("name the policy with --checkpoint or with --target-probabilities, one of them");
+  if (checkpoint !== undefined && target !== undefined)
+    throw wrongUsage("--checkpoint and --target-probabilities both name the policy. Remove one of them");
+  if (checkpoint === undefined && target === undefined)
+    throw wrongUsage("no policy is named. Name it with --checkpoint or with --target-probabilities");
   if (target !== undefined) return runTarget(io, flags, target);
   if (flags.unit !== undefined)
     throw wrongUsage(
@@ -109,13 +114,15 @@ async function run(io: Io, flags: EvaluateFlags): Promise<void> {
   );
   const { evaluation, admitted, refusal } = found;
   if (admitted !== undefined && !flags.json) io.err(renderAdmitted(admitted));
+  const note = explorationNote(io, flags);
+  if (note !== undefined) io.err(`note: ${note}\n`);
   io.out(
     flags.json
       ? jsonLine(evaluationJson(evaluation, found))
       : renderEvaluation(evaluation, found, { verbose: flags.verbose === true }),
   );
   if (evaluation.liveness.warning !== undefined) io.err(`warning: ${evaluation.liveness.warning}\n`);
-  // A refusal says it, too.
+  // A refusal already mentions it.
   if (evaluation.units < FEW_UNITS && refusal === undefined)
     io.err(
       `warning: ${plural(evaluation.units, "unit")} judge, and intervals over so few are rough. ${smallLogRemedy({ unit: found.judged.rule.unit })}.\n`,

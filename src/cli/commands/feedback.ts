@@ -1,4 +1,5 @@
-/** `rollbook feedback`: an outcome for a rollout or one of its calls, at any time, in a book or at a running gateway. */
+/** Implements `rollbook feedback`: adds an outcome to a rollout or one of its calls, at any time, in a book or at a
+ *  running gateway. */
 import type { Command } from "commander";
 import { addFeedback, sendFeedback } from "../../book/rollouts/index.ts";
 import { jsonLine } from "../../view/format.ts";
@@ -37,9 +38,12 @@ changes nothing; with another value it is refused, and the first value counts. W
     .requiredOption("--value <number>", "value of the outcome", finite)
     .option("--call <n>", "number of the call, from 0 (default: the whole rollout)", wholeNumber)
     .option("--key <key>", "idempotency key: outcomes with the same key count once (default: the name)")
-    .option("--source <text>", "who says so", "feedback")
-    .option("--gateway <url>", "send it to this gateway instead of writing to the book")
-    .option("--gateway-token-env <name>", "the environment variable with the gateway's token")
+    .option("--source <text>", "who or what reports the outcome", "feedback")
+    .option("--gateway <url>", "URL of a gateway to send it to (default: write it to the book)")
+    .option(
+      "--gateway-token-env <name>",
+      "the environment variable with the gateway's token (default: no token)",
+    )
     .action(async (rollout: string, flags: FeedbackFlags) => {
       const { gateway: url, gatewayTokenEnv, name, value, call, key, source } = flags;
       const outcome = { rollout, name, value, call, key, source };

@@ -1,4 +1,4 @@
-/** `rollbook gate`: lets a policy pass, or does not, and seals why. */
+/** Implements `rollbook gate`: passes or refuses a policy, and seals the reasons. */
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { type Command, Option } from "commander";
@@ -33,7 +33,7 @@ import { bookRoot, withBook } from "../with-book.ts";
 
 interface GateFlags extends JudgeFlags, PromiseFlags {
   checkpoint?: string[];
-  /** An alias. */
+  /** Alias of `checkpoint`. */
   candidate?: string[];
   baseline: string;
   epsilonQuality: number;
@@ -55,17 +55,19 @@ const METHODS: readonly GateMethod[] = ["student-t", "empirical-bernstein", "con
 export function addGate(program: Command, io: Io): void {
   const command = addCommand(program, "gate", {
     summary: "pass a policy only if rows it has not seen show that it is not worse",
-    description: `Pass a policy (exit 0) only if it is not worse than the baseline on the rows that \`train\` kept back
-(the judge split), else refuse it with reasons (exit 1). Two bounds decide. The lower bound of the difference in quality must be at least
+    description: `Pass a policy (exit 0) only if it is not worse than the baseline on the rows that \`train\` held out,
+else refuse it with reasons (exit 1). These rows are the judge split, and also the calibration split if no floor was set
+with --floor-risk. Two bounds decide. The lower bound of the difference in quality must be at least
 -epsilon-quality. The upper bound of the difference in cost must be at most epsilon-cost. With --total-reward one
 bound decides: the lower bound of the difference in total reward must be at least -epsilon-quality. Alpha is shared
 among all policies tried (Bonferroni). In a book, the verdict is sealed with everything needed to repeat it.
 
 In a book, a PASS is the release: gateways with \`checkpoint: released\` on this book serve the policy from then on, if it was
-trained from the book (without --data). With --dry-run nothing is sealed and nothing is released. To serve an older
+trained from the book (without --data). A later refusal does not withdraw a release. With --dry-run nothing is sealed and nothing is released. To serve an older
 policy again, set \`router.checkpoint\` in the gateway's file to its folder; \`router.enabled: false\` serves the static table.
 
 Use --method confidence-sequence if you run the gate repeatedly on a growing log. The other methods allow one look.
+A log needs an effective sample size of 50, unless every outcome is known. Record about 1000 different tasks to train and judge a policy.
 
 ${TABLE_EXAMPLE}`,
     examples: [
@@ -76,7 +78,7 @@ ${TABLE_EXAMPLE}`,
     ],
   })
     .option("--checkpoint <dir...>", "required: the policies to judge, as `train` wrote them")
-    // Its name in 0.1.0.
+    // Name of the option in 0.1.0.
     .addOption(new Option("--candidate <dir...>").hideHelp().conflicts("checkpoint"))
     .option(
       "--baseline <which>",
@@ -91,7 +93,7 @@ ${TABLE_EXAMPLE}`,
     )
     .option(
       "--epsilon-cost <x>",
-      "non-inferiority margin on cost, in units of the logged cost",
+      "non-inferiority margin on the cost of a decision, in units of the logged cost (US dollars if a gateway recorded the calls)",
       nonNegative,
       0,
     )
@@ -121,21 +123,21 @@ ${TABLE_EXAMPLE}`,
     .addOption(
       new Option(
         "--method <method>",
-        "method of the bound: student-t and empirical-bernstein (which needs no normality) allow one look, confidence-sequence any number",
+        "method of the bound: student-t and empirical-bernstein (which needs no normality) allow one look, confidence-sequence any number. student-t estimates by DR (doubly robust), the others by IPS (importance weights alone), so their values differ",
       )
         .choices(METHODS)
         .default("student-t"),
     )
     .option(
       "--cost-range <low..high>",
-      "lowest and highest possible cost of one decision, in units of the logged cost, for the bounds that need it",
+      "lowest and highest possible cost of one decision, in the same units; required by the methods other than student-t, if cost is judged",
       toRange,
     )
     .option("--discount <g>", JUDGE_DISCOUNT, share)
     .option("--dry-run", "judge only: seal no verdict, and so release nothing")
     .option("--require-trusted", "refuse unless a trusted key signed every record that is used")
     .option("--out <file>", "also write the verdict here; never overwritten");
-  addRowOptions(addJudgeOptions(command, "all bounds other than student-t rely on it"), {
+  addRowOptions(addJudgeOptions(command, "Used by all methods except student-t"), {
     data: true,
   }).action((flags: GateFlags) => run(io, flags));
 }
@@ -197,7 +199,7 @@ function candidatesOf({ candidate, checkpoint }: GateFlags): string[] {
   return checkpoint ?? candidate ?? [];
 }
 
-/** What a passing verdict allows: a router that is configured otherwise does not serve the policy. */
+/** Settings that a passing verdict releases: a router with other settings does not serve the policy. */
 function servedAsJudged({ candidates, passed }: GateVerdict, { table }: GateFlags): string[] {
   const judged = candidates.find(({ revision }) => revision.digest === passed?.digest);
   if (judged === undefined) return [];
@@ -212,7 +214,7 @@ function servedAsJudged({ candidates, passed }: GateVerdict, { table }: GateFlag
   ];
 }
 
-/** The verdict is sealed in the book where there is one, also for rows of a file or a replay store. */
+/** Seals the verdict in the book if there is one, also for rows of a file or a replay store. */
 async function withKeeper<T>(
   io: Io,
   flags: GateFlags,
@@ -243,5 +245,5 @@ function refusal(verdict: GateVerdict): RollbookError {
   const reasons = verdict.candidates.flatMap(({ revision, reasons: each }) =>
     each.map((reason) => `${revision.id}: ${reason}`),
   );
-  return new RollbookError("gate-refused", { reasons }, `the gate passes none.${refusalText(verdict)}`);
+  return new RollbookError("gate-refused", { reasons }, `no policy passed the gate.${refusalText(verdict)}`);
 }

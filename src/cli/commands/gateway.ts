@@ -1,4 +1,4 @@
-/** `rollbook gateway`: records every model call of an agent that changes only its base URL and key. */
+/** Implements `rollbook gateway`: records every model call of an agent that changes only its base URL and key. */
 import { type Command, Option } from "commander";
 import { openGateway } from "../../book/collect/index.ts";
 import type { GatewayEvent } from "../../collect/gateway/index.ts";
@@ -7,7 +7,12 @@ import { renderGatewayEvent } from "../../view/gateway-view.ts";
 import { addCommand } from "../command.ts";
 import { interrupted } from "../interrupted.ts";
 import { hasColor, type Io } from "../io.ts";
-import { addFreshnessOptions, budgetsOf, type FreshnessFlags } from "../options/freshness-options.ts";
+import {
+  addFreshnessOptions,
+  budgetsOf,
+  type FreshnessFlags,
+  requireTarget,
+} from "../options/freshness-options.ts";
 import { portNumber } from "../options/numbers.ts";
 import { identityFrom } from "../options/run-options.ts";
 import { type BookFlags, bookRoot } from "../with-book.ts";
@@ -27,7 +32,8 @@ export function addGateway(program: Command, io: Io): void {
     summary: "record every model call of an agent that changes only its base URL and key",
     description: `Record every model call of an agent that changes only its base URL and key. Speaks OpenAI chat
 completions, responses and completions, and Anthropic messages, and streams replies as the upstream does. A reply is
-on disk before the gateway sends its last byte. Runs until interrupted; open rollouts continue at the next start.
+on disk before the gateway sends its last byte. Runs until interrupted; open rollouts continue at the next start. If
+there is no book yet, the command makes one and says so.
 
 Point the agent at http://127.0.0.1:8790/v1 (OPENAI_BASE_URL), the default address. Any key will do, unless tokensEnv in
 the configuration names variables that hold access tokens; --host 0.0.0.0 needs them. Without further steps, each call becomes
@@ -45,13 +51,20 @@ a model record its tokens with their log-probabilities; see Tokens in docs/gatew
     ],
   })
     .requiredOption("--config <file>", "the configuration, in YAML; `rollbook init --example` writes one")
-    .option("--port <n>", "listen on this port instead of the configured one; 0 takes a free one", portNumber)
-    .option("--host <address>", "listen on this address instead of the configured one")
-    .option("--worker <name>", "name of this gateway among its peers, instead of the configured one")
+    .option(
+      "--port <n>",
+      "listen on this port; 0 takes a free one (default: the configured one, else 8790)",
+      portNumber,
+    )
+    .option("--host <address>", "listen on this address (default: the configured one, else 127.0.0.1)")
+    .option(
+      "--worker <name>",
+      "name of this gateway among its peers (default: the configured one, else gateway)",
+    )
     .addOption(
       new Option(
         "--record <mode>",
-        "durable: send the end of a reply after it is on disk; async: send it at once",
+        "durable: send the end of a reply after it is on disk; async: send it at once (default: the configured mode, else durable)",
       ).choices(["durable", "async"]),
     )
     .addOption(
@@ -60,12 +73,16 @@ a model record its tokens with their log-probabilities; see Tokens in docs/gatew
         "a line per call and failover on stderr (default: pretty on a terminal, else off)",
       ).choices(["pretty", "json", "off"]),
     )
-    .option("--target <revision>", "judge the freshness of closed rollouts against this policy revision");
+    .option(
+      "--target <revision>",
+      "judge the freshness of closed rollouts against this policy revision (default: not judged)",
+    );
   addFreshnessOptions(command).action((flags: GatewayFlags) => serve(io, flags));
 }
 
 async function serve(io: Io, flags: GatewayFlags): Promise<void> {
   const { config, host, port, record, worker, target } = flags;
+  requireTarget(flags);
   const book = bookRoot(io, flags);
   const gateway = await openGateway({
     ...{ book, config, host, port, record, worker, target, freshness: budgetsOf(flags) },
@@ -90,7 +107,7 @@ function eventLog(io: Io, form: "pretty" | "json" | "off"): ((event: GatewayEven
   return (event) => io.err(renderGatewayEvent(event, ink));
 }
 
-/** Names that a line can hold; `GET /v1/rollouts` has them all. */
+/** Maximum number of names in a line; `GET /v1/rollouts` has all of them. */
 const MOST_NAMES = 20;
 
 function namesOf(rollouts: readonly string[]): string {

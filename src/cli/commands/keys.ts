@@ -1,4 +1,4 @@
-/** `rollbook keys`: the key that signs, and the keys whose signatures count. */
+/** Implements `rollbook keys`: manages the signing key, and the keys whose signatures count. */
 import type { Command } from "commander";
 import { RollbookError } from "../../base/index.ts";
 import {
@@ -33,7 +33,7 @@ function addNew(keys: Command, io: Io): void {
   addCommand(keys, "new", {
     summary: "create an Ed25519 signing key",
     description:
-      "Create an Ed25519 signing key in $ROLLBOOK_HOME, else in ~/.config/rollbook, outside every book and readable only by you. An existing key is kept and printed.",
+      "Create an Ed25519 signing key in $ROLLBOOK_HOME, else in ~/.config/rollbook, outside every book and readable only by you. An existing key is kept and printed. gateway, launch, worker, run and sim make a key themselves if there is none.",
     examples: ["rollbook keys new"],
     book: false,
   })
@@ -42,7 +42,7 @@ function addNew(keys: Command, io: Io): void {
       const keyring = keyringOf(io);
       const known = flags.force ? undefined : loadSigner(keyring);
       if (known !== undefined) {
-        // There is a key to sign with, which is what was asked for.
+        // A signing key exists, so the request is already fulfilled.
         io.out(flags.json ? keyJson(known.publicKey, keyring.keyPath, false) : `${known.publicKey}\n`);
         io.err(`${keyring.keyPath} already exists and is kept; --force replaces it\n`);
         return;

@@ -1,4 +1,4 @@
-/** `rollbook launch`: runs an agent on every task, several times, and seals what happened. */
+/** Implements `rollbook launch`: runs an agent on every task, several times, and seals the rollouts. */
 import { type Command, InvalidArgumentError, Option } from "commander";
 import { given, isObject, type Json, parseJson, RollbookError } from "../../base/index.ts";
 import {
@@ -12,6 +12,7 @@ import {
   PASS_REWARD,
   reportLaunch,
 } from "../../book/collect/index.ts";
+import { wrongUsage } from "../../book/decisions/index.ts";
 import { requireExperiment } from "../../book/rollouts/index.ts";
 import type {
   Progress,
@@ -20,7 +21,7 @@ import type {
   RowForm,
   SealedResult,
 } from "../../collect/rollout/index.ts";
-import { type FailureOwner, failureOwner, outsideBaseline } from "../../contract/index.ts";
+import { environmentKey, type FailureOwner, failureOwner, outsideBaseline } from "../../contract/index.ts";
 import { jsonLine, plural } from "../../view/format.ts";
 import { renderComparison, renderLaunchReport, renderSummary } from "../../view/runs/launch-view.ts";
 import { addCommand, seedOption } from "../command.ts";
@@ -66,7 +67,12 @@ The agent is a module (.mjs, .js, .ts) whose default export is a function (paylo
 a URL. context has seed, sample, signal, baseUrl, apiKey and rolloutConfig, among others. The function returns a reward
 (a number), or an object with any of reward, metrics, finalState, ending, streams and calls. An exception is a failure
 of the agent. A Python file or a program reads one JSON object from stdin, the payload with a field rollout_config, and prints
-its result to stdout as one JSON object, with final_state instead of finalState. docs/executor.md in the package describes all of it.`,
+its result to stdout as one JSON object, with final_state instead of finalState. docs/executor.md describes all of it.
+
+The report ends with the mean reward over tasks and its 95 % interval. If all rewards are between 0 and 1, the interval is
+clipped to this range; else it may reach beyond the highest reward.
+
+Your key signs the rollouts. If there is none, the command makes one in $ROLLBOOK_HOME, else in ~/.config/rollbook, and says so.`,
     examples: [
       "rollbook launch --book runs --tasks tasks.jsonl --agent agent.mjs --samples 8 --concurrency 64",
       "rollbook launch --book runs --tasks tasks.jsonl --agent agent.mjs --time-limit 60 --json",
@@ -77,17 +83,28 @@ its result to stdout as one JSON object, with final_state instead of finalState.
     .option("--tasks <file>", "required: the tasks, one JSON object a line; - reads stdin")
     .option("--samples <n>", "rollouts per task", positiveWhole, 1)
     .option("--exp <id>", "name of the experiment; a new name gives new rollouts", "default")
-    .option("--model <id>", "name of the model that the agent asks for (rollout_config.model_id)")
-    .option("--base-url <url>", "URL of the model server if there is no gateway (rollout_config.base_url)")
+    .option(
+      "--model <id>",
+      "name of the model that the agent asks for, rollout_config.model_id (default: none)",
+    )
+    .option(
+      "--base-url <url>",
+      "URL of the model server if there is no gateway, rollout_config.base_url (default: none)",
+    )
     .option(
       "--sampling <json>",
-      "sampling parameters for the agent (rollout_config.sampling_params)",
+      "sampling parameters for the agent, rollout_config.sampling_params (default: none)",
       jsonObject,
     )
-    .option("--config <json>", "further fields of rollout_config, which the agent gets", jsonObject)
+    .option(
+      "--config <json>",
+      "further fields of rollout_config, which the agent gets (default: none)",
+      jsonObject,
+    )
     .option(
       "--environment <ref@version>",
       "name and version of the environment, recorded with each rollout",
+      toEnvironment,
       "local@1",
     )
     .option("--synthetic", "mark the rollouts as synthetic data")
@@ -122,7 +139,7 @@ its result to stdout as one JSON object, with final_state instead of finalState.
     )
     .option(
       "--retry <failed[:owner]>",
-      `run again only the samples of this experiment whose last result is a failure, of this owner if it is named: ${failureOwner.options.join(", ")}`,
+      `run again only the samples of this experiment whose last result is a failure, of this owner if it is named: ${failureOwner.options.join(", ")} (default: run all that are missing)`,
       retried,
     )
     .option(...PASS);
@@ -143,7 +160,7 @@ counts once, and the interval is over tasks. If a sample ran again, its last res
   })
     .option(...PASS)
     .action(async (a: string, b: string, _: CompareFlags, command: Command) => {
-      // The parent has options of the same names and takes them first.
+      // The parent command has options of the same names and consumes them first.
       const flags = command.optsWithGlobals<CompareFlags>();
       const comparison = await withBook(io, flags, async (book) =>
         compareLaunches(
@@ -172,7 +189,7 @@ async function knownOutcomes(
 }
 
 async function runLaunch(io: Io, flags: LaunchFlags, command: Command): Promise<void> {
-  // Commander would ask `launch compare` for them, too.
+  // A required option of Commander would also be required by `launch compare`.
   const missing = [
     ...(flags.tasks === undefined ? ["'--tasks <file>'"] : []),
     ...(flags.agent === undefined ? ["'--agent <file|url>'"] : []),
@@ -181,6 +198,9 @@ async function runLaunch(io: Io, flags: LaunchFlags, command: Command): Promise<
     command.error(
       `error: required option${missing.length === 1 ? "" : "s"} ${missing.join(", ")} not specified`,
     );
+  // A worker elsewhere may have a gateway, and gets the budget from the queue.
+  if (flags.budgetUsd !== undefined && flags.gateway === undefined && flags.concurrency > 0)
+    throw wrongUsage("--budget-usd has no effect without --gateway. Add --gateway, or remove --budget-usd");
   const tasks = flags.tasks === "-" ? { name: "stdin", stream: io.stdin } : flags.tasks;
   await interruptible(async (signal) => {
     const { log: print, end, ...followers } = progressLine(io);
@@ -208,6 +228,12 @@ async function runLaunch(io: Io, flags: LaunchFlags, command: Command): Promise<
   });
 }
 
+/** Commander turns the error into wrong usage, which names the option. */
+function toEnvironment(text: string): string {
+  if (environmentKey.safeParse(text).success) return text;
+  throw new InvalidArgumentError("It must be NAME@VERSION, such as local@1.");
+}
+
 function settingsOf(flags: LaunchFlags) {
   const { samples, exp, model, baseUrl, sampling, config, seed, rows, timeLimit, maxTurns, budgetUsd } =
     flags;
@@ -228,9 +254,9 @@ function settingsOf(flags: LaunchFlags) {
 interface Finished {
   readonly progress: Progress;
   readonly report: LaunchReport;
-  /** The last revision of each family of which rollouts that may be used hold choices. */
+  /** Last revision of each family with choices in usable rollouts. */
   readonly policies: readonly ResultPolicy[];
-  /** What the freshness check against --target excludes. */
+  /** Results that the freshness check against --target excludes. */
   readonly excluded: readonly SealedResult[];
   readonly flags: LaunchFlags;
   readonly interrupted: boolean;
@@ -261,7 +287,7 @@ function finish(io: Io, { progress, report, policies, excluded, flags, interrupt
   );
 }
 
-/** By the verdict that was sealed with it. Those of an earlier run may have been judged again since. */
+/** Uses the verdict that was sealed with the result. A result of an earlier run may have been judged again since. */
 function isExcluded({ earlier, receipt: { outcome } }: SealedResult): boolean {
   return !earlier && (outcome === "discarded" || outcome === "quarantined");
 }
@@ -284,13 +310,13 @@ function bookFlag(book: string | undefined): string {
   return book === undefined ? "" : ` --book ${book}`;
 }
 
-/** What `batch assemble` is told. */
-function batchHint({ level, revision }: ResultPolicy, { book, exp }: LaunchFlags): string {
+/** Command line of `batch assemble` for these rollouts. */
+function batchHint({ family, level, revision }: ResultPolicy, { book, exp }: LaunchFlags): string {
   const at = bookFlag(book);
-  return `a batch of these rollouts: rollbook batch assemble${at} --level ${level} --target ${revision} --exp ${exp}`;
+  return `a batch of these rollouts: rollbook batch assemble${at} --level ${level} --target ${revision} --family ${family} --exp ${exp}`;
 }
 
-/** Complete, but with nothing to show for it: scripts that go on by the exit code must not. */
+/** Throws if the launch is complete but has no usable result: scripts that check the exit code must not continue. */
 function refuseNothing(progress: Progress, report: LaunchReport, flags: LaunchFlags): void {
   const { tasks } = flags;
   const { total, failed } = progress;
@@ -305,10 +331,10 @@ function refuseNothing(progress: Progress, report: LaunchReport, flags: LaunchFl
     );
 }
 
-/** Characters of the cause: the table of failures has more of it. */
+/** Maximum characters of the cause: the table of failures has more of it. */
 const MOST_CAUSE = 300;
 
-/** The reason of most failures. The table of failures, which text has, says it already. */
+/** Most common reason of the failures. Text output already has it in the table of failures. */
 function causeText({ failures: [first] }: LaunchReport, { json }: LaunchFlags): string {
   if (first === undefined) return "";
   if (json !== true) return ", as the table of failures says";

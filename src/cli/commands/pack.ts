@@ -1,4 +1,4 @@
-/** `rollbook pack`: results with everything they rest on, to be verified and repeated by others. */
+/** Implements `rollbook pack`: results with everything they depend on, so that others can verify and repeat them. */
 import { existsSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -7,7 +7,7 @@ import { RollbookError } from "../../base/index.ts";
 import { keyringOf, loadSigner, trustedKeys } from "../../book/open/index.ts";
 import { packPaths, readPack, writeTar } from "../../keep/pack/index.ts";
 import { brokenLinks, rerunPack, sealLoopPack, verifyPack, withPackFolder } from "../../loop/pack/index.ts";
-import { jsonLine, short } from "../../view/format.ts";
+import { jsonLine, plural, short } from "../../view/format.ts";
 import { renderChain, renderRerun } from "../../view/pack-view.ts";
 import { addCommand, addGroup } from "../command.ts";
 import type { Io } from "../io.ts";
@@ -77,7 +77,7 @@ differ from those that sealed the pack. Exit 1 if the results differ.`,
     });
 }
 
-/** Also `rollbook verify <pack>`. */
+/** Also called for `rollbook verify <pack>`. */
 export async function verifyPackAt(io: Io, path: string, flags: PackFlags): Promise<void> {
   const { chain, signers, digest, record } = await withPackFolder(requirePath(path), verifyPack);
   const trusted = trustedKeys(keyringOf(io), () => {});
@@ -86,7 +86,7 @@ export async function verifyPackAt(io: Io, path: string, flags: PackFlags): Prom
   io.out(
     flags.json
       ? jsonLine({ pack: path, digest, run: record.run, signers, trusted: good, chain, broken })
-      : `${renderChain(chain)}signed by ${signers.length} keys, ${good} trusted\n`,
+      : `${renderChain(chain)}${broken.length === 0 ? "valid: all digests, links and figures match\n" : ""}${signedText(signers.length, good)}\n`,
   );
   if (broken.length > 0)
     throw new RollbookError(
@@ -100,6 +100,10 @@ export async function verifyPackAt(io: Io, path: string, flags: PackFlags): Prom
       { path },
       `no trusted key signed ${path}. Trust one with \`rollbook keys trust\`.`,
     );
+}
+
+function signedText(signers: number, trusted: number): string {
+  return signers === 0 ? "not signed" : `signed by ${plural(signers, "key")}, ${trusted} trusted`;
 }
 
 async function rerun(io: Io, path: string, flags: PackFlags): Promise<void> {

@@ -1,4 +1,4 @@
-/** `rollbook replay`: rollouts as Zarr tables that any language reads, with a dense view for training. */
+/** Implements `rollbook replay`: rollouts as Zarr tables that any language reads, with a dense view for training. */
 import { type Command, Option } from "commander";
 import { given, RollbookError } from "../../base/index.ts";
 import {
@@ -38,7 +38,7 @@ interface WriteFlags extends LayoutFlags {
   family?: string[];
   artifact?: string[];
   feedback?: string;
-  /** Of a new store. */
+  /** Applies only to a new store. */
   returns?: ReturnSemantics;
   gamma?: number;
 }
@@ -48,16 +48,16 @@ function addWrite(replay: Command, io: Io): void {
     summary: "write the admitted rollouts of the book to a new store",
     description: `Write the admitted rollouts of the book to a new Zarr store: chains, steps, all candidates, tokens,
 lineage, and q_h, a dense table with one row per state. --returns selects the reward of a step in q_h. root-gain is
-(error before the step - error after it) / error of the first state. reward-to-go is the recorded reward of the step.
-The return of a state is the sum of the rewards from there on, with the discount --gamma. A rollout that lacks the
-selected value has NaN there.`,
+(error before the step - error after it) / error of the first state. The error of a state is its distance from the goal, a
+number that a program may record with each step. Most rollouts record no such distance: use reward-to-go, the recorded reward of the step. With either value, the return of a state is the discounted sum of that value from this step on
+(--gamma). A rollout that lacks the selected value has NaN there.`,
     examples: [`rollbook replay write ${STORE} --family router`],
   }).argument("<store>", "a new directory, or s3://bucket/prefix");
   sourceOptions(layoutOptions(command))
     .addOption(
       new Option(
         "--returns <semantics>",
-        "the reward of a step in q_h (default: root-gain if all rollouts record errors, else reward-to-go)",
+        "the reward of a step in q_h: root-gain is the share of the first error that the step removes, reward-to-go its recorded reward. The return sums either from that step on (default: root-gain if all rollouts record errors, else reward-to-go)",
       ).choices(["root-gain", "reward-to-go"]),
     )
     .option("--gamma <number>", "discount of later rewards, per step, 0 … 1", share, 1)
@@ -80,9 +80,9 @@ are skipped. An append is atomic: readers see the store before or after it, and 
 
 function sourceOptions(command: Command): Command {
   return command
-    .option("--family <family...>", "only choices by policies of these families")
+    .option("--family <family...>", "only choices by policies of these families (default: all)")
     .option("--artifact <id...>", "only these artifacts (default: all of the book)")
-    .option("--feedback <name>", "use late feedback of this name where rewards are missing");
+    .option("--feedback <name>", "where a reward is missing, use late feedback of this name (default: none)");
 }
 
 function layoutOptions(command: Command): Command {
@@ -115,7 +115,7 @@ async function write(
     writer: writerOf(io, self),
     onProgress: (done: number, total: number) => progress(io, "rollout", done, total),
   };
-  const { admitted, ...result } = await withBook(io, flags, (book) =>
+  const { admitted, withoutErrors, ...result } = await withBook(io, flags, (book) =>
     fresh ? writeReplay(book, { ...request, returns, gamma }) : extendReplay(book, request),
   );
   io.out(
@@ -124,6 +124,10 @@ async function write(
       : renderWritten(root, result),
   );
   if (!flags.json) io.err(renderEveryAdmitted(admitted));
+  if (withoutErrors > 0)
+    io.err(
+      `warning: in ${plural(withoutErrors, "chain")}, a step has no recorded errors, so root-gain returns are NaN. Use --returns reward-to-go.\n`,
+    );
 }
 
 function addInfo(replay: Command, io: Io): void {
@@ -192,7 +196,7 @@ function layoutOf({ codec, chunkBytes, shardChunks }: LayoutFlags): Layout {
   return given({ codec, chunkBytes, shardChunks });
 }
 
-/** Who writes, for the manifest: the command line as typed, the versions, and the commit of the work tree. */
+/** Writer facts for the manifest: the command line as typed, the versions, and the commit of the work tree. */
 function writerOf(io: Io, self: Command): Partial<ReplayWriter> {
   let program = self;
   while (program.parent !== null) program = program.parent;

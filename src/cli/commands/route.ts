@@ -1,4 +1,4 @@
-/** `rollbook route`: what a router would choose, and why a recorded call went where it went. */
+/** Implements `rollbook route`: shows the choice of a router, and explains the choice of a recorded call. */
 import { type Command, InvalidArgumentError } from "commander";
 import { isObject, parseJson, RollbookError } from "../../base/index.ts";
 import { wrongUsage } from "../../book/decisions/index.ts";
@@ -59,14 +59,14 @@ releases it. The policy that --checkpoint names always decides; the answer says 
     .option("--request <file>", "a chat request as JSON, with its messages and tools; - reads standard input")
     .option(
       "--field <name=value>",
-      "a field of the request, such as tools=2, that overrides the gateway's; may be repeated",
+      "set a field of the request: messages, tools, stream, requestTokens, maxTokens, or another that the policy was trained on; may be repeated (default: counted from the request)",
       addField,
     )
     .option(
       "--candidate <id...>",
       "candidates to choose among (default: those of the configuration, else those of the checkpoint)",
     )
-    .option("--call <id>", "call id; with the configured seed it fixes the random draw")
+    .option("--call <id>", "call id; with the configured seed it fixes the random draw (default: ask)")
     .option("--allow-ungated", "also use a configured checkpoint that no gate verdict releases")
     .action(async (words: string | undefined, flags: AskFlags) =>
       ask(io, await askedOf(io, words, flags), flags),
@@ -86,7 +86,7 @@ exploration, as it was served.`,
     });
 }
 
-/** The prompt, or the body of a request. */
+/** Reads the prompt, or the body of a request. */
 async function askedOf(io: Io, words: string | undefined, flags: AskFlags): Promise<string | object> {
   const { prompt, request } = flags;
   if (words !== undefined && prompt !== undefined)
@@ -111,7 +111,7 @@ async function askedOf(io: Io, words: string | undefined, flags: AskFlags): Prom
 }
 
 function requestFrom(value: unknown, where: string): object {
-  // A bare list is that of the messages.
+  // A bare list is the list of messages.
   const body = Array.isArray(value) ? { messages: value } : value;
   const messages = isObject(body) ? body.messages : undefined;
   if (isObject(body) && Array.isArray(messages) && messages.length > 0 && messages.every(isMessage))
@@ -123,7 +123,7 @@ function requestFrom(value: unknown, where: string): object {
   );
 }
 
-/** A message of an assistant that calls tools may have no content. */
+/** An assistant message that calls tools may have no content. */
 function isMessage(value: unknown): boolean {
   if (!isObject(value) || typeof value.role !== "string") return false;
   return value.role !== "user" || typeof value.content === "string" || Array.isArray(value.content);
@@ -153,7 +153,7 @@ async function ask(io: Io, prompt: string | object, flags: AskFlags): Promise<vo
   io.out(flags.json ? jsonLine(asked) : renderAsked(asked));
 }
 
-/** Flags stand above the environment, and the environment above the file. */
+/** Flags override the environment, and the environment overrides the file. */
 async function configOf(io: Io, { config: path, checkpoint, allowUngated }: AskFlags) {
   const env = {
     ...io.env,

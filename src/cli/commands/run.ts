@@ -1,4 +1,4 @@
-/** `rollbook run`: the training loop as one durable process. */
+/** Implements `rollbook run`: the training loop as one durable process. */
 import { dirname } from "node:path";
 import type { Command } from "commander";
 import { isRollbookError, RollbookError } from "../../base/index.ts";
@@ -33,7 +33,7 @@ interface LoopFlags extends BookFlags {
 
 type RunHow = Parameters<typeof runLoop>[0]["how"];
 
-/** Errors of a run that did not begin to work, and errors that say themselves how to go on. */
+/** Error codes of a run that did not start work, and of errors that already contain the next step. */
 const REFUSALS: readonly string[] = [
   ...["run-exists", "run-not-begun", "no-book", "run-busy", "loop-changed", "read-only"],
   ...["window-failing", "window-empty", "too-few-tasks", "other-release", "no-bounds"],
@@ -41,7 +41,7 @@ const REFUSALS: readonly string[] = [
 
 const FOLLOW = [
   "--follow <dir>",
-  "repeat an asynchronous run: a book that holds a run of this name; each window collects with the policy that the same window of that other run used",
+  "repeat an earlier asynchronous run. The policies of such a run (`mode: asynchronous`) depend on timing, so each window here collects with the policy that the same window had there. DIR is the book of the earlier run, which has the same name",
 ] as const;
 
 const CONFIG_HELP =
@@ -55,11 +55,15 @@ export function addRun(program: Command, io: Io): void {
   addCommand(group, "start", {
     summary: "begin a run and work until its last window has ended",
     description: `Begin a run and work until its last window has ended. The first window collects rollouts with the behaviour
-policy that the configuration declares (\`behaviour:\`), even if the book already has a released policy. That policy is then the baseline of the gate.
+policy that the configuration declares (\`behaviour:\`), even if the book already has a released policy. The gate compares with the released policy; before any release, with the behaviour policy.
 Each later window collects with the released policy. A window assembles and seals a batch, trains a policy on it, and judges the policy on rows it has not seen. If the gate passes,
 the window releases the new policy; else it keeps the old one. Every step is a sealed record of the book. After a kill
-at any moment, \`rollbook run resume\` continues the run. A synchronous run then ends with the same digests as one
-that was never killed. If there is no book yet, the command makes one and says so.`,
+at any moment, \`rollbook run resume\` continues the run. With \`mode: synchronous\` (the default) it then ends with the same digests as one
+that was never killed. If there is no book or no signing key yet, the command makes one and says so.
+
+Required keys of the configuration: world (kind: simulator, agent or tokens, with its own keys), windows, rollouts (of a window),
+and learner or learners. Some defaults: run loop, behaviour uniform, samples 1, workers 4, exploration.collect 0.2, exploration.serve 0.02,
+split.shares [0.6, 0.2, 0.2], gate.alpha 0.05, seed 0. docs/settings.md lists all keys.`,
     examples: ["rollbook run start --config loop.yaml", "rollbook run start --config loop.yaml --resume"],
   })
     .requiredOption("--config <file>", CONFIG_HELP)
@@ -70,8 +74,9 @@ that was never killed. If there is no book yet, the command makes one and says s
   addCommand(group, "resume", {
     summary: "continue a run that was stopped, killed or failed",
     description: `Continue a run from its last sealed record. A run without a record has not begun: it is refused, and
-\`rollbook run start\` begins it. The configuration must be the one that the run began with; only the directory of the
-book may differ. It runs the rollouts that have no result yet, including those that were interrupted. A rollout that is sealed as
+\`rollbook run start\` begins it. The configuration must be the one that the run began with. Only \`book\`,
+\`workers\`, \`queue\`, \`gateways\` and \`gatewayTokenEnv\` may differ. If \`world.kind\` is tokens, \`learner.rows\` and the keys
+\`python\`, \`device\`, \`threads\` and \`maxBatch\` of \`world\` may differ, too. To extend a finished run, raise \`windows\` and resume. The command runs the rollouts that have no result yet, including those that were interrupted. A rollout that is sealed as
 failed, by the provider for example, keeps this result: no batch takes it, and it does not run again.`,
     examples: ["rollbook run resume --config loop.yaml"],
   })
@@ -145,7 +150,7 @@ async function work(io: Io, flags: LoopFlags, how: RunHow): Promise<void> {
     throw new RollbookError(code, fields, `${message} ${next}`, { cause });
   });
   const facts = statusOf(state, { book, config });
-  io.out(flags.json ? jsonLine(facts) : renderLoop(facts));
+  io.out(flags.json ? jsonLine(facts) : renderLoop(facts, flags.config));
   if (done) return;
   const again = facts.windows.length === 0 ? "start" : "resume";
   throw new RollbookError(
@@ -158,12 +163,12 @@ async function work(io: Io, flags: LoopFlags, how: RunHow): Promise<void> {
 async function status(io: Io, flags: LoopFlags): Promise<void> {
   const { config, book } = settingsOf(io, flags);
   const facts = await loopStatus(book, config);
-  io.out(flags.json ? jsonLine(facts) : renderLoop(facts));
+  io.out(flags.json ? jsonLine(facts) : renderLoop(facts, flags.config));
 }
 
 async function report(io: Io, flags: LoopFlags & { out: string }): Promise<void> {
   const { config, book } = settingsOf(io, flags);
-  // Loaded when asked for: no other command draws charts.
+  // Loaded on demand: no other command draws charts.
   const { reportRun, writeReport } = await import("../../loop/report/index.ts");
   const facts = await reportRun(book, config);
   const { bytes } = writeReport(flags.out, facts);
@@ -184,7 +189,7 @@ async function stop(io: Io, flags: LoopFlags): Promise<void> {
   );
 }
 
-/** The book: --book, else what the file says, else the default. */
+/** The book is --book, else the one in the file, else the default. */
 function settingsOf(io: Io, flags: LoopFlags): { config: LoopConfig; book: string } {
   const remedy = "Name the loop's configuration with --config";
   const text = readText(flags.config, "the configuration of a loop", { code: "no-config", remedy });

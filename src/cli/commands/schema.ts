@@ -1,6 +1,6 @@
-/** `rollbook schema`: the JSON Schema of every record kind. */
+/** Implements `rollbook schema`: prints the JSON Schema of every record kind. */
 import type { Command } from "commander";
-import { RollbookError } from "../../base/index.ts";
+import { nearestName, RollbookError } from "../../base/index.ts";
 import { jsonSchemaOf, SCHEMA_FORMS } from "../../contract/index.ts";
 import { jsonLine, table } from "../../view/format.ts";
 import { addCommand } from "../command.ts";
@@ -30,13 +30,16 @@ export function addSchema(program: Command, io: Io): void {
 }
 
 function typeNamed(name: string) {
-  const found = SCHEMA_FORMS.find(
-    ({ kind }) => kind === name || kind.replace(/^rollbook\.|\.v\d+$/g, "") === name,
-  );
+  const middleOf = (kind: string) => kind.replace(/^rollbook\.|\.v\d+$/g, "");
+  const found = SCHEMA_FORMS.find(({ kind }) => kind === name || middleOf(kind) === name);
   if (found !== undefined) return found;
+  const nearest = nearestName(
+    name,
+    SCHEMA_FORMS.flatMap(({ kind }) => [middleOf(kind), kind]),
+  );
   throw new RollbookError(
     "unknown-kind",
     { kind: name },
-    `there is no record kind ${JSON.stringify(name)}. \`rollbook schema\` lists them.`,
+    `there is no record kind ${JSON.stringify(name)}.${nearest === undefined ? "" : ` Did you mean ${nearest}?`} \`rollbook schema\` lists them.`,
   );
 }

@@ -1,7 +1,8 @@
-/** The flags that say how old is too old, for every command that judges freshness. */
+/** Defines the age limits of every command that judges freshness. */
 import { type Command, InvalidArgumentError, Option } from "commander";
 import { given } from "../../base/index.ts";
 import type { CutRequest } from "../../book/batches/index.ts";
+import { wrongUsage } from "../../book/decisions/index.ts";
 import { type Budget, FRESHNESS_PROFILES, type FreshnessBudgets } from "../../keep/admit/index.ts";
 import { amount } from "./numbers.ts";
 
@@ -13,36 +14,40 @@ export interface FreshnessFlags {
   clockSkew?: number;
 }
 
-/** `none` is offered where there is a default to turn off. */
+/** `none` is offered if there is a default to turn off. */
 export function addFreshnessOptions(command: Command, { none = false } = {}): Command {
   const profiles = Object.keys(FRESHNESS_PROFILES);
   return command
     .addOption(
       new Option(
         "--freshness <profile>",
-        `preset limits: default (drift 3/5) or psionic, those of the trainer Psionic (also rollout age 30/60 s)${none ? "; none: no limit, but sealed verdicts still count" : ""}`,
+        `preset limits: default (drift 3/5) or psionic, those of the trainer Psionic (also rollout age 30/60 s and clock skew 0 s)${none ? "; none: no limit, but sealed verdicts still count" : ""} (default: ${none ? "default for tokens, none for steps" : "default"})`,
       ).choices(none ? [...profiles, "none"] : profiles),
     )
     .option(
       "--drift <accept/quarantine>",
-      "revisions behind the target: accept up to the first number, quarantine up to the second",
+      `revisions that the policy of a rollout is behind the target. Up to the first number it is accepted, up to the second quarantined, above rejected (default: 3/5${none ? "; for steps no limit, unless another limit is set" : ""})`,
       budget,
     )
     .option(
       "--policy-age <accept/quarantine>",
-      "seconds from the creation of the revision that was used to that of the target: accept up to the first number, quarantine up to the second (default: no limit)",
+      "age of the policy of a rollout in seconds: creation time of the target minus that of the revision used; limits as for --drift (default: no limit)",
       seconds,
     )
     .option(
       "--rollout-age <accept/quarantine>",
-      "seconds from the end of a rollout to its submission: accept up to the first number, quarantine up to the second (default: no limit; 30/60 with --freshness psionic)",
+      "seconds from the end of a rollout to its upload; limits as for --drift (default: no limit; 30/60 with --freshness psionic)",
       seconds,
     )
-    .option("--clock-skew <s>", "seconds that clocks may differ (default: 60)", amount);
+    .option(
+      "--clock-skew <s>",
+      "seconds that a rollout may end after its upload, because clocks differ (default: 60; 0 with --freshness psionic)",
+      amount,
+    );
 }
 
-/** What a batch applies: drift and policy age follow from the records and are its parameter; the age of a rollout depends on
- *  the time, so it is judged first and the verdicts are sealed. */
+/** Splits the budgets for a batch. Drift and policy age follow from the records, so they are parameters of the batch.
+ *  The age of a rollout depends on the time, so it is judged first and the verdicts are sealed. */
 export function batchFreshness(flags: FreshnessFlags): Pick<CutRequest, "freshness" | "judge"> {
   if (flags.freshness === "none") return { freshness: "none" };
   const budgets = budgetsOf(flags);
@@ -57,7 +62,19 @@ export function batchFreshness(flags: FreshnessFlags): Pick<CutRequest, "freshne
   };
 }
 
-/** Undefined if no flag asks for budgets. */
+/** Refuses limits that nothing is measured against. */
+export function requireTarget(flags: FreshnessFlags & { target?: string }): void {
+  if (flags.target !== undefined) return;
+  const { freshness, drift, policyAge, rolloutAge, clockSkew } = flags;
+  const idle = Object.entries({
+    ...{ "--freshness": freshness, "--drift": drift, "--policy-age": policyAge },
+    ...{ "--rollout-age": rolloutAge, "--clock-skew": clockSkew },
+  }).find(([, value]) => value !== undefined);
+  if (idle !== undefined)
+    throw wrongUsage(`${idle[0]} has no effect without --target. Add --target, or remove ${idle[0]}`);
+}
+
+/** Undefined if no flag sets budgets. */
 export function budgetsOf(flags: FreshnessFlags): FreshnessBudgets | undefined {
   const { freshness, drift, policyAge, rolloutAge, clockSkew } = flags;
   if (freshness === "none") return undefined;

@@ -1,4 +1,4 @@
-/** The flags that `train --floor-risk`, `evaluate` and `gate` share, and how their values are read. */
+/** Defines the flags that `train --floor-risk`, `evaluate` and `gate` share, and parses their values. */
 import { type Command, InvalidArgumentError, Option } from "commander";
 import type { Range } from "../../judge/ope/index.ts";
 import { parseRouterConfig, settingsToJudge } from "../../serve/index.ts";
@@ -8,14 +8,14 @@ import type { Io } from "../io.ts";
 import { share } from "./numbers.ts";
 import type { RowFlags } from "./row-options.ts";
 
-/** For the description of a command that takes --table. */
+/** Text for the description of a command that takes --table. */
 export const TABLE_EXAMPLE = `A static table for --table is a YAML file, in which the first rule that holds decides:
   schema: rollbook.static-table.v1
   rules: [{ when: { promptChars: { min: 2000 } }, choose: large }]
   default: [small, large]`;
 
 export const JUDGE_DISCOUNT =
-  "for rollouts with several decisions: weight of a reward that comes one decision later, 0 … 1. A rollout is judged by the weighted sum of its rewards; with 0 each decision is judged by its own reward (default: as in training, else 1)";
+  "discount per decision, 0 … 1, for rollouts with several decisions. A rollout is judged by the discounted sum of its rewards; with 0 each decision is judged by its own reward (default: as in training, else 1)";
 
 interface RangeFlags {
   table?: string;
@@ -35,45 +35,49 @@ export interface JudgeFlags extends RowFlags, RangeFlags {
   seed: bigint;
 }
 
-/** What is promised before the data. `reliedOnBy` names the bounds that need the least propensity, where there are any. */
-export function addPromiseOptions(command: Command, reliedOnBy?: string): Command {
+/** Options for terms that are fixed before the data is seen. `usedBy` is a sentence that names the bounds that need the
+ *  lowest propensity, if any. */
+export function addPromiseOptions(command: Command, usedBy?: string): Command {
   command.option(
     "--table <file>",
     "the static table (fixed rules, in YAML) that decides below the confidence floor (default: the one fitted in training)",
   );
-  if (reliedOnBy !== undefined)
+  if (usedBy !== undefined)
     command.option(
       "--propensity-floor <p>",
-      `lowest probability with which the log chose any candidate, 0 … 1; ${reliedOnBy}`,
+      `lower bound that you assert for all logged propensities, 0 … 1; a propensity below it is an error, none is clipped. ${usedBy}`,
       share,
       0.05,
     );
   return command.addOption(
     new Option(
       "--quality-range <low..high>",
-      "lowest and highest possible quality, which is the reward without its cost and latency terms (default: 0..1 where a bound needs a range, else the observed one)",
+      "lowest and highest possible quality, which is the reward without its cost and latency terms (default: 0..1 for --floor-risk and for the methods empirical-bernstein and confidence-sequence, else the observed one)",
     ).argParser(toRange),
   );
 }
 
-export function addJudgeOptions(command: Command, reliedOnBy?: string): Command {
-  return addPromiseOptions(command, reliedOnBy)
+export function addJudgeOptions(command: Command, usedBy?: string): Command {
+  return addPromiseOptions(command, usedBy)
     .option(
       "--floor <c>",
-      "confidence of the policy (how sure it is of its best candidate, 0 … 1) below which the static table decides (default: the checkpoint's, else 0)",
+      "confidence of the policy, 0 … 1, below which the static table decides. Each learner has its own scale (docs/glossary.md); `train --floor-risk` chooses a floor (default: the checkpoint's, else 0)",
       share,
     )
     .option(
       "--exploration <e>",
-      "share of choices that the router makes at random among all candidates, 0 … 1. The policy is judged without exploration unless you state it. A served router explores 0.02 by default; use --router FILE to judge it as served",
+      "share of choices that the router makes at random among all candidates, 0 … 1. The policy is judged without exploration unless you state it. If a gateway's configuration sets no exploration, it serves a policy with the exploration of its gate verdict, and with 0.02 without a verdict",
       share,
       0,
     )
     .option(
       "--router <file>",
-      "judge the policy with this router configuration: its table, floor, exploration and constraints",
+      "judge the policy with this router configuration: its table, floor, exploration (0.02 if it sets none) and constraints",
     )
-    .option("--features <file>", "refuse a checkpoint that was trained on another feature spec")
+    .option(
+      "--features <file>",
+      "a feature spec as JSON: refuse a checkpoint that was trained on another one (default: any)",
+    )
     .option(
       "--embeddings <url>",
       "embeddings endpoint, for a checkpoint that uses embeddings (default: only the cache of the book)",
@@ -81,18 +85,22 @@ export function addJudgeOptions(command: Command, reliedOnBy?: string): Command 
     .addOption(seedOption("fixes folds and resampling", 0n));
 }
 
-/** The router around the policies that are judged: of its configuration, where one is named, else of the flags. */
-export function judgedRouter({ env }: Io, flags: JudgeFlags) {
+/** Router around the judged policies: from its configuration if one is named, else from the flags. */
+export function judgedRouter(io: Io, flags: JudgeFlags) {
   const { router, floor, exploration, table } = flags;
-  return router === undefined
-    ? { floor, exploration, table }
-    : settingsToJudge(
-        parseRouterConfig(
-          readText(router, "the configuration of a router", { code: "no-config" }),
-          router,
-          env,
-        ),
-      );
+  return router === undefined ? { floor, exploration, table } : settingsToJudge(configOfRouter(io, router));
+}
+
+/** Tells that a gateway may explore otherwise than judged; undefined if the configuration fixes the exploration. */
+export function explorationNote(io: Io, { router }: JudgeFlags): string | undefined {
+  if (router === undefined) return undefined;
+  const config = configOfRouter(io, router);
+  if (config.exploration !== undefined) return undefined;
+  return `${router} sets no exploration, so the policy is judged with ${settingsToJudge(config).exploration}. A gateway serves a released policy with the exploration of its gate verdict. To fix it, set router.exploration`;
+}
+
+function configOfRouter({ env }: Io, file: string) {
+  return parseRouterConfig(readText(file, "the configuration of a router", { code: "no-config" }), file, env);
 }
 
 export function toRange(text: string): Range {

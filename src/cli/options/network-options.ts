@@ -1,5 +1,5 @@
-/** The flags of trainings whose policy is a network. */
-import { type Command, InvalidArgumentError } from "commander";
+/** Defines the flags of trainings whose policy is a network. */
+import { type Command, InvalidArgumentError, Option } from "commander";
 import { given } from "../../base/index.ts";
 import type { NetworkConfig } from "../../learn/index.ts";
 import { nonNegative, positiveWhole, share, wholeNumber } from "./numbers.ts";
@@ -11,7 +11,11 @@ export function addNetworkOptions(
   defaults: { steps: number; patience: number; rate: number },
 ): Command {
   return command
-    .option("--hidden <widths>", "widths of the hidden layers, such as 256,256", toWidths, [256, 256])
+    .addOption(
+      new Option("--hidden <widths>", "widths of the hidden layers, separated by commas")
+        .argParser(toWidths)
+        .default([256, 256], "256,256"),
+    )
     .option("--steps <n>", "gradient steps", positiveWhole, defaults.steps)
     .option("--batch <n>", "rows of a minibatch", positiveWhole, 64)
     .option(
@@ -19,7 +23,7 @@ export function addNetworkOptions(
       `learning rate of AdamW, the step size of the weights (default: ${defaults.rate})`,
       nonNegative,
     )
-    .option("--decay <x>", "weight decay", nonNegative, 0)
+    .option("--decay <x>", "weight decay of AdamW; a step subtracts rate * this * the weight", nonNegative, 0)
     .option("--holdout <share>", "share of the training tasks held out for the learning curve", share, 0.1)
     .option("--every <n>", "steps between two points of the learning curve", positiveWhole, 250)
     .option(

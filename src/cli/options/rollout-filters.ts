@@ -1,11 +1,11 @@
-/** The flags that say which rollouts: shared by `artifact ls` and `view`. */
+/** Defines the flags that select rollouts: shared by `artifact ls` and `view`. */
 import { type Command, InvalidArgumentError, Option } from "commander";
 import { type Clock, parseTime } from "../../base/index.ts";
 import type { RolloutQuery } from "../../book/rollouts/index.ts";
 import { failureOwner } from "../../contract/index.ts";
 import { finite, positiveWhole } from "./numbers.ts";
 
-/** As `artifact ls` prints them; `failed` stands for a failure of any owner. */
+/** Endings as `artifact ls` prints them; `failed` means a failure of any owner. */
 const ENDINGS = [
   "terminal",
   "truncated",
@@ -28,12 +28,17 @@ export function addRolloutFilters(command: Command, limitDefault = "all"): Comma
       "only rollouts that ended since: a date (ISO 8601), or 30m, 24h, 7d, 2w",
       timeWords,
     )
-    .addOption(new Option("--ending <ending>", "only this ending").choices(ENDINGS))
+    .addOption(
+      new Option(
+        "--ending <ending>",
+        "only rollouts that ended this way; failed means a failure of any owner",
+      ).choices(ENDINGS),
+    )
     .option("--min-score <n>", "only rollouts with at least this reward", finite)
-    .option("--task <task>", "only this task: its id, or part of its name")
+    .option("--task <task>", "only rollouts of this task: its id, or part of its name")
     .option("--model <id>", "only rollouts in which this model was chosen")
     .option("--family <family>", "only rollouts with choices by a policy of this family, such as router")
-    .option("--group <group>", "only this group")
+    .option("--group <group>", "only rollouts of this group, within which advantages are computed")
     .option("--limit <n>", `at most this many rollouts (default: ${limitDefault})`, positiveWhole);
 }
 
@@ -43,14 +48,14 @@ export function rolloutQuery(flags: FilterFlags, clock: Clock): RolloutQuery {
   return { family, group, task, model, ending, minScore, limit, experiment: exp, sinceMs };
 }
 
-/** Checked where it stands; a time ago needs the clock, and is worked out later. */
+/** Checks the text now. A relative time needs the clock, and is computed later. */
 function timeWords(text: string): string {
   if (timeOf(text, 0) === undefined)
     throw new InvalidArgumentError("It must be a date such as 2026-01-31, or a time ago such as 24h.");
   return text;
 }
 
-/** `24h`, `30d`; undefined for anything else. */
+/** Parses `24h` or `30d`; undefined for anything else. */
 export function agoMs(text: string): number | undefined {
   const [, number, unit] = /^(\d+(?:\.\d+)?)([mhdw])$/.exec(text) ?? [];
   return number === undefined ? undefined : Number(number) * UNITS[unit!]!;

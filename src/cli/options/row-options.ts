@@ -1,4 +1,4 @@
-/** The flags that say which decisions: shared by `data`, `reward`, `train`, `evaluate` and `gate`. */
+/** Defines the flags that select decisions: shared by `data`, `reward`, `train`, `evaluate` and `gate`. */
 import { type Command, InvalidArgumentError, Option } from "commander";
 import { parseTime } from "../../base/index.ts";
 import {
@@ -22,7 +22,7 @@ export interface RowFlags extends BookFlags {
   feedback?: string;
 }
 
-/** `families`: what learns or judges takes one family; what only shows takes all of them. */
+/** `families`: training and evaluation take one family; views take all of them. */
 export function addRowOptions(
   command: Command,
   { data, families = "one" }: { data: boolean; families?: "one" | "all" },
@@ -43,19 +43,25 @@ export function addRowOptions(
       "--family <family>",
       `use only decisions of this policy family, the name that the log gives the policy that chose (default: ${each})`,
     )
-    .option("--exp <name>", "use only rollouts of this experiment of the book, as `launch --exp` named it")
-    .option("--session <id>", "use only decisions of this session (a rollout's group, else its id)")
+    .option(
+      "--exp <name>",
+      "use only rollouts of this experiment of the book, as `launch --exp` named it (default: all)",
+    )
+    .option(
+      "--session <id>",
+      "use only decisions of this session (a rollout's group, else its id; default: all)",
+    )
     .addOption(
-      new Option("--data-source <source>", "use only decisions of this source").choices([
+      new Option("--data-source <source>", "use only decisions of this source (default: both)").choices([
         "real",
         "synthetic",
       ]),
     )
-    .option("--since <date>", "use only decisions from this date on (ISO 8601)", toTime)
-    .option("--until <date>", "use only decisions before this date (ISO 8601)", toTime)
+    .option("--since <date>", "use only decisions from this date on (ISO 8601; default: no limit)", toTime)
+    .option("--until <date>", "use only decisions before this date (ISO 8601; default: no limit)", toTime)
     .option(
       "--feedback <name>",
-      "where a reward is missing, use late feedback of this name (`rollbook feedback --name`)",
+      "where a reward is missing, use late feedback of this name (`rollbook feedback --name`; default: none)",
     );
 }
 
@@ -64,7 +70,7 @@ export function requestOf(flags: RowFlags): DecisionRequest {
   return { family, experiment: exp, session, dataSource, feedback, sinceMs: since, untilMs: until };
 }
 
-/** The dataset file or the replay store that is named, if any. */
+/** Named dataset file or replay store, if any. */
 export function datasetFrom({ data, replay, exp }: RowFlags): DatasetSource | undefined {
   if (data !== undefined && replay !== undefined)
     throw wrongUsage("--data and --replay both name the decisions. Give one of them");
@@ -75,7 +81,7 @@ export function datasetFrom({ data, replay, exp }: RowFlags): DatasetSource | un
   return data !== undefined ? { data } : replay !== undefined ? { replay } : undefined;
 }
 
-/** Runs `work` on what is named, or on the open book. */
+/** Runs `work` on the named dataset, or on the open book. */
 export async function withDecisions<T>(
   io: Io,
   flags: RowFlags & { mode?: "read" | "write" },
@@ -85,7 +91,7 @@ export async function withDecisions<T>(
   return dataset === undefined ? withBook(io, flags, work) : work(dataset);
 }
 
-/** What was asked for, as the sidecar records it. */
+/** Filters of the request, as the sidecar records them. */
 export function filtersOf(flags: RowFlags): Record<string, string> {
   const { family, exp, session, dataSource, since, until, feedback } = flags;
   const times = { since, until };

@@ -1,4 +1,4 @@
-/** What `launch` and `worker` have in common: agent, queue, gateway, how much at a time. */
+/** Defines the options that `launch` and `worker` share: agent, queue, gateway, concurrency. */
 import { type Command, Option } from "commander";
 import { RollbookError } from "../../base/index.ts";
 import { type Identity, identityOf } from "../../book/collect/index.ts";
@@ -7,7 +7,7 @@ import { ISOLATIONS, type Isolation, type Progress } from "../../collect/rollout
 import { renderProgress } from "../../view/runs/launch-view.ts";
 import type { Io } from "../io.ts";
 import { type BookFlags, bookRoot } from "../with-book.ts";
-import { addFreshnessOptions, budgetsOf, type FreshnessFlags } from "./freshness-options.ts";
+import { addFreshnessOptions, budgetsOf, type FreshnessFlags, requireTarget } from "./freshness-options.ts";
 import { positiveAmount, wholeNumber } from "./numbers.ts";
 
 export interface RunFlags extends FreshnessFlags, IsolationFlags {
@@ -52,14 +52,17 @@ export function addRunOptions(
     )
     .option(
       "--gateway <url,…>",
-      "record model calls at this gateway, or spread them over several; they must use the same book",
+      "record model calls at this gateway, or spread them over several; they must use the same book (default: no gateway)",
     )
     .option(
       "--gateway-token-env <name>",
       "the environment variable with the gateway's token (default: no token)",
     )
     .option(...METRICS_OPTION)
-    .option("--target <revision>", "judge the freshness of every rollout against this policy revision");
+    .option(
+      "--target <revision>",
+      "judge the freshness of every rollout against this policy revision (default: not judged)",
+    );
   return addFreshnessOptions(addIsolationOptions(command));
 }
 
@@ -83,12 +86,16 @@ export function addIsolationOptions(command: Command): Command {
         .choices(ISOLATIONS)
         .default("auto"),
     )
-    .option("--share <path...>", "files and folders that an agent in bubblewrap may read and write");
+    .option(
+      "--share <path...>",
+      "files and folders that an agent in bubblewrap may read and write (default: none)",
+    );
 }
 
-/** What the flags say, for the function that works on the book. */
+/** Converts the flags to the request of the function that works on the book. */
 export function workRequest(io: Io, flags: RunFlags & BookFlags) {
   const { agent, queue, concurrency, rate, attempts, claimTtl, gateway: url, target, metrics } = flags;
+  requireTarget(flags);
   return {
     ...{ book: bookRoot(io, flags), agent, queue, concurrency, target, metrics, clock: io.clock },
     identity: () => identityFrom(io),
@@ -102,7 +109,7 @@ export function workRequest(io: Io, flags: RunFlags & BookFlags) {
   };
 }
 
-/** The value of the variable that `--gateway-token-env` names. */
+/** Value of the variable that `--gateway-token-env` names. */
 export function gatewayToken(io: Io, variable: string | undefined): { token?: string } {
   if (variable === undefined) return {};
   const token = io.env[variable];
@@ -114,23 +121,24 @@ export function gatewayToken(io: Io, variable: string | undefined): { token?: st
   );
 }
 
-/** The user's key, made if there is none. */
+/** Key of the user, created if there is none. */
 export function identityFrom(io: Io): Identity {
   return identityOf(keyringOf(io), (path) =>
     io.err(`made a key to sign with, ${path}: keep a copy, share it with no other person\n`),
   );
 }
 
-/** How often progress is printed without a terminal: a log of hours stays readable. */
+/** Interval of progress lines without a terminal: a log of hours stays readable. */
 const QUIET_MS = 5_000;
 
-/** Progress on one line of a terminal that somebody watches, and lines of a log above it; elsewhere a line now and then. */
+/** Shows progress on one line of a terminal, with log lines above it; without a terminal it prints a line from time to
+ *  time. */
 export function progressLine(io: Io) {
   const clear = io.live ? "\r\u001b[K" : "";
   let toldMs: number | undefined;
   return {
     onProgress(progress: Progress) {
-      // Nothing is planned yet: an error may be all that follows.
+      // Nothing is planned yet, and an error may be the only output.
       if (progress.total === 0) return;
       if (io.live) {
         io.err(`${clear}${renderProgress(progress)}`);

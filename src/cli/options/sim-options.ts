@@ -1,4 +1,4 @@
-/** What `sim run` and `sim collect` have in common: tasks, models, engine, how much at a time. */
+/** Defines the options that `sim run` and `sim collect` share: tasks, models, engine, concurrency. */
 import { type Command, Option } from "commander";
 import { RollbookError } from "../../base/index.ts";
 import { ENGINES, type EngineChoice } from "../../book/sim/index.ts";
@@ -10,7 +10,7 @@ import { type BookFlags, bookRoot } from "../with-book.ts";
 import { positiveWhole } from "./numbers.ts";
 import { identityFrom } from "./run-options.ts";
 
-/** How much runs, and under which names. */
+/** Size of the run, and its names. */
 interface PlaceFlags extends BookFlags {
   workers: number;
   samples: number;
@@ -27,7 +27,14 @@ export interface SimFlags extends PlaceFlags {
 export function addSimOptions(command: Command): Command {
   return command
     .option("--models <file>", "simulated models, in YAML (default: five built-in ones)")
-    .addOption(new Option("--engine <engine>", "the sandbox").choices(ENGINES).default("auto"))
+    .addOption(
+      new Option(
+        "--engine <engine>",
+        "the sandbox that runs programs; auto is bubblewrap where it works, else quickjs, which runs JavaScript only",
+      )
+        .choices(ENGINES)
+        .default("auto"),
+    )
     .option("--workers <n>", "rollouts at a time", positiveWhole, 4)
     .option("--samples <n>", "rollouts per task", positiveWhole, 1)
     .option("--exp <id>", "name of the experiment; a new name gives new rollouts", "default")
@@ -40,7 +47,7 @@ export function addSimOptions(command: Command): Command {
     .addOption(seedOption("fixes the seeds of all rollouts", 0n));
 }
 
-/** What the flags say of book, names and how much at a time. */
+/** Converts the flags for book, names and concurrency. */
 export function placeRequest(io: Io, flags: SimFlags) {
   const { samples, seed, exp, workers, attempts, engine } = flags;
   return {
@@ -50,7 +57,7 @@ export function placeRequest(io: Io, flags: SimFlags) {
   };
 }
 
-/** Thrown after whatever there is has been printed. */
+/** Throws if rollouts are missing. Called after all results have been printed. */
 export function requireComplete({ total, done, dead }: Progress): void {
   if (total === done) return;
   throw new RollbookError(

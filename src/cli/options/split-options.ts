@@ -1,4 +1,4 @@
-/** `--split` and `--unit`: which rows teach, set the floor, and judge. */
+/** Defines `--split` and `--unit`: the rows for training, for the floor, and for judging. */
 import { type Command, InvalidArgumentError, Option } from "commander";
 import {
   checkSplit,
@@ -20,7 +20,7 @@ export function addSplitOptions(command: Command): Command {
     .addOption(
       new Option(
         "--split <shares>",
-        "shares of rows to train, to calibrate and to judge, which add up to 100; all trains on everything",
+        "shares of units to train, to calibrate and to judge, which add up to 100; all trains on everything. A hash of its key decides into which split a unit goes, so with few units the real shares vary",
       )
         .argParser(toShares)
         .default(DEFAULT_SPLIT.shares, "60/20/20"),

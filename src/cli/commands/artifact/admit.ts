@@ -1,4 +1,5 @@
-/** `rollbook artifact admit` and `rollbook artifact release`: what may teach, and what is let in after all. */
+/** Implements `rollbook artifact admit` and `rollbook artifact release`: decides which rollouts may be used, and
+ *  releases quarantined ones. */
 import type { Command } from "commander";
 import { RollbookError } from "../../../base/index.ts";
 import { wrongUsage } from "../../../book/decisions/index.ts";
@@ -24,22 +25,33 @@ interface AdmitFlags extends BookFlags, FreshnessFlags {
 export function addAdmit(artifact: Command, io: Io): void {
   const command = addCommand(artifact, "admit", {
     summary: "judge whether rollouts may be used for training, and seal the verdicts",
-    description: `Judge whether rollouts may be used for training, and seal the verdicts. Batches leave out rollouts
-that a verdict rejects or quarantines. --target judges freshness: how many revisions the policy of a rollout is behind
+    description: `Judge whether rollouts may be used for training, and seal the verdicts, by default for all rollouts of the book.
+Later batches, trainings and evaluations obey the newest verdict of each validator, and leave out rollouts that it rejects or quarantines.
+--target judges freshness: how many revisions the policy of a rollout is behind
 that revision, and how old policy and rollout are. Name the newest revision: rollouts of a revision newer than the
-target are discarded as stale and not used. To use them, run admit again with that newer revision as --target. --validate checks the proof of execution, times and token counts,
+target are rejected. So are rollouts whose distance from the target is unknown. To use them, run admit again with
+another --target. --validate checks the proof of execution, times and token counts,
 and looks for copies. It skips rollouts that this validator has judged before. The verdict unobserved means that the
-check found nothing to judge, for example no choice of the target's family; such a rollout is not used.`,
+rollout holds no choice by the target's policy family; it is not used. docs/keep.md lists all verdicts.`,
     examples: [
       "rollbook artifact admit r-0001 --target writer-r3 --drift 1/5",
       "rollbook artifact admit --validate --json",
     ],
   })
-    .argument("[artifact...]", "only these (default: all of the book)")
-    .option("--exp <id>", "with --target: only rollouts of this experiment, as `launch --exp` named it")
-    .option("--target <revision>", "judge freshness against this policy revision");
+    .argument(
+      "[artifact...]",
+      "rollout ids, digests, or the first digits of them (default: all rollouts of the book)",
+    )
+    .option(
+      "--exp <id>",
+      "with --target: only rollouts of this experiment, as `launch --exp` named it (default: all)",
+    )
+    .option(
+      "--target <revision>",
+      "judge freshness against this policy revision: id, digest, or first digits (default: freshness is not judged)",
+    );
   addFreshnessOptions(command)
-    .option("--validate", "check proofs, times, token counts and copies")
+    .option("--validate", "check proofs of execution, times, token counts and copies")
     .option("--validator <id>", "name of the validator in the verdicts of --validate", "rollbook")
     .action((names: string[], flags: AdmitFlags) => runAdmit(io, names, flags));
 }
@@ -69,18 +81,22 @@ function print(io: Io, flags: { json?: true }, judged: readonly AdmissionResult[
     for (const each of judged) io.out(jsonLine(each));
     return;
   }
-  if (judged.length > 0)
+  const refused = judged.filter(({ disposition }) => disposition !== "accepted");
+  if (refused.length > 0)
     io.out(
-      table(judged, [
+      table(refused, [
         { title: "ROLLOUT", cell: ({ rolloutId }) => rolloutId },
         { title: "VALIDATOR", cell: ({ validator }) => validator },
         { title: "VERDICT", cell: ({ disposition }) => disposition },
-        { title: "WHY", cell: ({ message }) => message },
+        { title: "WHY", cell: ({ why }) => why },
       ]),
     );
   const added = judged.filter((each) => each.added).length;
-  io.err(`${plural(judged.length, "judgement")}, ${added} of them new\n`);
-  if (judged.some(({ message }) => message.includes("lies in the future")))
+  const accepted = judged.length - refused.length;
+  io.err(
+    `${plural(judged.length, "judgement")}, ${added} of them new; ${accepted} accepted${accepted === 0 ? "" : ", which only --json lists"}\n`,
+  );
+  if (judged.some(({ why }) => why.includes("newer than the target")))
     io.err(
       "note: the target is older than the policy of some rollouts, so they are not used. Admit them again with the newer revision as --target to bring them back\n",
     );
@@ -95,7 +111,7 @@ that quarantine the rollout now, not later ones.`,
   })
     .argument("<artifact>", "rollout id, digest, or the first digits of one")
     .requiredOption("--reason <text>", "why it may be used for training")
-    .option("--by <id>", "who says so", "owner")
+    .option("--by <id>", "name of the person or program that releases it", "owner")
     .action((name: string, flags: BookFlags & { reason: string; by: string }) => runRelease(io, name, flags));
 }
 

@@ -1,4 +1,4 @@
-/** `rollbook artifact erase`: removes the bytes of rollouts and leaves a tombstone. */
+/** Implements `rollbook artifact erase`: removes the bytes of rollouts and leaves a tombstone. */
 import type { Command } from "commander";
 import { type Digest, RollbookError } from "../../../base/index.ts";
 import { eraseRollouts } from "../../../book/maintain/index.ts";
@@ -21,13 +21,13 @@ export function addErase(artifact: Command, io: Io): void {
     summary: "erase rollouts permanently and leave a tombstone",
     description: `Erase rollouts permanently: content, envelopes, calls, messages, media, columns, events, feedback and
 tasks. Parts that other records of the book need stay. A sealed tombstone lists every erased digest with the reason,
-and \`verify\` then reports erased instead of missing. Without --yes the command only lists what it would erase, and
-why it would be refused if so. After a crash, run it again.`,
+and \`verify\` then reports erased instead of missing. Without --yes the command lists what it would erase, and
+any reason why it would refuse, and exits with 1. After a crash, run it again.`,
     examples: ['rollbook artifact erase r-0012 --reason "privacy request 17" --yes'],
   })
     .argument("<rollout...>", "rollout ids, digests, or the first digits of them")
     .requiredOption("--reason <text>", "the reason; it stays in the book, so leave names out")
-    .option("--by <id>", "who erases", "owner")
+    .option("--by <id>", "name of the person or program that erases", "owner")
     .option("--with-batches", "also erase the shards of batches that hold rows of the rollouts")
     .option("--yes", "erase; without it nothing is removed")
     .action((names: string[], flags: EraseFlags) => runErase(io, names, flags));
@@ -47,7 +47,7 @@ async function runErase(io: Io, names: readonly string[], flags: EraseFlags): Pr
       { rollouts: report.rollouts },
       report.refusals.length === 0
         ? "nothing was erased. To erase, run the command again with --yes. This cannot be undone."
-        : `nothing was erased, and with --yes it would be refused: ${report.refusals.map(({ code, message }) => `${message} [${code}]`).join(" ")}`,
+        : `nothing was erased, and with --yes it would be refused: ${report.refusals.map(({ message }) => message).join(" ")}`,
     );
   if (report.journal.length > 0)
     throw new RollbookError(

@@ -1,4 +1,4 @@
-/** `rollbook artifact import`: seals and signs what files and pipes hold. */
+/** Implements `rollbook artifact import`: seals and signs the records of files and pipes. */
 import { type Command, Option } from "commander";
 import type { RollbookError } from "../../../base/index.ts";
 import {
@@ -21,7 +21,7 @@ interface ImportFlags extends BookFlags {
   dataSource?: "real" | "synthetic";
 }
 
-/** Errors and warnings past this many are counted, not printed. */
+/** Errors and warnings beyond this number are counted, not printed. */
 const MOST_ERRORS = 100;
 
 export function addArtifactImport(artifact: Command, io: Io): void {
@@ -43,13 +43,13 @@ line is skipped and reported with its file and line number; lines with the same 
     .addOption(
       new Option(
         "--logprob-kind <kind>",
-        "what the log-probabilities of psionic-v1 artifacts are: of the sampled distribution, or of the model alone",
+        "required by psionic-v1 artifacts: sampling if their log-probabilities are of the sampled distribution, model if of the model alone",
       ).choices(["sampling", "model"]),
     )
     .addOption(
       new Option(
         "--data-source <source>",
-        "origin of psionic-v1 artifacts and chat logs (default of chat logs: real)",
+        "origin of the rollouts; required by psionic-v1 artifacts (default for chat logs: real)",
       ).choices(["real", "synthetic"]),
     )
     .action((files: string[], flags: ImportFlags) => runImport(io, files, flags));

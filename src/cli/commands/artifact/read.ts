@@ -1,4 +1,4 @@
-/** `rollbook artifact ls` and `rollbook artifact show`. */
+/** Implements `rollbook artifact ls` and `rollbook artifact show`. */
 import { type Command, Option } from "commander";
 import { RollbookError } from "../../../base/index.ts";
 import type { OpenBook } from "../../../book/open/index.ts";
@@ -97,7 +97,7 @@ export function addShow(artifact: Command, io: Io): void {
   addCommand(artifact, "show", {
     summary: "show one rollout: its conversation, what it cost, how it ended",
     description: `Show one rollout: its conversation, what it cost, how it ended. A message that several calls share is
-shown once. --json prints the form that \`artifact import\` reads: one line for each run of the rollout, indented on a terminal.`,
+shown once. --json prints the form that \`artifact import\` reads: one JSON object for each envelope (worker, times, attempt) of the rollout. Each is one line in a pipe or file, and indented on a terminal.`,
     examples: [
       "rollbook artifact show r-0001",
       "rollbook artifact show r-0001 --calls",

@@ -1,4 +1,4 @@
-/** `rollbook batch`: cuts trainer batches, shows them, says how two differ. */
+/** Implements `rollbook batch`: cuts trainer batches, shows them, and compares two. */
 import { type Command, InvalidArgumentError, Option } from "commander";
 import { type Digest, isDigest, isRollbookError, RollbookError } from "../../../base/index.ts";
 import {
@@ -63,10 +63,10 @@ function addAssemble(batch: Command, io: Io): void {
 that --artifact names. A rollout holds streams: the choices of one policy, at the level of tokens or of steps
 (decisions). A batch takes the streams of one level and one policy family. The same
 artifacts, records about them (receipts, verdicts, releases, feedback), target, options and seed give the same batch.
-The order in which artifacts arrived has no effect. The ledger lists everything left out, with the reason. Limits
-of freshness by --drift and --policy-age apply to this batch only. --rollout-age is judged first, and its verdicts are
-sealed in the book. Without a limit, a token batch leaves out rollouts that are more than 3 revisions behind the
-target.`,
+The order in which artifacts arrived has no effect. The ledger lists everything left out, with the reason. The
+limits --drift and --policy-age affect this batch only. With --rollout-age, the command first seals verdicts in the
+book, and later batches obey them too. Without a limit, a token batch leaves out rollouts that are more than 3 revisions behind the
+target, and a step batch takes rollouts of any age.`,
     examples: [
       "rollbook batch assemble --target writer-r3 --level token",
       "rollbook batch assemble --target router-r2 --level step --advantage leave-one-out --seed 7",
@@ -97,7 +97,7 @@ target.`,
     .addOption(seedOption("fixes the order of rows", 0n))
     .option(
       "--feedback <name>",
-      "where a stream has no reward, use late feedback of this name (`rollbook feedback --name`)",
+      "where a stream has no reward, use late feedback of this name (`rollbook feedback --name`; default: none)",
     )
     .addOption(
       new Option(
@@ -119,9 +119,9 @@ target.`,
       "leave out streams of more tokens or steps than this (default: no limit)",
       wholeNumber,
     )
-    .option("--exp <id>", "only rollouts of this experiment, as `launch --exp` named it")
-    .option("--artifact <id...>", "only these artifacts")
-    .option("--exclude <id...>", "not these artifacts");
+    .option("--exp <id>", "only rollouts of this experiment, as `launch --exp` named it (default: all)")
+    .option("--artifact <id...>", "only these rollouts: ids, digests, or first digits (default: all)")
+    .option("--exclude <id...>", "not these rollouts (default: none)");
   addFreshnessOptions(command, { none: true }).action((flags: AssembleFlags) => runAssemble(io, flags));
 }
 
@@ -159,7 +159,7 @@ async function runAssemble(io: Io, flags: AssembleFlags): Promise<void> {
   });
 }
 
-/** Commander would not know what there is to name. */
+/** Lists the known revisions, which Commander's own error cannot do. */
 async function missingTarget(io: Io, flags: BookFlags): Promise<RollbookError> {
   const known = await withBook(io, flags, async (book) => knownRevisions(await book.index())).catch(
     (error) => {

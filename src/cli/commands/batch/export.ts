@@ -1,4 +1,4 @@
-/** `rollbook batch export`: the rows of a batch as one file for a trainer. */
+/** Implements `rollbook batch export`: writes the rows of a batch as one file for a trainer. */
 import { extname } from "node:path";
 import { type Command, Option } from "commander";
 import { RollbookError } from "../../../base/index.ts";
@@ -35,6 +35,9 @@ leaves no file behind.`,
     .requiredOption("--out <file>", "file to write; must not exist")
     .action(async (name: string, flags: BatchExportFlags) => {
       const format = flags.format ?? formatOf(flags.out);
+      const named = formatNamed(flags.out);
+      if (named !== undefined && named !== format)
+        io.err(`warning: ${flags.out} is written as ${format}, although its name ends in .${named}\n`);
       const exported = await withBook(io, flags, (book) => exportBatch(book, name, { ...flags, format }));
       const { batch: digest, out, rows, samples, bytes } = exported;
       io.out(
@@ -45,9 +48,13 @@ leaves no file behind.`,
     });
 }
 
-function formatOf(out: string): ExportFormat {
+function formatNamed(out: string): ExportFormat | undefined {
   const extension = extname(out).slice(1);
-  const format = EXPORT_FORMATS.find((each) => each === extension);
+  return EXPORT_FORMATS.find((each) => each === extension);
+}
+
+function formatOf(out: string): ExportFormat {
+  const format = formatNamed(out);
   if (format !== undefined) return format;
   throw new RollbookError(
     "wrong-usage",

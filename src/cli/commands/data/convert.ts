@@ -1,4 +1,4 @@
-/** `rollbook data convert`: rollouts in the format of a trainer or a trace tool. */
+/** Implements `rollbook data convert`: writes rollouts in the format of a trainer or a trace tool. */
 import { type Command, Option } from "commander";
 import {
   type ConvertedRollouts,
@@ -57,7 +57,10 @@ again, with the records it refers to, also in another book.`,
     .addOption(new Option("--to <format>", "format to write").choices(TRAINER_FORMATS))
     .addOption(new Option("--from <format>", "format of the traces to read").choices(TRACE_FORMATS))
     .option("--out <file>", "file to write; must not exist")
-    .option("--batch <batch>", "rows of this batch: digest, or the first digits of it")
+    .option(
+      "--batch <batch>",
+      "write the rows of this batch: digest, or the first digits of it (default: all admitted rollouts)",
+    )
     .addOption(
       new Option("--uneven <choice>", "slime: groups of different sizes (default: refuse)").choices([
         "refuse",
@@ -70,8 +73,12 @@ again, with the records it refers to, also in another book.`,
         "slime: rollouts that ended by no fault of the agent (provider, sandbox, infrastructure, cancelled). mark: keep them without a reward, with remove_sample; omit: leave them out (default: mark)",
       ).choices(["mark", "omit"]),
     )
-    .option("--threshold <n>", "trl-kto: least reward of a desirable completion", finite)
-    .option("--min-gap <n>", "trl-dpo: least difference of the two rewards", nonNegative);
+    .option("--threshold <n>", "trl-kto, required: least reward of a desirable completion", finite)
+    .option(
+      "--min-gap <n>",
+      "trl-dpo: least difference of the two rewards, which must differ (default: 0)",
+      nonNegative,
+    );
   addRowOptions(command, { data: false, families: "all" }).action(
     (file: string | undefined, flags: ConvertFlags) => runConvert(io, file, flags),
   );
@@ -79,7 +86,12 @@ again, with the records it refers to, also in another book.`,
 
 async function runConvert(io: Io, file: string | undefined, flags: ConvertFlags): Promise<void> {
   const { to, from, out } = flags;
-  if ((to === undefined) === (from === undefined)) throw wrongUsage("name either --to or --from");
+  if (to !== undefined && from !== undefined)
+    throw wrongUsage("--to writes files and --from reads them. Remove one of them");
+  if (to === undefined && from === undefined)
+    throw wrongUsage(
+      "no direction is named. Name the format to write with --to, or the one to read with --from",
+    );
   if (from !== undefined) {
     if (file === undefined) throw wrongUsage(`--from ${from} needs the file to read`);
     const { batch, uneven, failures, threshold, minGap, family, session, since, until, feedback } = flags;

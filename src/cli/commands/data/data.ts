@@ -1,4 +1,5 @@
-/** `rollbook data`: routing datasets out of the book, and other formats into routing datasets. */
+/** Implements `rollbook data`: exports routing datasets from the book, and converts other formats to routing
+ *  datasets. */
 import { type Command, Option } from "commander";
 import { RollbookError } from "../../../base/index.ts";
 import { exportConversations, exportTable } from "../../../book/convert/index.ts";
@@ -48,16 +49,17 @@ export function addData(program: Command, io: Io): void {
 function addCheck(data: Command, io: Io): void {
   const command = addCommand(data, "check", {
     summary: "check whether a log can judge a policy: size, propensities, repeated rows, outliers, drift",
-    description: `Look for faults in a decision log: missing propensities, too few tasks, rows that occur twice, a candidate
-that is hardly ever chosen (a misspelt name), a reward that never changes, rewards far from all others, rewards that drift,
-and logged probabilities that do not match the choices. \`evaluate\` and \`gate\` look for such faults in the rows they
+    description: `Look for faults in a decision log: missing propensities, too few tasks (below 50 refused,
+below 1000 a warning), rows that occur twice, a candidate that is hardly ever chosen (fewer than 10 times and in less than 1 % of the rows; often a
+misspelt name), a reward that never changes, outliers (more than 20 times the distance from the median within which 99 % of the rewards lie), rewards that drift (|z| above 4.5),
+and logged probabilities that do not match the choices (|z| above 4.5). \`evaluate\` and \`gate\` look for such faults in the rows they
 judge by. Exit 1 if the log is not fit to judge a policy.`,
     examples: [
       "rollbook data check --data decisions.jsonl",
       "rollbook data check --data decisions.jsonl --json",
     ],
   }).addOption(
-    new Option("--unit <unit>", "grouping key; rows with the same key count as one")
+    new Option("--unit <unit>", "grouping key; rows with the same key count as one observation")
       .choices(SPLIT_UNITS)
       .default("task"),
   );
@@ -71,7 +73,7 @@ judge by. Exit 1 if the log is not fit to judge a policy.`,
         throw new RollbookError(
           "bad-log",
           { kind: worst.kind },
-          // The text above has the findings already.
+          // The printed text already has the findings.
           flags.json ? worst.message : `the log cannot judge a policy, for the reason (${worst.kind}) above.`,
         );
     },
@@ -119,9 +121,15 @@ unknown values are null.`,
         .choices(["decisions", "sft", "pairs", ...TABLE_FORMATS])
         .default("decisions"),
     )
-    .addOption(new Option("--table <table>", "parquet and arrow: the table to write").choices(BOOK_TABLES))
+    .addOption(
+      new Option("--table <table>", "required by parquet and arrow: the table to write").choices(BOOK_TABLES),
+    )
     .option("--min-score <n>", "sft: only conversations with at least this reward (default: all)", finite)
-    .option("--min-gap <n>", "pairs: the least difference of the two rewards", nonNegative);
+    .option(
+      "--min-gap <n>",
+      "pairs: least difference of the two rewards, which must differ (default: 0)",
+      nonNegative,
+    );
   addRowOptions(command, { data: false, families: "all" }).action((flags: ExportFlags) => {
     requireFits(flags);
     return withBook(io, flags, async (book) => {
@@ -155,7 +163,7 @@ async function exportRows(
   book: OpenBook,
   flags: ExportFlags & { format: TableFormat },
 ): Promise<void> {
-  const { feedback: _, ...filter } = requestOf(flags); // refused before
+  const { feedback: _, ...filter } = requestOf(flags); // refused earlier
   const exported = await exportTable(book, {
     ...filter,
     ...{ table: flags.table!, format: flags.format, out: flags.out },
@@ -170,7 +178,7 @@ async function exportDecisions(io: Io, book: OpenBook, flags: ExportFlags): Prom
   const request = { ...requestOf(flags), unlabelled: "keep", propensity: "any" } as const;
   const { admitted, rows } = await everyDecision(book, request);
   requireSome(admitted, request);
-  // The ledger of the first says why none is admitted.
+  // The ledger of the first family gives the reasons why no row is admitted.
   if (admitted.every((each) => each.rows.length === 0)) requireAdmitted(admitted[0]!);
   requireOnce(admitted);
   const meta = await writeDataset(rows(), { out: flags.out, filters: filtersOf(flags) });
@@ -178,7 +186,7 @@ async function exportDecisions(io: Io, book: OpenBook, flags: ExportFlags): Prom
   if (!flags.json) io.err(renderEveryAdmitted(admitted));
 }
 
-/** A log that was imported under two families has every decision twice; a dataset with two rows of one id cannot be read. */
+/** A log imported under two families has every decision twice. A dataset with two rows of one id cannot be read. */
 function requireOnce(admitted: readonly AdmittedRollouts[]): void {
   const familyOf = new Map<string, string>();
   for (const { family, rows } of admitted)

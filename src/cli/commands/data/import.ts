@@ -1,4 +1,5 @@
-/** `rollbook data import`: decision logs of other programs into the book, or into a routing dataset. */
+/** Implements `rollbook data import`: imports decision logs of other programs into the book, or converts them to a
+ *  routing dataset. */
 import { basename } from "node:path";
 import { type Command, Option } from "commander";
 import {
@@ -74,19 +75,19 @@ the same; prompt, features, id, task.`,
       ).choices(LOG_FORMATS),
     )
     .option("--map <map>", "which column or path holds what: model=arm,reward=score,…", toMap)
-    // Its name in 0.1.0.
+    // Name of the option in 0.1.0.
     .addOption(new Option("--columns <map>").argParser(toMap).conflicts("map").hideHelp())
     .option("--dry-run", "print three rows as they were read and what is missing; write nothing")
     .option("--out <file>", "write a routing dataset there instead; never overwritten")
     .option(
       "--again",
-      "import a file again that the book has with another --map or --family: its rows then count twice; of rows with the same id, one is used",
+      "import a file although the book has it with another --map or --family. If the new reading gives a row another id, the row counts twice. If the id stays the same, one of the two versions is used, and it may be the old one",
     )
     .option("--no-sign", "do not sign, even if there is a key")
     .addOption(
       new Option(
         "--data-source <source>",
-        "origin of rows that do not state it; a book needs real or synthetic",
+        "origin of rows that do not state one; an import into a book needs real or synthetic",
       )
         .choices(["real", "synthetic", "unknown"])
         .default("unknown"),
@@ -127,7 +128,7 @@ async function sealLog(
 ): Promise<void> {
   const signer = flags.sign ? loadSigner(keyringOf(io)) : undefined;
   const root = bookRoot(io, flags);
-  // What is wrong with the file comes before what the book has of it.
+  // Faults of the file are reported before conflicts with the book.
   if (flags.format === "routing") for await (const _ of readLog(file, flags)) break;
   const note =
     flags.again === true || !isBook(root) ? undefined : await requireFirstImport(root, file, flags);

@@ -1,4 +1,4 @@
-/** `rollbook gc`: removes what nothing refers to, and on request rollouts that are older than a given age. */
+/** Implements `rollbook gc`: removes unreferenced blobs and, on request, rollouts that are older than a given age. */
 import { type Command, InvalidArgumentError } from "commander";
 import { wrongUsage } from "../../../book/decisions/index.ts";
 import { collectGarbage, type ExpireReport, expireRollouts } from "../../../book/maintain/index.ts";
@@ -15,8 +15,8 @@ export function addGc(program: Command, io: Io): void {
   addCommand(program, "gc", {
     summary: "remove blobs that nothing refers to",
     description: `Remove blobs that nothing refers to, and duplicate copies of blobs. Rollouts, revisions, batches and
-everything they refer to stay. It is safe while other processes write to the book. If blobs are lost by damage, it refuses and
-changes nothing. If a damaged blob also has an intact copy, gc removes the damaged copy: gc removes it and keeps the intact one. It also removes segments that a killed writer left in the replay stores in replay/ of the book.
+everything they refer to stay. It is safe while other processes write to the book. If a blob is damaged and has no intact copy, gc stops and changes nothing. If an intact copy
+exists, gc removes only the damaged copy. It also removes segments that a killed writer left in the replay stores in replay/ of the book.
 
 --older-than first erases rollouts that ended longer ago, like \`artifact erase\`: a signed tombstone lists what was
 erased, and it cannot be undone. Rollouts in batches stay unless --with-batches is given. Rollouts without a time

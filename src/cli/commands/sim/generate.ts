@@ -1,4 +1,4 @@
-/** `rollbook sim generate`: tasks from a seed, each proved in a sandbox, in a folder. */
+/** Implements `rollbook sim generate`: writes a folder of tasks from a seed, each proved in a sandbox. */
 import { type Command, InvalidArgumentError, Option } from "commander";
 import { ENGINES, type EngineChoice, generateTaskFolder } from "../../../book/sim/index.ts";
 import { DIFFICULTIES, type Difficulty, FAMILIES } from "../../../collect/sim/index.ts";
@@ -24,9 +24,10 @@ interface Flags {
 export function addSimGenerate(sim: Command, io: Io): void {
   const command = addCommand(sim, "generate", {
     summary: "generate tasks from a seed and prove each one in a sandbox",
-    description: `Generate tasks from a seed, rotating through families and difficulties. Three checks run in a sandbox,
-each two times: its starting files fail, its reference solution passes, and wrong variants (mutants) fail the hidden tests.
-A task that cannot be proved is replaced by the next draw.
+    description: `Generate tasks from a seed, rotating through families and difficulties. A sandbox makes three
+checks of each task, each of them twice: the starting files fail the hidden tests, the reference solution passes them, and wrong
+variants (mutants) fail them.
+A task that fails a check is replaced by the next draw.
 
 The folder holds tasks.jsonl (rows for launch: prompt, label, metadata), solutions.jsonl (for simulated models only),
 packages.jsonl and tasks.meta.json. The same seed gives the same bytes. Families: ${FAMILIES.map(
@@ -41,20 +42,31 @@ packages.jsonl and tasks.meta.json. The same seed gives the same bytes. Families
   });
   command
     .requiredOption("--out <dir>", "the folder to write; never overwritten")
-    .option("--count <n>", "tasks", positiveWhole, 100)
+    .option("--count <n>", "number of tasks", positiveWhole, 100)
     .addOption(seedOption("fixes every task", 0n))
-    .option("--families <names>", "only these, comma separated (default: all that the engine runs)", names)
+    .option(
+      "--families <names>",
+      "only these families, comma separated (default: all that the engine runs)",
+      names,
+    )
     .option(
       "--family-file <module...>",
       "ES modules with families of your own; without --families only these",
     )
     .addOption(
-      new Option("--difficulty <range>", "from 1 to 5, as in 3 or 2-4")
+      new Option("--difficulty <range>", "difficulty of the tasks from 1 to 5, as in 3 or 2-4")
         .argParser(difficultyRange)
         .default(DIFFICULTIES, "1-5"),
     )
-    .addOption(new Option("--engine <engine>", "the sandbox").choices(ENGINES).default("auto"))
-    .option("--workers <n>", "programs at a time", positiveWhole, 4)
+    .addOption(
+      new Option(
+        "--engine <engine>",
+        "the sandbox that runs the checks; auto is bubblewrap where it works, else quickjs, which runs JavaScript only",
+      )
+        .choices(ENGINES)
+        .default("auto"),
+    )
+    .option("--workers <n>", "programs that run at a time", positiveWhole, 4)
     .option("--no-prove", "only draw the tasks: nothing is run")
     .action((flags: Flags) => generate(io, flags));
 }

@@ -1,4 +1,5 @@
-/** `rollbook sim run`: runs an agent on simulated tasks, in parallel sandboxes, and says how many it solved. */
+/** Implements `rollbook sim run`: runs an agent on simulated tasks, in parallel sandboxes, and reports the number of
+ *  solved tasks. */
 import type { Command } from "commander";
 import { RollbookError } from "../../../base/index.ts";
 import { wrongUsage } from "../../../book/decisions/index.ts";
@@ -46,10 +47,13 @@ For the chat agent it also prints the exact expected reward, and that of the bes
     .requiredOption("--tasks <dir>", "the folder that `rollbook sim generate` wrote")
     .option("--agent <agent>", "chat, reference, or an agent file", "chat")
     .option("--model <name>", "the model that answers (default: the first one)")
-    .option("--router <file>", "a static table that chooses the model of each rollout")
+    .option(
+      "--router <file>",
+      "a static table, in YAML, that chooses the model of each rollout (default: --model answers all)",
+    )
     .option(
       "--checkpoint <dir>",
-      "a learned policy that chooses, as `train` wrote it; --router is its fallback",
+      "a learned policy that chooses, as `train` wrote it; --router is its fallback (default: none)",
     )
     .option(
       "--floor <c>",
@@ -64,7 +68,11 @@ For the chat agent it also prints the exact expected reward, and that of the bes
       "model calls of one rollout, then it is truncated (default: 12)",
       positiveWhole,
     )
-    .option("--min-pass <share>", "exit 1 unless at least this share passes all hidden tests", share);
+    .option(
+      "--min-pass <share>",
+      "exit 1 unless at least this share of the rollouts, 0 … 1, passes all hidden tests (default: no limit)",
+      share,
+    );
   addSimOptions(addIsolationOptions(command)).action((flags: SimRunFlags) => run(io, flags));
 }
 

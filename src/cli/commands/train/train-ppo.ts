@@ -1,4 +1,4 @@
-/** `rollbook train ppo`: a policy that learns by acting, on CartPole or on simulated tasks. */
+/** Implements `rollbook train ppo`: trains a policy by acting, on CartPole or on simulated tasks. */
 import { type Command, Option } from "commander";
 import { given } from "../../../base/index.ts";
 import { wrongUsage } from "../../../book/decisions/index.ts";
@@ -44,7 +44,7 @@ kill, the same command continues the training and ends with the same weights.`,
         .choices(["cart-pole", "simulator"])
         .makeOptionMandatory(),
     )
-    .option("--tasks <dir>", "of --env simulator: the folder of `sim generate`")
+    .option("--tasks <dir>", "required by --env simulator: the folder that `sim generate` wrote")
     .option("--models <file>", "of --env simulator: simulated models, in YAML (default: five built-in ones)")
     .option(
       "--features <file>",
@@ -70,7 +70,7 @@ kill, the same command continues the training and ends with the same weights.`,
     )
     .option(
       "--discount <g>",
-      "discount of a reward one step later (default: 0.99, 1 for --env simulator)",
+      "discount of a reward one step later, 0 … 1 (default: 0.99; 1 for --env simulator)",
       share,
     )
     .option("--entropy <x>", "weight of the entropy bonus", nonNegative, 0)

@@ -1,4 +1,4 @@
-/** `rollbook train weights`: seals weights that another trainer wrote. */
+/** Implements `rollbook train weights`: seals weights that another trainer wrote. */
 import { createHash } from "node:crypto";
 import { readFileSync } from "node:fs";
 import type { Command } from "commander";
@@ -39,8 +39,8 @@ id are sealed once.`,
       "--parent <revision>",
       "the revision of the same family that it was trained from: id, digest, or first digits (default: none)",
     )
-    .option("--batch <batch...>", "the batches it was trained on: digests, or first digits")
-    .option("--dataset <file...>", "files it was trained on, recorded by their digests")
+    .option("--batch <batch...>", "the batches it was trained on: digests, or first digits (default: none)")
+    .option("--dataset <file...>", "files it was trained on, recorded by their digests (default: none)")
     .option("--steps <n>", "optimizer steps, recorded with the revision (default: not recorded)", wholeNumber)
     .addOption(seedOption("the seed of the training", 0n))
     .action((file: string, flags: WeightsFlags) => run(io, file, flags));

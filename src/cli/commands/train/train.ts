@@ -1,4 +1,4 @@
-/** `rollbook train`: from decisions to a checkpoint and its revision. */
+/** Implements `rollbook train`: from decisions to a checkpoint and its revision. */
 import { type Command, InvalidArgumentError, Option } from "commander";
 import { given } from "../../../base/index.ts";
 import { wrongUsage } from "../../../book/decisions/index.ts";
@@ -96,7 +96,12 @@ export function addTrain(program: Command, io: Io): void {
     }),
     example: " --form linear",
   })
-    .option("--form <form>", "posterior: beta (for rewards in 0 … 1) or linear", toForm, "beta")
+    .option(
+      "--form <form>",
+      "posterior: beta, for rewards in 0 … 1, or linear, for any rewards",
+      toForm,
+      "beta",
+    )
     .option("--draws <n>", "Monte Carlo draws behind each probability", wholeNumber, 256)
     .option("--floor <p>", "least probability of a selectable candidate", nonNegative, 0.01)
     .option("--features <file>", FEATURES_HELP);
@@ -105,7 +110,7 @@ export function addTrain(program: Command, io: Io): void {
     summary: "behaviour cloning: the policy that made the log",
     learner: ({ l2 = 3e-3, ...flags }) => ({ kind: "bc", l2, spec: readSpec(flags) }),
   })
-    .option("--l2 <x>", "strength of the penalty", nonNegative, 3e-3)
+    .option("--l2 <x>", "strength of the L2 penalty on the weights", nonNegative, 3e-3)
     .option("--features <file>", FEATURES_HELP);
   const clone = addTrainer(train, io, {
     name: "neural-bc",
@@ -124,7 +129,7 @@ export function addTrain(program: Command, io: Io): void {
     example: " --steps 1000",
     note: RESUME_NOTE,
     discountHelp:
-      "for rollouts with several decisions: weight of a reward that comes one decision later, 0 … 1. Above 0 a decision learns from the target that --goal selects; with 0 from its own reward (default: from the sum of its own and all later rewards, without --goal)",
+      "discount per decision, 0 … 1, for rollouts with several decisions. With 0 a decision learns from its own reward, above 0 from the target that --goal selects. If not given, a decision learns from the sum of its own and all later recorded rewards, also in a truncated rollout, and --goal is ignored",
     learner: ({ discount = 0, conservatism = 1, targetEvery = 500, goal, wide, ...flags }) => ({
       ...{ kind: "cql", ...networkConfig(flags), spec: readSpec(flags), discount, conservatism, targetEvery },
       ...(goal === "return" ? { goal } : {}),
@@ -142,7 +147,7 @@ export function addTrain(program: Command, io: Io): void {
     .addOption(
       new Option(
         "--goal <which>",
-        "with --discount above 0, the training target of a decision: bootstrap (its reward plus the best value of the next state) or return (its own and all later logged rewards)",
+        "used only with --discount above 0: the training target of a decision, either bootstrap (its reward plus the discounted best value of the next state) or return (the discounted sum of its own and all later rewards; without truncated rollouts)",
       )
         .choices(["bootstrap", "return"])
         .default("bootstrap"),
@@ -166,7 +171,7 @@ const VALUE_TRAINERS = [
   { name: "knn", summary: "predict the reward of every candidate by the nearest questions" },
 ] as const;
 
-/** The learners that predict rewards, from the chosen candidate's outcomes or from those of all. */
+/** Adds a learner that predicts rewards, from the outcomes of the chosen candidate or of all candidates. */
 function addValueTrainer(
   train: Command,
   io: Io,
@@ -183,22 +188,26 @@ function addValueTrainer(
     },
   });
   if (name === "ridge" || name === "logistic")
-    command.option("--l2 <x>", "strength of the penalty (default: by cross-validation)", nonNegative);
+    command.option(
+      "--l2 <x>",
+      "strength of the L2 penalty on the weights (default: by cross-validation)",
+      nonNegative,
+    );
   if (name === "knn")
     command.option(
       "--neighbours <n>",
       "questions to average over (default: by cross-validation)",
-      wholeNumber,
+      positiveWhole,
     );
   command
     .option(
       "--cost-weight <x>",
-      "maximise quality minus this times the cost of a decision, in units of the logged cost (default: the logged reward)",
+      "maximise quality minus this times the cost of a decision, in units of the logged cost (US dollars if a gateway recorded the calls) (default: maximise the logged reward)",
       nonNegative,
     )
     .option(
       "--mean-cost <x>",
-      "maximise quality at this mean cost of a decision, in units of the logged cost; this sets the cost weight",
+      "maximise quality at this mean cost of a decision, in the same units; this sets the cost weight (default: no limit)",
       nonNegative,
     )
     .option(
@@ -218,7 +227,7 @@ const BONUS_HELP =
 const RESUME_NOTE = `
 It writes its state to OUT.training after every point of the learning curve. After a kill, the same command continues the training and ends with the same weights.`;
 const DISCOUNT_HELP =
-  "for rollouts with several decisions: weight of a reward that comes one decision later, 0 … 1. A decision learns from the weighted sum of its own and all later rewards; with 0 from its own reward (default: 1)";
+  "discount per decision, 0 … 1, for rollouts with several decisions. A decision learns from the discounted sum of its own and all later rewards; with 0 from its own reward (default: 1)";
 const FEATURES_HELP =
   "a feature spec as JSON, described in docs/learn.md (default: the words of the prompt and measures such as its length)";
 
@@ -230,7 +239,7 @@ function addTrainer(
     summary: string;
     note?: string;
     learner(flags: TrainFlags): Learner;
-    /** Flags of the example. */
+    /** Flags of the help example. */
     example?: string;
     discountHelp?: string;
   },
@@ -268,10 +277,10 @@ its bytes, and a replay store by the digest of its manifest.${note ?? ""}`,
   command.option("--discount <g>", discountHelp, share);
   command.option(
     "--floor-risk <a>",
-    "set the confidence floor on the calibration split: where the policy departs from the static table, it may lose at most this much quality on average (default: no floor)",
+    "choose the lowest confidence floor at which the mean loss of a decision on the calibration split is at most this, 0 … 1. A decision that agrees with the static table has loss 0; else the loss is (highest quality - quality of the decision) / (highest - lowest quality), by --quality-range; docs/judge.md (default: no floor)",
     share,
   );
-  return addRowOptions(addPromiseOptions(addSplitOptions(command), "--floor-risk relies on it"), {
+  return addRowOptions(addPromiseOptions(addSplitOptions(command), "Used by --floor-risk only"), {
     data: true,
   }).action((flags: TrainFlags) => run(io, flags, learner(flags)));
 }
