@@ -1,4 +1,5 @@
-/** What a new user meets first: wrong paths, small logs, tables of their own. Errors say what, where and what to do. */
+/** First mistakes of a new user: wrong paths, small logs, tables of their own. Errors give the fault, its place and the
+ *  next step. */
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
@@ -75,7 +76,7 @@ describe("a table of one's own", () => {
   });
 
   it.each([
-    ["", "is empty. Write the log again."],
+    ["", "is empty. Name another file, with one decision a row."],
     [csv(), "has a header and no row below it."],
     [
       csv("large,1,0.5,hi", "small,1,50,hello"),
@@ -191,7 +192,7 @@ it.each([
   const cli = new Cli();
   const place = join(cli.folder, folder);
   const { err } = await cli.run(["init", "--example", place]);
-  // What is printed as the next step can be pasted into a shell.
+  // The printed next step can be pasted into a shell.
   expect(err).toContain(/^[\w.-]+$/.test(folder) ? `cd ${place};` : `cd '${place}';`);
   const text = readFileSync(join(place, "loop.yaml"), "utf8");
   expect(parseLoopConfig(text, "loop.yaml", place).run).toBe(name);

@@ -1,6 +1,7 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
 import {
+  commentSentences,
   helpSentences,
   LONG_SENTENCE_WORDS,
   markdownSentences,
@@ -16,6 +17,10 @@ const docs = ["README.md", "CONTRIBUTING.md", "CHANGELOG.md", ...filesIn("docs",
 // Prompts of simulated tasks are questions to a model, not text for a reader of Rollbook.
 const sources = filesIn("src", /(?<!\.test)\.ts$/).filter((file) => !file.includes("/families/"));
 
+const programs = ["src", "test", "bench", "scripts", "viewer", "kernels", "examples"].flatMap((folder) =>
+  filesIn(folder, /\.(ts|mjs|svelte)$/),
+);
+
 const groups: [name: string, sentences: Sentence[]][] = [
   ["documents", docs.flatMap((file) => markdownSentences(file, readFileSync(file, "utf8")))],
   [
@@ -23,6 +28,7 @@ const groups: [name: string, sentences: Sentence[]][] = [
     filesIn("test/help", /\.txt$/).flatMap((file) => helpSentences(file, readFileSync(file, "utf8"))),
   ],
   ["strings of the sources", sources.flatMap((file) => sourceSentences(file, readFileSync(file, "utf8")))],
+  ["comments", programs.flatMap((file) => commentSentences(file, readFileSync(file, "utf8")))],
 ];
 
 describe.each(groups)("the %s", (_name, sentences) => {
@@ -42,7 +48,7 @@ describe.each(groups)("the %s", (_name, sentences) => {
 });
 
 describe("the search for faults", () => {
-  it("finds banned words, riddles and long sentences in Markdown, help texts and sources", () => {
+  it("finds banned words, riddles and long sentences in Markdown, help texts, sources and comments", () => {
     const [first, second] = markdownSentences("a.md", "# Title\n\nText. Whoever reads this\nis lost.").slice(
       1,
     );
@@ -56,6 +62,13 @@ describe("the search for faults", () => {
       'throw new E("the file is gone; " +\n  "nobody can read it");',
     ).slice(1);
     expect(wordFaults(error!.text)).toHaveLength(1);
+    const [comment, next] = commentSentences(
+      "a.ts",
+      'const a = "// nobody";\n// Nobody reads\n// this line.\n\n/** Good. */',
+    );
+    expect(comment).toEqual({ file: "a.ts", line: 2, text: "Nobody reads this line." });
+    expect(wordFaults(comment!.text)).toHaveLength(1);
+    expect(next!.text).toBe("Good.");
     expect(wordCount("`a` is - one word and more")).toBe(6);
   });
 });

@@ -147,7 +147,7 @@ describe("formats of tokens", () => {
     for (const format of TOKEN_FORMATS) {
       expect(await refused(cli, `--to ${format}`, 2)).toContain("--batch");
       const err = await refused(cli, `--to ${format} --batch ${digest}`);
-      expect(err).toContain("cut a batch with --level token");
+      expect(err).toContain("batch assemble --target REVISION --level token");
       expect(err).toContain("[no-logprobs]");
     }
   });
@@ -198,7 +198,7 @@ describe("formats of conversations", () => {
     for (const words of ["--to slime-prompts", `--to slime-prompts --batch ${batch}`]) {
       const { rows, losses } = await convert(cli, words);
       expect(rows).toHaveLength(3);
-      expect(losses.reward).toBe(12); // of every rollout of the three tasks
+      expect(losses.reward).toBe(12); // one for each rollout of the three tasks
       for (const { prompt, label, metadata, rollbook } of rows) {
         const question = Number(label) - 1;
         expect(prompt).toBe(taskWire(question).prompt);

@@ -7,7 +7,7 @@ const revision = (n: number) => ({ id: `r${n}`, digest: weightsOf(`r${n}`) });
 const REVISIONS = Array.from({ length: 9 }, (_, n) =>
   encodeWire(PolicyRevision, makeRevision(`r${n}`, { number: BigInt(n) }).record),
 );
-/** One rollout per source revision; all ended 200 ms after the clock of these tests stands still. */
+/** One rollout per source revision. All ended 200 ms after the fixed time of the tests' clock. */
 const ROLLOUTS = [8, 6, 4, 1].map((n) =>
   draftWire(`from-r${n}`, { group: "g" }, { revision: revision(n), rewards: [0, 0, n] }),
 );
@@ -34,12 +34,12 @@ describe("admission", () => {
   it("by budgets at assembly: what is stale or quarantined is in the ledger, now and in later batches", async () => {
     expect(await assemble("--freshness none")).toEqual({ rows: 4, reasons: {} });
     const judged = { rows: 2, reasons: { quarantined: 1, stale: 1 } };
-    // The default budget of a token batch says the same, and seals no verdict.
+    // The default budget of a token batch gives the same result, and seals no verdict.
     expect(await assemble()).toEqual(judged);
     expect(await assemble("--freshness none")).toEqual({ rows: 4, reasons: {} });
     expect(await assemble("--freshness default")).toEqual(judged);
     expect(await assemble("--drift 7/7")).toEqual({ rows: 4, reasons: {} });
-    // A budget is of one batch. A judgement stands for all of them.
+    // A budget applies to one batch. A sealed verdict applies to all batches.
     await cli.ok("artifact admit --target r8 --freshness default");
     expect(await assemble("--freshness none")).toEqual(judged);
     expect(await cli.ok("verify --require-trusted")).toContain("4");
@@ -50,7 +50,7 @@ describe("admission", () => {
     expect(await cli.ok(["artifact", "release", "from-r4", "--reason", "a rare task"])).toContain("released");
     expect(await assemble()).toEqual({ rows: 3, reasons: { stale: 1 } });
     expect(await assemble("--freshness default")).toEqual({ rows: 3, reasons: { stale: 1 } });
-    // What was released stays in under other budgets; a new judgement quarantines it again.
+    // A released rollout stays admitted under other budgets. A new verdict quarantines it again.
     expect(await assemble("--drift 0/4")).toEqual({ rows: 2, reasons: { quarantined: 1, stale: 1 } });
     await cli.ok("artifact admit from-r4 --target r8 --drift 0/4");
     expect(await assemble()).toEqual({ rows: 2, reasons: { quarantined: 1, stale: 1 } });
@@ -73,6 +73,10 @@ describe("admission", () => {
     expect(first[1].message).toBe("quarantined; drift 4 (accepts 3, quarantines 5)");
     expect((await admit()).map(({ added }) => added)).toEqual([false, false, false, false]);
     expect(await cli.ok("artifact show from-r4")).toMatch(/receipt +quarantined; drift 4/);
+    const { out, err } = await cli.run("artifact admit --target r8 --rollout-age 30/60");
+    expect(out).toMatch(/from-r4 +freshness +quarantined +its policy is 4 revisions behind the target/);
+    expect(out).not.toContain("from-r6");
+    expect(err).toContain("4 judgements, 0 of them new; 2 accepted, which only --json lists");
   });
 
   it("lets clocks disagree by a minute, by as much as is told, and not at all under the psionic profile", async () => {

@@ -16,7 +16,7 @@ const READERS: Record<string, (path: string) => ReadBack | Promise<ReadBack>> = 
   parquet: readParquet,
 };
 
-/** The book of the demo has a token and a step batch. */
+/** The demo's book, which has a token batch and a step batch. */
 async function batchesOfDemo(): Promise<{ cli: Cli; batches: { level: string; digest: string }[] }> {
   const cli = await demoBook();
   const all = await cli.json("batch show");
@@ -62,6 +62,10 @@ describe("rollbook batch export", () => {
     expect(await cli.ok(`batch export ${digest} --out ${join(cli.folder, "inferred.npz")}`)).toContain(
       "inferred.npz: ",
     );
+    const misnamed = join(cli.folder, "misnamed.parquet");
+    expect((await cli.run(`batch export ${digest} --format npz --out ${misnamed}`)).err).toBe(
+      `warning: ${misnamed} is written as npz, although its name ends in .parquet\n`,
+    );
     await refused(`batch export ${digest} --format npz --out ${taken}`, 1, "[exists]");
     await refused(`batch export ${digest} --format npz --out ${out}/x.npz`, 1, "Create it");
     expect(readFileSync(taken, "utf8")).toBe("mine");
@@ -89,7 +93,7 @@ describe("rollbook batch export", () => {
   });
 });
 
-/** Changes a byte of `wanted` wherever it lies in the files of a folder. */
+/** Changes a byte of the first occurrence of `wanted` in each file of a folder. */
 function flip(folder: string, wanted: Buffer): void {
   let found = 0;
   for (const name of readdirSync(folder)) {

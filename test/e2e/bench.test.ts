@@ -23,7 +23,9 @@ describe("rollbook bench", () => {
     expect(await cli.ok(`bench compare ${at("a.json")} ${at("b.json")}`)).toContain(
       "+0.0000 [+0.0000, +0.0000]",
     );
-    expect(await cli.ok(`verify ${at("pack")} --require-trusted`)).toContain("signed by 1 keys, 1 trusted");
+    expect(await cli.ok(`verify ${at("pack")} --require-trusted`)).toContain(
+      "valid: all digests, links and figures match\nsigned by 1 key, 1 trusted\n",
+    );
     expect((await cli.run(`bench run --suite smoke --run-pack-dir ${at("pack")}`)).err).toContain("[exists]");
     writeFileSync(at("pack/extra"), "x");
     const { code, err } = await cli.run(`pack verify ${at("pack")}`);

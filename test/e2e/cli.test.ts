@@ -208,6 +208,7 @@ describe("housekeeping", () => {
     expect(await cli.json("schema rollout")).toEqual([JSON.parse(await cli.ok("schema rollout"))]);
     expect(await cli.ok("schema rollout")).toBe(await cli.ok("schema rollbook.rollout.v1"));
     expect(await cli.run("schema nothing")).toMatchObject({ code: 1 });
+    expect((await cli.run("schema rolout")).err).toContain("Did you mean rollout?");
   });
 });
 
@@ -236,7 +237,7 @@ describe("keys", () => {
     );
     expect(await stranger.ok(["keys", "trust", old, "friend"])).toContain("already");
     expect(await stranger.run("keys trust ed25519:short")).toMatchObject({ code: 1 });
-    // 43 base64url characters hold 258 bits: the two spare ones must be zero, or nobody's signature ever fits.
+    // 43 base64url characters hold 258 bits. The two spare bits must be zero, or no signature ever matches the key.
     expect(await stranger.run(`keys trust ed25519:${"A".repeat(42)}B`)).toMatchObject({ code: 1 });
   });
 

@@ -6,7 +6,7 @@ import * as natsServer from "../../scripts/setup/nats-server.mjs";
 import * as versitygw from "../../scripts/setup/versitygw.mjs";
 import { allOf, describeNeeding } from "../support/needs.ts";
 
-const TASKS = 5;
+const TASKS = 3;
 
 await describeNeeding(allOf(natsServer, versitygw), "the example cluster", () => {
   it("loses nothing while one process of each kind is killed, and leaves none behind", async () => {

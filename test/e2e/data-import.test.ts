@@ -154,7 +154,7 @@ describe("an imported log", () => {
     expect(await cli.ok(`${words},cost=c --again`)).toContain("2 decisions sealed");
     const moved = await cli.run(`${words} --family router`);
     expect(moved.err).toMatch(/imported without --family\. You now import it with --family router; /);
-    // They hold no conversation: an empty dataset is refused.
+    // Imported decisions hold no conversation. An export would be empty, so it is refused.
     for (const export_ of [
       "data export --format sft",
       "data export --format pairs",
@@ -275,7 +275,7 @@ describe("an imported log", () => {
         expect.stringMatching(/nothere\.jsonl does not exist/),
       ]);
       const folder = await cli.run(`${words} ${cli.folder}`);
-      expect([folder.code, folder.err]).toEqual([1, expect.stringMatching(/ is a directory\. Name a file/)]);
+      expect([folder.code, folder.err]).toEqual([1, expect.stringContaining(" is a directory. Name a file")]);
     }
   });
 });
@@ -388,7 +388,7 @@ describe("a decision log under ids that the book has", () => {
       warnings: [{ code: "two-contents", fields: { count: 2, rollouts: ["d2", "d3"] } }],
     });
     expect(err).toMatch(/warning: 2 rollouts \(first d2\) .*to use the new contents.*\[two-contents\]\n/);
-    // What the warning says is what an export takes.
+    // An export uses the contents that the warning names.
     await cli.ok(`data export --out ${join(cli.folder, "used.jsonl")}`);
     const used = readFileSync(join(cli.folder, "used.jsonl"), "utf8").trim().split("\n");
     const fresh = used.filter((line) => /"decision_id":"d[23]\//.test(line) && /"reward":0[,}]/.test(line));
@@ -410,7 +410,7 @@ describe("a decision log under ids that the book has", () => {
       );
       expect(batch.totals.rows).toBe(2);
     }
-    // A dataset has each id once.
+    // A dataset holds each id once, so the export is refused.
     const exported = await cli.run(`data export --out ${join(cli.folder, "all.jsonl")}`);
     expect(exported.err).toContain("rollout 1 is in the families imported and router");
   });

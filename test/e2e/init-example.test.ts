@@ -42,8 +42,10 @@ describe("rollbook init", () => {
     const cli = new Cli();
     await cli.ok(["init", "--example", cli.folder]);
     const { default: solve } = await import(pathToFileURL(join(cli.folder, "agent.mjs")).href);
-    const replies = [503, 429, 400];
-    const server = createServer((_, response) => response.writeHead(replies.shift()!).end("no"));
+    const replies = [503, 429, 400, 404];
+    const plain = JSON.stringify({ error: "model not found" });
+    const bodies = ["no", JSON.stringify({ error: { message: "no", type: "server_error" } }), "no", plain];
+    const server = createServer((_, response) => response.writeHead(replies.shift()!).end(bodies.shift()));
     onTestFinished(() => void server.close());
     await new Promise<void>((listening) => server.listen(0, "127.0.0.1", listening));
     const ask = (port: number) =>
@@ -62,6 +64,7 @@ describe("rollbook init", () => {
         message: `the model answered ${status}: no`,
       });
     await expect(ask(port)).rejects.toThrow("the model answered 400: no");
+    await expect(ask(port)).rejects.toThrow(`the model answered 404: ${plain}`);
     server.closeAllConnections();
     await new Promise((closed) => server.close(closed));
     expect(readOutput(await ask(port)).ending).toMatchObject({
@@ -102,7 +105,7 @@ describe("rollbook init", () => {
     const cli = new Cli();
     const dir = join(cli.folder, "first");
     const { err } = await cli.run(["init", "--example", dir, "--upstream", "https://models.example/v1"]);
-    // The simulated models are replaced: nobody has to start them.
+    // The URL replaces the simulated models, so the next step does not start them.
     expect(err).toContain(`next: cd ${dir}; rollbook run start`);
     const { upstreams } = parseGatewayConfig(readFileSync(join(dir, "gateway.yaml"), "utf8"));
     expect(upstreams.models!.baseUrl).toBe("https://models.example/v1");

@@ -7,7 +7,7 @@ import { routingWorld, truth } from "../support/routing-world.ts";
 
 const WORLD = routingWorld(3000, 3);
 
-/** A dataset and two policies trained on it: a clone with a promised floor, and a bandit. */
+/** A dataset and two policies trained on it: a clone with a floor set by --floor-risk, and a bandit. */
 async function train(cli: Cli, rows: readonly RoutingRow[]) {
   const data = cli.file("decisions.jsonl", lines(...rows));
   const promise = "--floor-risk 0.1 --propensity-floor 0.4";
@@ -22,7 +22,7 @@ afterAll(async () => {
   if (onWorld !== undefined) rmSync((await onWorld).folder, { recursive: true, force: true });
 });
 
-/** Trained once, copied for each test. */
+/** Trains once; each test gets a copy. */
 async function trained() {
   onWorld ??= train(new Cli({ whenDone: () => {} }), WORLD);
   const { folder, made } = await onWorld;
@@ -62,7 +62,7 @@ describe("evaluate and gate on the command line", () => {
     const fault = await faultOf(cli, `evaluate --data ${data} --checkpoint ${all}`);
     expect(fault).toMatchObject({ exit: 1, code: "empty-split" });
     expect(fault.message).toMatch(/3000 are for training or were trained on/);
-    // Rows that came later may judge it.
+    // Later rows can judge the policy.
     const later = routingWorld(4000, 3).slice(3000);
     const fresh = cli.file("later.jsonl", lines(...later));
     const [judged] = await cli.json(`evaluate --data ${fresh} --checkpoint ${all}`);
@@ -86,7 +86,7 @@ describe("evaluate and gate on the command line", () => {
     const text = await cli.ok(`evaluate --data ${data} --checkpoint ${bc} --verbose`);
     expect(text).toMatch(/promise: at floor .* lose at most 0\.1 in expectation; realised on these rows/);
     expect(text.indexOf("effective sample size")).toBeLessThan(text.indexOf("POLICY"));
-    // Another floor is no longer the promised one.
+    // The promise holds only for its own floor.
     const [other] = await cli.json(`evaluate --data ${data} --checkpoint ${bc} --floor 0.3`);
     expect(other.promise).toBeUndefined();
     const dead = await cli.run(`evaluate --data ${data} --checkpoint ${bc} --floor 1`);
@@ -131,7 +131,7 @@ describe("evaluate and gate on the command line", () => {
     );
     expect(first.out).not.toContain("gate number");
     expect(first.err).toContain("500 of 500 rollouts admitted");
-    // The log grows, and another margin is tried.
+    // The log grows, and the user tries another margin.
     await cli.ok(`data import ${cli.file("more.jsonl", lines(...routingWorld(520, 3).slice(500)))}`);
     const second = await cli.ok(`${words} --epsilon-cost 1`);
     expect(second).toMatch(/WARNING: this is gate number 2 on these rows, and alpha is not corrected/);
@@ -139,7 +139,7 @@ describe("evaluate and gate on the command line", () => {
     expect(counted.out).not.toContain("gate number");
     const sequence = "--method confidence-sequence --quality-only --propensity-floor 0.4";
     expect((await cli.run(`${words} ${sequence}`)).out).not.toContain("gate number");
-    // A look that is not sealed counts the others, and no other counts it.
+    // A dry run counts the sealed gates before it. Later gates do not count a dry run.
     const dry = await cli.run(`${words} --epsilon-cost 2 --dry-run --json`);
     expect(dry.err).toContain("nothing is released, and later gates on these rows do not count this one");
     expect(JSON.parse(dry.out)).toMatchObject({ outcome: "pass", sealed: false, earlier: 3 });
@@ -162,6 +162,19 @@ describe("evaluate and gate on the command line", () => {
     expect((await cli.run(`${ask} --json`)).out).not.toContain('"serving":"policy"');
     expect((await cli.run(words)).err).toContain(RELEASED);
     expect((await cli.json(ask))[0].status).toMatchObject({ serving: "policy", policy: { id: "ucb" } });
+    // The released policy is known once it serves, and so are the fields that it reads.
+    expect((await cli.run(`${ask} --field tols=2`)).err).toMatch(/Did you mean tools\?.*\[unknown-field\]/s);
+    expect((await cli.run(`${ask} --field tools=2`)).code).toBe(0);
+    // Judged without exploration, and so served: a configuration without it is judged with another.
+    const judged = await cli.run(
+      `evaluate --checkpoint ${folder} --router ${join(cli.folder, "router.yaml")}`,
+    );
+    expect(judged.err).toMatch(
+      /^note: \S+router\.yaml sets no exploration, so the policy is judged with 0\.02\./m,
+    );
+    expect(
+      (await cli.json(ask))[0].candidates.map((one: { probability: number }) => one.probability),
+    ).toContain(1);
     expect((await cli.run("gate --help")).out).toMatch(/a PASS is the release: gateways with\s`checkpoint:/);
   });
 
@@ -222,6 +235,13 @@ describe("evaluate and gate on the command line", () => {
     expect((await faultOf(cli, `evaluate --target-probabilities ${few}`)).message).toMatch(
       /has no target probability for it\. .* as `rollbook data export` writes it/,
     );
+    expect((await faultOf(cli, "evaluate --target-probabilities nosuch.csv")).message).toMatch(
+      /^--target-probabilities nosuch\.csv: there is no such file, and the rows have no number of this name .* Numeric fields: .*\. Features: .*\. Name the column/,
+    );
+    expect((await faultOf(cli, `evaluate --checkpoint c --target-probabilities ${few}`)).message).toContain(
+      "--checkpoint and --target-probabilities both name the policy. Remove one of them.",
+    );
+    expect((await faultOf(cli, "evaluate")).message).toContain("no policy is named.");
   });
 
   it("pass with exit 0 and refuse with exit 1, sealed in the book and the same when reached again", async () => {
@@ -238,8 +258,8 @@ describe("evaluate and gate on the command line", () => {
     const refused = await cli.run(`gate --data ${data} --candidate ${bc}`);
     expect(refused.code).toBe(1);
     expect(refused.out).toContain("REFUSE");
-    expect(refused.err).toMatch(/bc: quality: the estimate is .* at least 0 is needed|bc: cost/);
-    // Both tried: the error is shared, and the better one goes through.
+    expect(refused.err).toMatch(/bc, quality: the estimate is .* at least 0 is needed|bc, cost/);
+    // With two candidates the error is shared, and the better candidate passes.
     const [both] = await cli.json(`gate --data ${data} --candidate ${bc} ${bandit} --epsilon-quality 0.05`);
     expect(both).toMatchObject({
       outcome: "pass",
@@ -345,7 +365,7 @@ describe("evaluate and gate on the command line", () => {
 describe("bad input is named with its row and the remedy", () => {
   const change = (index: number, to: Partial<RoutingRow>) =>
     WORLD.map((row, i) => (i === index ? { ...row, ...to } : row));
-  /** Rows as they stand, with logged distributions that the change would contradict removed. */
+  /** The rows without their logged distributions, which the change would contradict. */
   const bare = (rows: readonly RoutingRow[]) =>
     rows.map((row) => ({
       ...row,

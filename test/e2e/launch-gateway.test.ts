@@ -9,7 +9,7 @@ import { lines } from "../support/cli.ts";
 const main = resolve("dist/cli/main.js");
 const NOWHERE = `sha256:${"0".repeat(64)}`;
 
-/** The built command line, each command in a process of its own, around one folder. */
+/** The built command line on one folder, each command in its own process. */
 async function world() {
   const folder = mkdtempSync(join(tmpdir(), "rollbook-launch-gateway-"));
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
@@ -50,7 +50,7 @@ async function world() {
   return { folder, run, gateway, file };
 }
 
-/** It leaves a trace where it ran. */
+/** An agent that writes the file `ran` when it runs. */
 const agentIn = (folder: string, model = "tiny") => `
 import { writeFileSync } from "node:fs";
 export default async (_, { baseUrl, apiKey }) => {
@@ -105,7 +105,9 @@ describe("launch and worker through a gateway in another process", () => {
       `launch --book ${join(folder, "one")} --tasks ${tasks} --agent ${agent} --exp e --isolation process --gateway ${url}`,
     );
     const [, command] = /^a batch of these rollouts: rollbook (.*)$/m.exec(err) ?? [];
-    expect(command).toMatch(/^batch assemble --book .* --level step --target router-\w+ --exp e$/);
+    expect(command).toMatch(
+      /^batch assemble --book .* --level step --target router-\w+ --family router --exp e$/,
+    );
     expect(await run(command!)).toMatchObject({ code: 0, out: expect.stringMatching(/rows +2 with/) });
   });
 

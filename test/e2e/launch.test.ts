@@ -134,7 +134,8 @@ describe("rollbook launch", () => {
     expect(summaryOf(await launch(broken, "--exp", "e"))).toMatchObject({ total: 6, failed: { agent: 1 } });
     await launch(agent("b.mjs", "return a / 10 + 0.5;"), "--exp", "f");
 
-    // Unchanged, it fails again; each round is a result of its own, and given once more it is not run twice.
+    // An unchanged agent fails again. Each retry round is a separate result. The same round given again does not run
+    // twice.
     const other = await launch(broken, "--exp", "e", "--retry", "failed:provider");
     expect([other.code, summaryOf(other).total]).toEqual([0, 0]);
     expect(other.err).toContain("nothing to run again");
@@ -159,7 +160,7 @@ describe("rollbook launch", () => {
       ]),
     ).toEqual(Array(3).fill([2, 0]));
     expect(compared.difference.mean).toBeCloseTo(0.5, 6);
-    // Three tasks cannot show it, though f earned more in each.
+    // Three tasks cannot prove a difference, though f earned more in each.
     expect(await cli.ok("launch compare e f")).toMatch(
       /3 better, 0 worse, 0 equal\n5 tasks or more are needed for an interval\./,
     );
@@ -273,7 +274,20 @@ describe("rollbook launch", () => {
     ["a task file that is not there", "{}\n", "--tasks no-such-file", "no-such-file"],
     ["an agent that is not there", "{}\n", "--agent no-such-agent.mjs", "bad-agent"],
     ["no samples", "{}\n", "--samples 0", "at least 1"],
-    ["an environment that is none", "{}\n", "--environment here", "ref@version"],
+    [
+      "an environment that is none",
+      "{}\n",
+      "--environment here",
+      "It must be NAME@VERSION, such as local@1.",
+    ],
+    ["a file that is no list of tasks", "run: first\n", "", "name a file with one JSON object per line."],
+    [
+      "a budget that nothing enforces",
+      "{}\n",
+      "--budget-usd 1",
+      "--budget-usd has no effect without --gateway.",
+    ],
+    ["a limit that nothing is measured by", "{}\n", "--drift 1/2", "--drift has no effect without --target."],
   ])("refuses %s", async (_name, tasks, words, message) => {
     const cli = new Cli();
     const base = `launch --tasks ${cli.file("t.jsonl", tasks)} --agent ${cli.file("a.mjs", AGENT)}`;

@@ -65,7 +65,7 @@ describe("learning on the command line", () => {
       with_propensity: 40,
       by_source: { synthetic: 40 },
     });
-    await cli.ok(`data import ${world}`); // twice is once
+    await cli.ok(`data import ${world}`); // a second import adds nothing
     const out = join(cli.folder, "out.jsonl");
     await cli.ok(`data export --out ${out}`);
     const read = (file: string) =>
@@ -200,6 +200,12 @@ describe("learning on the command line", () => {
       await add(0, 8);
       expect(await train("one")).toMatchObject({ added: 6, rows: 6 });
       await add(8, 16);
+      // A refused id leaves the state as it was: the decisions are new to the next training.
+      const taken = await cli.run(`train ${words} --out ${join(cli.folder, "again")} --id one`);
+      expect([taken.code, taken.err]).toEqual([
+        1,
+        expect.stringMatching(/No row was learned\. .*\[revision-exists\]/),
+      ]);
       const two = await train("two");
       expect(two).toMatchObject({ added: 6, rows: 12, sealed: true });
       expect(await train("two")).toMatchObject({ added: 0, revision: two.revision, sealed: false });

@@ -4,9 +4,11 @@ import { describe, expect, it } from "vitest";
 import { parseId } from "../../src/base/index.ts";
 import type { Claim } from "../../src/collect/queue/queue.ts";
 import { claimId } from "../../src/collect/rollout/work/work-item.ts";
-import { encodeWire, PolicyRevision, Receipt, seal } from "../../src/contract/index.ts";
+import { encodeWire, nameRevision, PolicyRevision, Receipt, seal } from "../../src/contract/index.ts";
 import { rolloutIdFor } from "../../src/contract/rollout/rollout.ts";
 import { gateCheckpoints, openBook, trainPolicy, verifyBook } from "../../src/index.ts";
+import { judgeCandidates } from "../../src/loop/candidates.ts";
+import type { LearnerConfig } from "../../src/loop/learner.ts";
 import { readCheckpoint } from "../../src/policy/index.ts";
 import { Cli, lines } from "../support/cli.ts";
 import { draftWire, makeRevision, stepWire, weightsOf } from "../support/shelf.ts";
@@ -27,7 +29,7 @@ interface Plan {
   ending?: object;
 }
 
-/** A decision between small (3/4) and large (1/4), each its own task. */
+/** A decision between small (3/4) and large (1/4), each in its own task. */
 function decision(name: string, plan: Plan = {}): object {
   const { chosen = 0, reward = 1, ending = { kind: "terminal" } } = plan;
   const step = { revision: revision(plan.revision ?? 9), chosen, reward };
@@ -108,7 +110,7 @@ describe("a bandit's state in a book", () => {
       ["large", 1, 4],
       ["small", 2, 1],
     ]);
-    // Without the feedback the rejected rollout is gone from the old state too.
+    // Without the feedback the rejected rollout is also gone from the old state.
     expect((await train(cli, "three"))[0]).toMatchObject({ rows: 2 });
     expect(armsOf(cli, "three")[1]).toEqual(["large", 0, 0]);
     expect((await cli.run("verify")).code).toBe(0);
@@ -187,7 +189,7 @@ describe("a bandit's state in a book", () => {
     expect(training!.batches).toEqual(second.batches);
     const [walked] = await cli.json("verify two");
     expect(walked.reached).toMatchObject({ batches: expect.arrayContaining(second.batches), rollouts: 7 });
-    // Nothing new: nothing is cut, and a linear bandit learns from the batches there are.
+    // Without new rollouts no batch is assembled. A linear bandit learns from the existing batches.
     expect((await train(cli, "three"))[0]).toMatchObject({ added: 0, batches: second.batches });
     const [linear] = await cli.json(`train linucb --out ${join(cli.folder, "lin")} --id lin --split all`);
     expect(linear.batches).toEqual(second.batches);
@@ -209,7 +211,7 @@ describe("a book", () => {
     const cli = await bookOf(...many(4, (i) => decision(`d-${i}`)));
     const train = (out: string) => cli.run(`train ucb --out ${join(cli.folder, out)} --id same --split all`);
     expect((await train("a")).code).toBe(0);
-    // The same policy again is the same record, wherever its checkpoint is written.
+    // The same policy gives the same record, for any checkpoint folder.
     expect((await train("again")).code).toBe(0);
     expect((await cli.run("verify same")).code).toBe(0);
     const [a, again] = ["a", "again"].map((name) => readCheckpoint(join(cli.folder, name)).revision.digest);
@@ -236,6 +238,51 @@ describe("a book", () => {
     expect((await cli.json(`train ucb --out ${out} --id p --split all`))[0]).toMatchObject({ rows: 3 });
     expect((await cli.json(`data export --out ${out}.jsonl`))[0]).toMatchObject({ rows: 3 });
     expect((await cli.json(`replay write ${out}-store`))[0]).toMatchObject({ chains: 3 });
+  });
+
+  it.each([[""], [" --parent router-r9"]])(
+    "seals a policy that it knew only by its name%s",
+    async (parent) => {
+      const rows = many(4, (i) => decision(`d-${i}`));
+      const train = (cli: Cli) =>
+        cli.json(`train ucb --out ${join(cli.folder, "p")} --id p --split all --policy router${parent}`);
+      const [{ weights }] = await train(await bookOf(...rows));
+      const named = nameRevision(parseId("router"), { id: parseId("p"), digest: weights });
+      const cli = await bookOf(encodeWire(PolicyRevision, named.record) as object, ...rows);
+      expect(await train(cli)).toMatchObject([{ weights }]);
+      const { revision } = readCheckpoint(join(cli.folder, "p"));
+      expect(revision.record.producedAtMs).toBeGreaterThan(0);
+      const book = await openBook(cli.book);
+      try {
+        expect(await book.store.has(weights)).toBe(true);
+        expect(await book.store.has(revision.digest)).toBe(true);
+      } finally {
+        await book.close();
+      }
+    },
+  );
+
+  it("of decisions among other candidates than the policy's leads a training run to a refusal", async () => {
+    const cli = await bookOf(...many(40, (i) => decision(`d-${i}`, { chosen: i % 4 === 0 ? 1 : 0 })));
+    const rows = many(8, (i) => `${i % 2 === 0 ? "a" : "b"},1,0.5,question ${i}`);
+    const csv = cli.file("other.csv", ["model,reward,share,prompt", ...rows, ""].join("\n"));
+    const [data, folder] = [join(cli.folder, "other.jsonl"), join(cli.folder, "p")];
+    const map = "model=model,reward=reward,propensity=share,prompt=prompt";
+    await cli.ok(`data import ${csv} --map ${map} --family router --out ${data}`);
+    await cli.ok(`train ucb --data ${data} --out ${folder} --id p --split all`);
+    const config = { judge: { family: "router" }, gate: { baseline: "behaviour" } };
+    const book = await openBook(cli.book);
+    try {
+      const learner = { kind: "ucb" } as LearnerConfig;
+      expect(await judgeCandidates(book, [{ learner, id: "p", folder }], config)).toEqual({
+        step: {
+          ...{ state: "judged", outcome: "refuse" },
+          reasons: [expect.stringContaining(`${folder} knows none of its candidates (`)],
+        },
+      });
+    } finally {
+      await book.close();
+    }
   });
 
   it("whose rollouts were imported again as other tasks teaches none that it judges by", async () => {

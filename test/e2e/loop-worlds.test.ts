@@ -82,6 +82,42 @@ const AGENT = `export default async ({ question }, { baseUrl, apiKey }) => {
 };
 `;
 
+async function strongUpstream(): Promise<ScriptedUpstream> {
+  const upstream = await ScriptedUpstream.open();
+  upstream.otherwise = json({
+    choices: [{ message: { role: "assistant", content: "strong" }, finish_reason: "stop" }],
+  });
+  return upstream;
+}
+
+/** Windows of the agent (default: 1), on models without a price. */
+function agentLoop(
+  cli: Cli,
+  {
+    upstream,
+    family,
+    gate = {},
+    windows = 1,
+  }: { upstream: ScriptedUpstream; family?: string; gate?: object; windows?: number },
+): string {
+  cli.file(
+    "gateway.yaml",
+    JSON.stringify({
+      ...{ listen: { port: 0 }, upstreams: { up: { baseUrl: upstream.url } } },
+      models: { weak: { upstream: "up" }, strong: { upstream: "up" } },
+      routes: { auto: ["weak", "strong"] },
+    }),
+  );
+  cli.file("agent.mjs", AGENT);
+  const rows = Array.from({ length: 36 }, (_, i) => JSON.stringify({ question: `What is ${i}?` }));
+  cli.file("tasks.jsonl", rows.join("\n"));
+  const agent = { kind: "agent", agent: "agent.mjs", tasks: "tasks.jsonl", gateway: "gateway.yaml" };
+  return writeConfig(cli.folder, {
+    ...{ ...LOOP, windows, rollouts: 36, samples: 1, world: { ...agent, family }, gate },
+    learner: { kind: "ucb", exploration: 0.1 },
+  });
+}
+
 describe("rollbook run with an agent of the user's", () => {
   it("names the missing agent, starts once it is there, and learns which model to ask", async () => {
     const upstream = await ScriptedUpstream.open();
@@ -113,7 +149,7 @@ describe("rollbook run with an agent of the user's", () => {
         learner: { kind: "ucb", exploration: 0.1 },
       });
       const missing = await cli.run(`run start --config ${config}`);
-      // The next step follows the cause.
+      // The error message gives a next step that fits its cause.
       expect([missing.code, missing.err]).toEqual([
         ...[
           1,
@@ -125,14 +161,15 @@ describe("rollbook run with an agent of the user's", () => {
       expect(windows[0]).toMatchObject({ state: "released", serves: "loop-w1" });
       expect(windows[0]!.behaviourValue).toBeUndefined();
       expect(windows[1]!.rewardMean).toBeGreaterThan(windows[0]!.rewardMean!);
-      // The gateway serves the router as the plan names it, and its steps name the policy behind it.
+      // The gateway serves the router under the name in the plan. Its steps name the policy behind the router.
       const decided = [];
       for (const { rolloutId } of (await cli.json("artifact ls")).slice(0, 24))
         decided.push((await cli.json(`route explain ${rolloutId}.0`))[0].steps[0]);
       const learned = decided.filter(({ policy }) => policy !== null);
       expect(learned.length).toBeGreaterThan(0);
       for (const { policy, reason } of learned) expect([policy.id, reason]).toEqual(["loop-w1", "policy"]);
-      // Logged under the family of every gateway's router, so that the commands that read a log find them unless told.
+      // Decisions are logged under the default router family, so that commands that read a log find them without
+      // --family.
       const families = (await cli.json("artifact ls --revisions")).map(
         ({ family }: { family: string }) => family,
       );
@@ -148,34 +185,10 @@ describe("rollbook run with an agent of the user's", () => {
   }, 240_000);
 
   it("logs choices and trains under the family that the configuration names", async () => {
-    const upstream = await ScriptedUpstream.open();
-    upstream.otherwise = json({
-      choices: [{ message: { role: "assistant", content: "strong" }, finish_reason: "stop" }],
-    });
+    const upstream = await strongUpstream();
     try {
       const cli = new Cli({ clock: systemClock });
-      cli.file(
-        "gateway.yaml",
-        JSON.stringify({
-          ...{ listen: { port: 0 }, upstreams: { up: { baseUrl: upstream.url } } },
-          models: { weak: { upstream: "up" }, strong: { upstream: "up" } },
-          routes: { auto: ["weak", "strong"] },
-        }),
-      );
-      cli.file("agent.mjs", AGENT);
-      const rows = Array.from({ length: 36 }, (_, i) => JSON.stringify({ question: `What is ${i}?` }));
-      cli.file("tasks.jsonl", rows.join("\n"));
-      const agent = { kind: "agent", agent: "agent.mjs", tasks: "tasks.jsonl", gateway: "gateway.yaml" };
-      const config = writeConfig(cli.folder, {
-        ...LOOP,
-        ...{
-          windows: 1,
-          rollouts: 36,
-          samples: 1,
-          world: { ...agent, family: "models" },
-          learner: { kind: "ucb", exploration: 0.1 },
-        },
-      });
+      const config = agentLoop(cli, { upstream, family: "models" });
       await statusOf(cli, `start --config ${config}`);
       const revisions = await cli.json("artifact ls --revisions");
       expect(new Set(revisions.map(({ family }) => family))).toEqual(new Set(["agent", "models"]));
@@ -184,6 +197,30 @@ describe("rollbook run with an agent of the user's", () => {
       await upstream.close();
     }
   }, 240_000);
+
+  it.each([
+    ["as wide as the rewards", { epsilonQuality: 1 }, /any policy would pass\..* start another run, under/s],
+    ["on a cost that no row has", { epsilonCost: 0 }, /no cost is known of .* start another run, under/s],
+  ])(
+    "refuses every policy if the gate has a margin %s, and goes on",
+    async (_, gate, reason) => {
+      const upstream = await strongUpstream();
+      try {
+        const cli = new Cli({ clock: systemClock });
+        const config = agentLoop(cli, { upstream, gate, windows: 2 });
+        const { code, err, out } = await cli.run(`run start --config ${config}`);
+        expect([code, err + out]).toEqual([0, expect.stringMatching(reason)]);
+        const { ended, windows } = await statusOf(cli, `status --config ${config}`);
+        expect(ended).toBe(2);
+        expect(windows.map(({ state, serves }) => [state, serves])).toEqual(
+          Array(2).fill(["kept", "behaviour"]),
+        );
+      } finally {
+        await upstream.close();
+      }
+    },
+    240_000,
+  );
 
   it.each([
     [
@@ -250,7 +287,7 @@ describe("rollbook run with an agent of the user's", () => {
   it.each([
     [
       72,
-      /the first 20 rollouts failed for one reason \(agent\): .*no model weak.* continue with `rollbook run resume --config FILE`/,
+      /loop-w1 stopped: its first 20 rollouts failed in every attempt, all by the agent: .*no model weak\. .* then run `rollbook run resume --config \S+loop\.yaml`/,
     ],
     [12, /window 1: .* Failed rollouts: 12 \(agent\): .*no model weak.* another name under run:/],
   ])(
@@ -282,7 +319,7 @@ describe("rollbook run with an agent of the user's", () => {
       expect(status).toMatch(
         rollouts === 12
           ? /window 1 is sealed and has no rollout to learn from.*another name under run:/
-          : /not running: `rollbook run resume --config FILE` continues it/,
+          : /not running: `rollbook run resume --config \S+loop\.yaml` continues it/,
       );
       const sealed = (await cli.json("artifact ls")).length;
       expect(sealed).toBeGreaterThanOrEqual(Math.min(rollouts, 20));
@@ -290,4 +327,23 @@ describe("rollbook run with an agent of the user's", () => {
     },
     60_000,
   );
+
+  it("names the gateway's own configuration, not the loop's, if a gateway cannot be reached", async () => {
+    const cli = new Cli({ clock: systemClock });
+    cli.file("agent.mjs", "export default async () => ({ reward: 1 });\n");
+    const models = { weak: { upstream: "up" }, strong: { upstream: "up" } };
+    const upstreams = { up: { baseUrl: "http://127.0.0.1:9" } };
+    cli.file("gateway.yaml", JSON.stringify({ upstreams, models, routes: { auto: ["weak", "strong"] } }));
+    cli.file("tasks.jsonl", Array.from({ length: 12 }, (_, i) => `{"question":"What is ${i}?"}`).join("\n"));
+    const world = { kind: "agent", agent: "agent.mjs", tasks: "tasks.jsonl", gateway: "gateway.yaml" };
+    const gateways = ["http://127.0.0.1:9"];
+    const config = writeConfig(cli.folder, { ...SMALL, windows: 1, world, gateways });
+    const { code, err } = await cli.run(`run start --config ${config}`);
+    expect([code, err]).toEqual([
+      1,
+      expect.stringMatching(
+        /Start it with `rollbook gateway --config FILE`.* `rollbook run resume --config \S+loop\.yaml`.*\[no-gateway\]/,
+      ),
+    ]);
+  }, 60_000);
 });

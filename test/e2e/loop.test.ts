@@ -37,7 +37,7 @@ describe("rollbook run on the simulator", () => {
     expect([ended, running, digest?.startsWith("sha256:")]).toEqual([1, false, true]);
     const { state, optimum, behaviourValue, servedValue, estimate } = windows[0]!;
     expect(state).toBe("released");
-    // Half of the way from the behaviour to the optimum, at least.
+    // At least half of the way from the behaviour policy to the optimum.
     expect(servedValue!).toBeGreaterThan((behaviourValue! + optimum!) / 2);
     expect(servedValue!).toBeLessThanOrEqual(optimum!);
     expect(estimate!.low).toBeLessThan(servedValue!);
@@ -55,7 +55,7 @@ describe("rollbook run on the simulator", () => {
     expect([never.code, never.err]).toEqual([
       1,
       expect.stringMatching(
-        /^error: the run lopo has not begun in .*`rollbook run start --config FILE`.*\[run-not-begun\]\n$/,
+        /^error: the run lopo has not begun in .*`rollbook run start --config \S+typo.yaml`.*\[run-not-begun\]\n$/,
       ),
     ]);
     expect(existsSync(join(cli.book, "loop", "lopo"))).toBe(false);
@@ -63,12 +63,22 @@ describe("rollbook run on the simulator", () => {
     expect(await cli.run(`run start --config ${config}`)).toMatchObject({
       code: 1,
       err: expect.stringMatching(
-        /^error: the run loop has ended in .*`rollbook run status --config FILE`.*\[run-exists\]/,
+        /^error: the run loop has ended in .*`rollbook run status --config \S+loop.yaml`\. To extend it, raise windows: .*\[run-exists\]/,
       ),
     });
     expect(await statusOf(cli, `resume --config ${config}`)).toEqual(done);
     writeConfig(cli.folder, { ...SMALL, workers: 2 });
     expect(await statusOf(cli, `resume --config ${config}`)).toEqual(done);
+    const fewer = writeConfig(cli.folder, { ...SMALL, windows: 1 }, "fewer.yaml");
+    expect(await cli.run(`run resume --config ${fewer}`)).toMatchObject({
+      code: 1,
+      err: expect.stringMatching(
+        /^error: the configuration sets windows: 1, but window 2 .* Set windows: 2 or more, .*--config \S+fewer.yaml`\. \[loop-changed\]\n$/,
+      ),
+    });
+    expect(await cli.ok(`run status --config ${fewer}`)).toMatch(
+      /^loop: window 2 has begun, but \S+fewer\.yaml sets windows: 1\. Set windows to 2 or more\.$/m,
+    );
     const other = writeConfig(cli.folder, { ...SMALL, seed: 1, gate: { alpha: 0.01 } }, "other.yaml");
     for (const how of ["resume", "start"]) {
       const changed = await cli.run(`run ${how} --config ${other}`);
@@ -187,7 +197,7 @@ function verdictOf(root: string, run: string, window: number): Promise<GateVerdi
   });
 }
 
-/** As a gateway does when the outcomes of a released router are worse than those before it. */
+/** Seals a rollback as a gateway does when a released router has worse outcomes than its predecessor. */
 async function rollBack(root: string, router: Digest): Promise<void> {
   const served = (digest: Digest) => ({ digest, router: {} }) as Served;
   await useBook(root, {}, (book) =>
@@ -248,7 +258,7 @@ describe("a run that compares several learners", () => {
   }, 120_000);
 });
 
-/** Kills a process that runs the loop, while it collects. `npm run campaign -- loop-crash` kills at random moments. */
+/** Kills a process of the loop while it collects. `npm run campaign -- loop-crash` kills at random moments. */
 async function startAndKill({ home, book }: Cli, config: string): Promise<void> {
   const child = spawn(process.execPath, [MAIN, "run", "start", "--config", config], {
     env: { ...process.env, ROLLBOOK_HOME: home, ROLLBOOK_BOOK: book },
@@ -272,7 +282,7 @@ describe("a world with generate", () => {
     const world = { kind: "simulator", tasks: "made", generate, engine: "quickjs" };
     const cli = new Cli({ clock: systemClock });
     const small = { ...SMALL, world, windows: 1, rollouts: 6 };
-    // A run that was killed while it made them leaves half of a folder aside.
+    // A run killed during generation leaves a partial folder with the suffix `.part`.
     mkdirSync(join(cli.folder, "made.part"));
     writeFileSync(join(cli.folder, "made.part", "tasks.jsonl"), "half");
     const first = await statusOf(cli, `start --config ${writeConfig(cli.folder, small)}`);

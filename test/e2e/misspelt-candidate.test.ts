@@ -1,4 +1,5 @@
-/** A log in which one row of 401 misspells its model: what judges it and checks it names the cause, and only the cause. */
+/** A log with one misspelled model name in 401 rows. Commands that judge or check the log name this cause, and no
+ *  other. */
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { beforeAll, describe, expect, it } from "vitest";
@@ -6,7 +7,7 @@ import { Cli } from "../support/cli.ts";
 
 const MAP = "prompt=question,model=arm,reward=score,propensity=p";
 
-/** Hard questions need the large model; half of all questions go to it. */
+/** Hard questions need the large model. Half of all questions go to the large model. */
 function csv(...more: readonly string[]): string {
   const rows = Array.from({ length: 400 }, (_, i) => {
     const [kind, arm] = [
@@ -27,7 +28,7 @@ describe("a candidate that occurs once", () => {
     cli = new Cli({ whenDone: () => {} });
     data = join(cli.folder, "typo.jsonl");
     policy = join(cli.folder, "p");
-    // This question is in the training split: the static table chooses what won its only trial.
+    // This question is in the training split. The static table chooses `larg`, which won its only trial.
     const table = cli.file("typo.csv", csv("say hello to bob,larg,0.5,1"));
     await cli.ok(`data import ${table} --map ${MAP} --data-source real --out ${data}`);
     await cli.ok(`train auto --data ${data} --out ${policy} --id p`);
@@ -53,7 +54,7 @@ describe("a candidate that occurs once", () => {
     const { code, err } = await cli.run(`gate --data ${data} --checkpoint ${policy} --quality-only`);
     expect(code).toBe(1);
     expect(err).toMatch(
-      /the gate passes none\. p: the gate cannot judge the baseline \(the static table\): larg gets/,
+      /no policy passed the gate\. p: the gate cannot judge the baseline \(the static table\): larg gets/,
     );
     expect(err).not.toMatch(/effective sample size|holds .* of all weight|weights average|the target/);
   });

@@ -1,4 +1,4 @@
-/** Plausible mistakes on the command line: the error says what happened, where, and a next step that works. */
+/** Plausible mistakes on the command line. The error names the fault, its place, and a next step that works. */
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
@@ -91,10 +91,11 @@ describe("a name", () => {
   it("of no rollout in the book says that it may be open at a gateway", async () => {
     const cli = new Cli();
     await cli.ok("init");
-    for (const words of ["artifact show r-77", "feedback r-77 --name solved --value 1"])
-      expect((await cli.run(words)).err).toMatch(
-        /open at a gateway is not in the book yet: close it first\. .*--gateway URL/,
-      );
+    const told = /open at a gateway is not in the book yet: close it first\. (.*)\[not-found\]/;
+    const [, shown] = told.exec((await cli.run("artifact show r-77")).err)!;
+    expect(shown).toBe("");
+    const [, rated] = told.exec((await cli.run("feedback r-77 --name solved --value 1")).err)!;
+    expect(rated).toContain("`rollbook feedback --gateway URL` also takes open ones.");
   });
 });
 
@@ -197,6 +198,11 @@ describe("a name or a file that is nearly right", () => {
       ],
       [`head --out ${head}`, `${head} already exists`],
       [`data import ${cli.folder}`, `${cli.folder} is a directory. Name a file in it.`],
+      [`data check --data ${cli.folder}`, `${cli.folder} is a directory. Name a file in it.`],
+      [
+        `data check --data ${cli.file("empty.jsonl", "")}`,
+        "empty.jsonl is empty. Write a dataset with `rollbook data export --out FILE`",
+      ],
       [`pack verify ${agent}`, "it is not a tar file"],
       [
         `evaluate --data ${tasks} --checkpoint ${cli.folder}/none`,
@@ -209,6 +215,14 @@ describe("a name or a file that is nearly right", () => {
     for (const [words, text] of told) {
       const { code, err } = await cli.run(words);
       expect([words, code, err]).toEqual([words, 1, expect.stringContaining(text)]);
+    }
+    const numbers = [
+      ["--neighbours 0", "It must be a whole number, at least 1."],
+      ["--seed -1", "It must be a whole number from 0 to 2^64 - 1."],
+    ] as const;
+    for (const [flag, text] of numbers) {
+      const { code, err } = await cli.run(`train knn --data ${csv} --out p --id p ${flag}`);
+      expect([code, err]).toEqual([2, expect.stringContaining(text)]);
     }
     const map = await cli.run(`data import ${csv} --map prmpt=a,model=a,reward=b`);
     expect([map.code, map.err]).toEqual([

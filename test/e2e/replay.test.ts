@@ -21,7 +21,7 @@ describe("rollbook replay", () => {
     });
     const { invocation } = written.manifest.segments[0].writer;
     expect(invocation.slice(0, 3)).toEqual(["rollbook", "replay", "write"]);
-    // Of 36 rollouts 9 are not admitted: failed by others, cancelled, quarantined, or of a task that failed.
+    // 9 of 36 rollouts are not admitted: failed outside the agent, cancelled, quarantined, or of a task that failed.
     expect(await cli.ok(`replay append ${store} --family router`)).toContain(
       "26 chains of 27 rollouts written, 1 skipped",
     );
@@ -42,6 +42,16 @@ describe("rollbook replay", () => {
     const refused = async (words: string, code: number, error: string) =>
       expect(await cli.run(words)).toMatchObject({ code, err: expect.stringContaining(error) });
     await refused(`replay write ${store}`, 1, "replay-exists");
+    await refused(`data check --data ${store}`, 1, `is a replay store. Name it with --replay ${store}.`);
+    const file = cli.file("notes.txt", "x");
+    await refused(`replay write ${file}`, 1, `${file} is a file, and a replay store is a directory.`);
+    const gains = await cli.run(`replay write ${join(cli.folder, "gains")} --returns root-gain`);
+    expect([gains.code, gains.err]).toEqual([
+      0,
+      expect.stringMatching(
+        /^warning: in 27 chains, a step has no recorded errors, .*--returns reward-to-go\.$/m,
+      ),
+    ]);
     await refused("replay write elsewhere --gamma 2", 2, "from 0 to 1");
     await refused(`replay info ${cli.book}`, 1, "no-replay-store");
 

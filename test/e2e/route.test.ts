@@ -7,7 +7,7 @@ import type { Explanation } from "../../src/serve/index.ts";
 import { Cli, lines } from "../support/cli.ts";
 import { routingWorld } from "../support/routing-world.ts";
 
-/** The same policy among candidates that it does not know. */
+/** Configuration of the same policy with candidates that it does not know. */
 const OTHER = "router:\n  checkpoint: DIR\n  candidates: { tiny: {}, huge: {} }\n";
 
 /** A bandit trained and judged on a routing log, and a configuration that serves it. */
@@ -61,7 +61,7 @@ describe("rollbook route ask", () => {
       "Prove theorem 5 about the group",
     ]);
     expect(text).toMatch(/strong +0\.99 +chosen/);
-    // Its own candidates, where no configuration names any; the prompt without a flag.
+    // Without a configuration the policy's own candidates are used. The prompt needs no flag.
     const alone = [
       "route",
       "ask",
@@ -73,14 +73,14 @@ describe("rollbook route ask", () => {
     expect(await cli.ok(alone)).toMatch(/strong +0\.\d+ +chosen/);
     expect((await cli.run([...alone, "--prompt", "again"])).err).toContain("the prompt is given twice");
     expect((await cli.run(alone.slice(0, -1))).code).toBe(2);
-    expect(text).toMatch(/The learned policy decided/);
+    expect(text).toMatch(/The policy decided/);
     expect(text).toMatch(/^ {2}Policy used: revision bandit, released by the gate verdict \w+\.$/m);
     const other = await ask(
       `--config ${cli.file("other.yaml", OTHER.replace("DIR", join(cli.folder, "bandit")))}`,
     );
     expect(other.explanation.lines).toContainEqual(
       expect.stringMatching(
-        /^Policy used: none; the configured policy cannot serve, so the static table decides: .*revision bandit knows none of the candidates \(tiny, huge\): it was trained on decisions among cheap, strong\. Name candidates that it knows/,
+        /^Policy used: none; the configured policy cannot serve, and no table is configured, so the router prefers tiny: .*revision bandit knows none of the candidates \(tiny, huge\): it was trained on decisions among cheap, strong\. Name candidates that it knows/,
       ),
     );
     expect(text).toMatch(/For strong rather than cheap, compared with an average request: /);
@@ -109,7 +109,7 @@ describe("rollbook route ask", () => {
         expect(features.map(({ feature }) => feature)).not.toContain("bias of the prompt");
         expect(told.join("\n")).toMatch(/In an average request of the training: /);
       }
-      // No part stands on the side that it does not speak for.
+      // "For" lists only positive parts, "Against" only negative parts.
       for (const { lines: told } of [hard, easy]) {
         const side = (head: RegExp) => told.find((line) => head.test(line)) ?? "";
         expect(side(/^For /)).not.toMatch(/\(-/);
@@ -117,7 +117,7 @@ describe("rollbook route ask", () => {
       }
       if (!/linucb|thompson/.test(kind))
         expect(hard.lines.find((line) => line.startsWith("For strong"))).toMatch(/“(the|group|about|Prove)”/);
-      // The same average, and features that differ.
+      // The average is the same for both requests; their features differ.
       const usualOf = ({ scores }: Explanation) => new Map(scores.map(({ id, usual }) => [id, usual]));
       for (const [id, usual] of usualOf(hard)) expect(usualOf(easy).get(id)).toBeCloseTo(usual!, 9);
       const toward = ({ chosen, features }: Explanation, id: string) =>
@@ -157,7 +157,8 @@ describe("rollbook route ask", () => {
     const [asked] = await cli.json(`route ask --config ${config} --prompt Prove`);
     expect(asked.status).toMatchObject({ serving: "policy", policy: { id: "bandit" } });
 
-    // Judged without --router: the gate says what that allows, and a router that explores keeps the release before it.
+    // Judged without --router. The gate reports the limit of its PASS. A router that explores keeps the earlier
+    // release.
     const newer = join(cli.folder, "newer");
     await cli.ok(`train linucb --id newer --alpha 0.2 --out ${newer}`);
     const gated = await cli.run(`gate --candidate ${newer} --epsilon-quality 0.1 --epsilon-cost 1`);
@@ -262,6 +263,11 @@ router: { exploration: 0, table: ${table} }
     }
     const long = "Prove theorem 5 about the group";
     expect((await ask(long, "--field", "tools=2")).explanation.chosen).toBe("cheap");
+    const huge = await cli.run(["route", "ask", "--config", config, "--prompt", long, "--candidate", "huge"]);
+    expect([huge.code, huge.err]).toEqual([
+      1,
+      expect.stringMatching(/^error: --candidate huge: .* It has cheap, strong\. \[no-candidate\]/),
+    ]);
     const named = await ask(long, "--checkpoint", checkpoint, "--allow-ungated");
     expect(named.status).toMatchObject({ serving: "policy", policy: { id: "bandit" } });
   });
@@ -296,7 +302,7 @@ router: { exploration: 0, table: ${table} }
     const ask = (...words: string[]) =>
       cli.run(["route", "ask", ...words, "Prove theorem 5 about the group"]);
     const { out } = await ask("--checkpoint", checkpoint);
-    expect(out).toContain("The learned policy decided");
+    expect(out).toContain("The policy decided");
     expect(out).toContain("revision bandit, not released by a gate verdict.");
     const served = cli.file(
       "router.yaml",
@@ -331,7 +337,7 @@ router: { exploration: 0, table: ${table} }
       cli.run(`route ask --json --checkpoint ${checkpoint} --request ${request}`, stdin);
     const { out } = await ask(file);
     expect(JSON.parse(out).explanation).toMatchObject({ chosen: "strong", reason: "policy" });
-    // A bare list is that of the messages.
+    // A bare list is a list of messages.
     expect(JSON.parse((await ask("-", JSON.stringify(messages))).out).explanation.chosen).toBe("strong");
     const bad = await ask("-", '{"prompt":"hello"}');
     expect([bad.code, bad.err]).toEqual([1, expect.stringContaining("has no list of messages")]);
@@ -372,7 +378,7 @@ router: { exploration: 0, table: ${table} }
     expect((await ask(table, "toolsUse")).err).toMatch(/Did you mean toolsUsed\?.*unknown-field/s);
     for (const more of ["", ", enabled: false"])
       expect((await ask(`${table}, checkpoint: nowhere${more}`, "other")).code).toBe(0);
-    // What the shadow alone reads is read.
+    // Fields that only the shadow reads are accepted.
     expect((await ask(table, "words")).err).toContain("unknown-field");
     expect((await ask(`${table}, shadow: { checkpoint: ${checkpoint} }`, "words")).code).toBe(0);
   });

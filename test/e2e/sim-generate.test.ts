@@ -64,7 +64,7 @@ describe("rollbook sim generate", () => {
     ["--difficulty 6", 2, /from 1 to 5/],
     ["--difficulty 4-2", 2, /from 1 to 5/],
     ["--count 0", 2, /at least 1/],
-    ["--seed -1", 2, /below 2\^64/],
+    ["--seed -1", 2, /from 0 to 2\^64/],
     ["--engine host", 2, /host/],
     ["--familes js-bugfix", 2, /--families/],
   ])("refuses %s and writes nothing", async (flags, code, message) => {

@@ -4,7 +4,7 @@ import { rngFrom } from "../../src/base/rng.ts";
 import { Cli, lines } from "../support/cli.ts";
 import { routingWorld } from "../support/routing-world.ts";
 
-/** `small` is right on short questions, `large` on all; it costs five times as much. */
+/** `small` is usually right on additions only, `large` on all questions. `large` costs five times as much. */
 function table(rows: number): string {
   const rng = rngFrom(4);
   const body = Array.from({ length: rows }, (_, i) => {
@@ -71,7 +71,7 @@ describe("learners that predict rewards", () => {
     const data = cli.file("few.jsonl", lines(...routingWorld(10, 3)));
     const out = join(cli.folder, "few");
     expect(await cli.ok(`train auto --data ${data} --out ${out} --id few`)).toMatch(
-      /too few tasks to hold any out/,
+      /too few training tasks for cross-validation/,
     );
     const { code, err } = await cli.run(`evaluate --data ${data} --checkpoint ${out}`);
     expect(code).toBe(1);

@@ -84,6 +84,27 @@ describe("upstream faults", () => {
     expect(test.upstream.asked).toHaveLength(2);
   });
 
+  it("a breaker lets no second call try while the first waits for its retry", async () => {
+    const test = await TestGateway.open({
+      upstreams: {
+        main: { retries: 1, retryBaseMs: 1, retryMaxMs: 5000, breaker: { failures: 1, pauseMs: 1 } },
+      },
+    });
+    test.upstream.play(json("{}", 500), json("{}", 500));
+    expect((await test.post(CHAT, ASK)).status).toBe(500);
+    await sleep(20);
+    test.upstream.play(json("{}", 500, { "retry-after": "1" }), good);
+    const trial = test.post(CHAT, { ...ASK, seed: 1 });
+    while (test.upstream.asked.length < 3) await sleep(5);
+    await sleep(50);
+    expect(await test.post(CHAT, { ...ASK, seed: 2 })).toMatchObject({
+      status: 503,
+      body: { error: { code: "upstream-resting" } },
+    });
+    expect((await trial).status).toBe(200);
+    expect(test.upstream.asked).toHaveLength(4);
+  });
+
   it("one prompt that the upstream cannot answer, however often it is sent, does not stop the others", async () => {
     const test = await TestGateway.open({
       upstreams: { main: { retries: 2, retryBaseMs: 1, breaker: { failures: 3, pauseMs: 60_000 } } },
@@ -154,7 +175,7 @@ describe("upstream faults", () => {
     expect(test.upstream.asked[0]!.body).toBe(body);
     const [recorded, ...others] = await test.calls();
     expect(others).toEqual([]);
-    // … and both bodies are kept as they passed.
+    // Both bodies are kept byte for byte.
     const digests = [recorded!.request.bodyDigest!, recorded!.response.bodyDigest!];
     expect(recorded!.bodies).toEqual(digests);
     for (const [i, text] of [body, reply].entries())
@@ -294,7 +315,7 @@ describe("secrets", () => {
     expect(test.upstream.asked[0]!.body).toContain("123-45-6789");
     expect(JSON.stringify(test.upstream.asked[0]!.headers)).not.toContain(foreign);
     await test.post(CHAT, ASK);
-    // Of an open rollout everything is in the journal; of the others, in the book.
+    // The journal holds everything of an open rollout. The book holds everything of the others.
     const open = await test.openRollout();
     test.upstream.play(json(chatReply({ content: "ok", note: UPSTREAM_KEY })));
     const escaped = `{"model":"tiny","messages":[{"role":"user","content":"\\u0031${"23-45-6789"}"}]}`;
@@ -304,7 +325,7 @@ describe("secrets", () => {
     await test.closed(sealed.id, { finalState: { env: { KEY: UPSTREAM_KEY } } });
     await test.stop();
     const disk = diskOf(test);
-    // The open rollout's call: its reply stands in the journal in words of ours, because a note in it had to go.
+    // The open rollout's call: the journal holds its reply in normalised form, because a secret in it was redacted.
     expect(disk).toContain('"messages":[{"role":"assistant","content":"ok"');
     for (const secret of [UPSTREAM_KEY, TOKEN, foreign, "123-45-6789", "23-45-6789"]) {
       expect(disk.includes(secret), secret).toBe(false);
@@ -318,7 +339,7 @@ describe("secrets", () => {
   const withSecrets = () =>
     TestGateway.open(
       { redact: ["\\d{3}-\\d{2}-\\d{4}", "\\b6789\\b"] },
-      // A hook of the program's own: it hides a name.
+      // A redaction hook of the embedding program: it hides a name.
       { redact: (value) => (typeof value === "string" ? value.replaceAll("Eve Adams", "somebody") : value) },
     );
 
@@ -330,7 +351,7 @@ describe("secrets", () => {
     const said = `Eve Adams, ${NUMBER}, ${UPSTREAM_KEY}, ${TOKEN}`;
     const feedback = { rollout: id, name: "good", value: 1, source: said };
     await test.post("/v1/feedback", { ...feedback, idempotencyKey: "before" });
-    // What stands in the place of a short secret is longer, and a message as long as it may be stays one.
+    // The replacement is longer than a short secret. A message of maximal length must still be valid after redaction.
     const ending = { kind: "failed", owner: "agent", message: said.padEnd(4096, " 6789") };
     const artifact = await test.closed(id, { ending });
     expect(artifact.ending.message).toMatch(/^somebody, \[redacted\], \[redacted\], \[redacted\]/);

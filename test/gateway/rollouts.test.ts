@@ -109,6 +109,29 @@ describe("a rollout", () => {
     expect((await test.post("/v1/rollouts/none/close")).status).toBe(404);
   });
 
+  it("that is closed refuses other scores and another final state, which would be lost", async () => {
+    const test = await TestGateway.open();
+    test.upstream.otherwise = json(chatReply({ content: "ok" }));
+    const opened = await test.openRollout();
+    await test.post(CHAT, ask(), as(opened));
+    const close = (body: object) => test.post(`/v1/rollouts/${opened.id}/close`, body);
+    const body = { scores: [{ name: "solved", value: 1 }], finalState: { files: 2 } };
+    // The second request arrives while the first one is sealed.
+    const [first, during] = await Promise.all([close(body), close({ scores: [] })]);
+    expect([first.status, during.status]).toEqual([200, 409]);
+    for (const same of [body, {}]) expect((await close(same)).body).toEqual(first.body);
+    const scored = await close({ scores: [{ name: "solved", value: 0 }] });
+    expect([scored.status, scored.body.error.message]).toEqual([
+      409,
+      expect.stringMatching(/is closed with other scores \(solved 1\), which count\. .* open a new rollout/),
+    ]);
+    const state = await close({ finalState: { files: 3 } });
+    expect([state.status, state.body.error.message]).toEqual([
+      409,
+      expect.stringContaining("another final state"),
+    ]);
+  });
+
   it("opened twice in the same words is one; in other words it is refused; so is a typo", async () => {
     const test = await TestGateway.open();
     await test.openRollout({ id: "x", task: { id: "t" } });
@@ -222,7 +245,7 @@ describe("a rollout", () => {
     const call = test.post(CHAT, { ...ask(), stream: true }, as(opened));
     await expect.poll(() => test.upstream.asked.length).toBe(1);
     const closing = test.closed(opened.id);
-    // Nobody can call in it any more: to open it again would promise what it does not keep.
+    // A rollout that is being closed accepts no calls, so it cannot be opened again.
     const again = () => test.post("/v1/rollouts", { id: opened.id });
     await expect.poll(async () => (await again()).body.error?.message).toContain("is being closed");
     expect(await again()).toMatchObject({ status: 409, body: { error: { code: "rollout-closed" } } });
@@ -421,7 +444,7 @@ describe("exact tokens", () => {
 
 describe("routing", () => {
   const revision = { id: parseId("router-r1"), digest: digestJson("test", "router") };
-  /** Prefers the last selectable candidate, three to one over the others together. */
+  /** Prefers the last selectable candidate, with odds of 3 to 1 against all the others together. */
   const choose: Choose = ({ candidates }) => {
     const open = candidates.flatMap(({ selectable }, i) => (selectable ? [i] : []));
     const chosen = open.at(-1)!;

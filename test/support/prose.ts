@@ -28,7 +28,7 @@ const BANNED: [RegExp, string][] = [
 const RIDDLE_SUBJECT =
   /^(What|Who|Whoever|Nobody|One that|One who|None of|Of which|That which|Those who|Whether)\b/;
 
-/** What is wrong with a sentence; empty if nothing is. */
+/** Faults of a sentence; empty if it has none. */
 export function wordFaults(text: string): string[] {
   const faults = BANNED.flatMap(([word, instead]) => {
     const found = word.exec(text);
@@ -120,6 +120,27 @@ export function sourceSentences(file: string, source: string): Sentence[] {
   return sentences;
 }
 
+/** Sentences in the comments of a source. Lines of `//` that follow each other are one text, as is a whole block comment. */
+export function commentSentences(file: string, source: string): Sentence[] {
+  const sentences: Sentence[] = [];
+  let joined: { line: number; text: string; end: number } | undefined;
+  const flush = () => {
+    if (joined !== undefined)
+      sentences.push(...split(joined.text).map((text) => ({ file, line: joined!.line, text })));
+    joined = undefined;
+  };
+  for (const { line, index, token } of tokens(source)) {
+    if (!/^\/[/*]/.test(token)) continue;
+    const text = token.replace(/^\/\/|^\/\*+|\*\/$/g, "").replace(/^\s*\*\s?/gm, "");
+    const follows =
+      joined !== undefined && token.startsWith("//") && /^\s*$/.test(source.slice(joined.end, index));
+    if (!follows) flush();
+    joined = { line: joined?.line ?? line, text: `${joined?.text ?? ""} ${text}`, end: index + token.length };
+  }
+  flush();
+  return sentences;
+}
+
 function split(block: string): string[] {
   return block
     .replace(/`[^`]*`/g, "x")
@@ -131,29 +152,35 @@ function split(block: string): string[] {
     .filter((text) => text !== "");
 }
 
-/** Literals joined by + are one text, as a person reads it; a hole of a template is one word. */
-function* literals(source: string): Generator<{ line: number; text: string }> {
-  const token =
+/** Comments, literals and regular expressions of a source, with the line and the index that each begins at. */
+function* tokens(source: string): Generator<{ line: number; index: number; token: string }> {
+  const pattern =
     /\/\/[^\n]*|\/\*[\s\S]*?\*\/|"(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*'|`(?:[^`\\]|\\.)*`|\/(?![*/])(?:[^/\\\n[]|\\.|\[(?:[^\]\\\n]|\\.)*\])+\/[dgimsuvy]*(?=[\s.,;)\]])/g;
   let line = 1;
   let at = 0;
-  let joined: { line: number; text: string; end: number } | undefined;
-  for (const match of source.matchAll(token)) {
+  for (const match of source.matchAll(pattern)) {
     line += source.slice(at, match.index).split("\n").length - 1;
     at = match.index;
-    const quote = match[0][0];
-    if (quote === "/") continue;
-    const text = match[0]
+    yield { line, index: at, token: match[0] };
+  }
+}
+
+/** Literals joined by + are one text, as a person reads it; a hole of a template is one word. */
+function* literals(source: string): Generator<{ line: number; text: string }> {
+  let joined: { line: number; text: string; end: number } | undefined;
+  for (const { line, index, token } of tokens(source)) {
+    if (token.startsWith("/")) continue;
+    const text = token
       .slice(1, -1)
       .replace(/\$\{[^}]*\}/g, "x")
       .replace(/\\n/g, " ")
       .replace(/\\(.)/g, "$1");
-    const between = joined ? source.slice(joined.end, match.index) : "";
-    if (joined && /^\s*\+\s*$/.test(between))
-      joined = { ...joined, text: joined.text + text, end: match.index + match[0].length };
+    const between = joined ? source.slice(joined.end, index) : "";
+    const end = index + token.length;
+    if (joined && /^\s*\+\s*$/.test(between)) joined = { ...joined, text: joined.text + text, end };
     else {
       if (joined) yield joined;
-      joined = { line, text, end: match.index + match[0].length };
+      joined = { line, text, end };
     }
   }
   if (joined) yield joined;
