@@ -1,6 +1,7 @@
-/** Batches of two sizes handed over to every trainer and trace format: rollouts per second of processor time, and peak memory
- *  of the command as users run it, which must not follow the size. Books are made first and not timed. Traces are read
- *  back, too. --formats a,b with --folder DIR measures a part: the books in DIR are used again. */
+/** Exports batches of two sizes to every trainer and trace format: rollouts per second of processor time, and peak
+ *  memory of the user's command, which must not grow with the size. Books are made first and not timed. Traces are also
+ *  read back.
+ *  --formats a,b with --folder DIR measures a part and reuses the books in DIR. */
 import { execFileSync } from "node:child_process";
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -15,7 +16,7 @@ import { printTable } from "./support/interleave.ts";
 import type { Bench } from "./support/programs.ts";
 import { makeDraftAt, makeRevisions } from "./support/rollouts.ts";
 
-const USAGE = new URL("./routers/usage.mjs", import.meta.url).href;
+const USAGE = new URL("./support/usage.mjs", import.meta.url).href;
 const SHAPE = { tokens: 400, turns: 2, groupSize: 8, calls: 2 };
 
 export const bench: Bench = {
@@ -57,7 +58,7 @@ interface SizedBook {
   readonly scratch: string;
 }
 
-/** With --folder a book is made once: the formats may then be measured in several runs. */
+/** With --folder a book is made once, so the formats can be measured in several runs. */
 async function bookOf(folder: string, rollouts: number): Promise<SizedBook> {
   const scratch = join(folder, String(rollouts));
   const [book, mark] = [join(scratch, "book"), join(scratch, "batch")];
@@ -82,7 +83,7 @@ async function makeBook(root: string, rollouts: number): Promise<string> {
   });
 }
 
-/** Rollouts of a group are asked the same, and every turn's tokens belong to a call. */
+/** Rollouts of a group have the same question, and every turn's tokens belong to a call. */
 function draftAt(index: number): RolloutDraft {
   const draft = makeDraftAt(index, SHAPE);
   const question = { role: "user", content: `question of ${draft.group}: ${"some words ".repeat(20)}` };
@@ -100,13 +101,13 @@ function draftAt(index: number): RolloutDraft {
 
 interface Figures {
   readonly rows: number;
-  /** Of processor time, over all threads. */
+  /** Per second of processor time, over all threads. */
   readonly perSecond: number;
   readonly peakMiB: number;
   readonly bytes: number;
 }
 
-/** One line for each format, with the peak of every size: it must not follow the size. */
+/** One row for each format, with the peak memory of every size. The peak must not grow with the size. */
 function inRow(format: string, books: readonly SizedBook[], measure: (book: SizedBook) => Figures) {
   const found = books.map((book) => ({ ...measure(book), rollouts: book.rollouts }));
   const { rows, perSecond, bytes } = found.at(-1)!;

@@ -1,6 +1,6 @@
-/** What orchestration costs: one window through the loop, against the same stages called by hand in one process, and the share
- *  of the window outside its stages. `--rollouts N` sets the size of the window, `--pairs N` how often both are measured, in
- *  turns. */
+/** The cost of orchestration: one window through the loop, compared with the same stages called by hand in one process,
+ *  and the share of the window outside its stages. `--rollouts N` sets the size of the window, `--pairs N` the number
+ *  of pairs of measurements, in turns. */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -36,7 +36,7 @@ export const bench: Bench = {
       if (pair % 2 === 1) arms.reverse();
       const spent: Partial<Record<"loop" | "hand", Spent>> = {};
       for (const [name, arm] of arms) spent[name] = await timed(arm, rollouts);
-      if (pair > 0) pairsOf.push(spent as Record<"loop" | "hand", Spent>); // the first warms up
+      if (pair > 0) pairsOf.push(spent as Record<"loop" | "hand", Spent>); // the first pair is a warm-up
     }
     const rows: Record<string, string | number>[] = (["wallMs", "cpuMs"] as const).map((what) => {
       const ratios = pairsOf.map(({ loop, hand }) => loop[what] / hand[what]);
@@ -48,14 +48,14 @@ export const bench: Bench = {
         ...{ ratio: median(ratios), least: Math.min(...ratios), most: Math.max(...ratios) },
       };
     });
-    // Of the window's own time: without the noise of two runs.
+    // A share of the window's own time, so it has no noise between two runs.
     const share = { ratio: median(outside), least: Math.min(...outside), most: Math.max(...outside) };
     rows.push({ time: "outside the stages", rollouts, pairs, "loop ms": "–", "by hand ms": "–", ...share });
     printTable(rows, args);
   },
 };
 
-/** Processor time says the same on a busy machine. */
+/** Processor time is independent of the machine's load. */
 interface Spent {
   readonly wallMs: number;
   readonly cpuMs: number;
@@ -81,7 +81,7 @@ async function timed(arm: Arm, rollouts: number): Promise<Spent> {
 const identityIn = (folder: string) =>
   identityOf(keyringOf({ env: { ROLLBOOK_HOME: folder }, home: folder }));
 
-/** Of a window's time, what planning, assigning and concluding take: a share without the noise of two runs. */
+/** Share of a window's time for planning, assigning and concluding. It has no noise between two runs. */
 const outside: number[] = [];
 
 async function byLoop(folder: string, text: string): Promise<void> {
@@ -98,7 +98,7 @@ async function byLoop(folder: string, text: string): Promise<void> {
   outside.push(own / (performance.now() - began));
 }
 
-/** The functions that a person would call one after another. */
+/** Calls the functions one after another, as a user's script would. */
 async function byHand(folder: string, text: string): Promise<void> {
   const config = parseLoopConfig(text, "loop.yaml", folder);
   const identity = identityIn(folder);
@@ -110,6 +110,7 @@ async function byHand(folder: string, text: string): Promise<void> {
     const rows = drawRows(world, {
       count: config.rollouts / config.samples,
       rng: rngFrom(0).split("window 1"),
+      file: config.file,
     });
     await world.collect({
       ...{

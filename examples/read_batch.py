@@ -1,6 +1,6 @@
-"""Loads a batch that `rollbook batch export` wrote (npz, safetensors, parquet or jsonl) and prints its totals: those of
-`rollbook batch show BATCH --json`. With a book, every value is compared with the sealed batch.
-pip install node_modules/rollbook/python, then: python read_batch.py FILE [BOOK]"""
+"""Loads a batch of `rollbook batch export` (npz, safetensors, parquet or jsonl) and prints its totals, which are those
+of `rollbook batch show BATCH --json`. With a book, compares every value with the sealed batch. pip install
+node_modules/rollbook/python, then: python read_batch.py FILE [BOOK]"""
 import json
 import sys
 

@@ -1,4 +1,4 @@
-"""Reads a book without Rollbook: every blob's digest, kind and length, each byte of it checked.
+"""Reads a book without Rollbook: checks every byte, and prints the digest, kind and length of every blob.
 Usage: python3 read_pack.py BOOK"""
 import glob, hashlib, json, os, struct, sys, zlib
 

@@ -3,10 +3,9 @@
     python slime_samples.py write samples.jsonl rollout_0.pt --rollout-id 0
     python slime_samples.py read rollout_0.pt samples.jsonl
 
-slime reads the file with --load-debug-rollout-data rollout_0.pt. A failure that is outside the baseline has
-remove_sample set and no reward. slime's own normalization needs a reward for every sample, and takes groups of different
-sizes for one group. Train with --custom-reward-post-process-path slime_samples.post_process_rewards instead.
-"""
+slime reads the file with --load-debug-rollout-data rollout_0.pt. A failure outside the baseline has remove_sample set
+and no reward. slime's own normalization needs a reward for every sample, and treats groups of different sizes as one
+group. Train with --custom-reward-post-process-path slime_samples.post_process_rewards instead. """
 
 import argparse
 import json
@@ -14,7 +13,7 @@ import os
 
 
 def check(sample, line):
-    """The invariants of slime's Sample; a file that breaks one is refused with the line."""
+    """Checks the invariants of slime's Sample. Refuses a file that breaks an invariant, with the line."""
     length = sample["response_length"]
     for name in ("loss_mask", "rollout_log_probs"):
         if len(sample[name]) != length:
@@ -37,7 +36,7 @@ def write(source, target, rollout_id):
     import torch
 
     samples = list(read_samples(source))
-    # Whole or not there: the name appears with the last byte.
+    # A rename makes the file appear only when it is complete.
     partial = f"{target}.partial"
     torch.save({"rollout_id": rollout_id, "samples": samples}, partial)
     os.replace(partial, target)
@@ -47,7 +46,7 @@ def write(source, target, rollout_id):
 def read(source, target):
     import torch
 
-    # Plain data only: a pickle of another program could run code.
+    # Loads only plain data, because a pickle from another program could run code.
     samples = torch.load(source, weights_only=True)["samples"]
     with open(f"{target}.partial", "w", encoding="utf-8") as file:
         for sample in samples:
@@ -57,7 +56,7 @@ def read(source, target):
 
 
 def post_process_rewards(args, samples):
-    """Rewards normalized within each group, over the rollouts that have one; a removed sample gets 0 after that.
+    """Normalizes rewards within each group, over the rollouts with a reward. A removed sample gets 0 after that.
 
     For slime's --custom-reward-post-process-path. A rollout that was split into several samples counts once.
     """
@@ -80,7 +79,7 @@ def post_process_rewards(args, samples):
         mean, spread = statistics[sample.group_index]
         scale = spread + 1e-6 if getattr(args, "grpo_std_normalization", True) else 1.0
         normalized.append((reward - mean) / scale)
-    # The log of raw rewards takes numbers only: a removed sample shows the mean of its group.
+    # The log of raw rewards accepts only numbers, so a removed sample shows the mean of its group.
     shown = [
         statistics.get(sample.group_index, (0.0, 0.0))[0] if reward is None else reward
         for sample, reward in zip(samples, raw)

@@ -1,10 +1,10 @@
-"""Rollouts for slime that Rollbook runs, records and seals.
+"""Rollouts for slime; Rollbook runs, records and seals them.
 
 slime loads this file by `--rollout-function-path rollbook_slime.generate_rollout` and
 `--custom-reward-post-process-path rollbook_slime.normalize_rewards`. In: slime's samples; the row's metadata is the
-agent's payload. Out: one sample or more for each rollout, with the recorded tokens, masks and log-probabilities. A failed
-rollout is marked (`status`, `remove_sample`) and counts in no baseline. Its settings are the fields of `args` that begin with
-`rollbook_`; `rollbook.json` of the run's folder sets them.
+agent's payload. Out: one sample or more for each rollout, with the recorded tokens, masks and log-probabilities. A
+failed rollout is marked (`status`, `remove_sample`) and counts in no baseline. The settings are the fields of `args`
+that begin with `rollbook_`; `rollbook.json` in the run's folder sets them.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def generate_rollout(args, rollout_id, data_source, evaluation=False):
 def normalize_rewards(args, samples):
     """slime's reward post-processing: GRPO over the rollouts of a group that have a reward.
 
-    A rollout counts once, however many samples it gave. A removed sample gets the baseline: its advantage is 0."""
+    A rollout counts once, for any number of samples. A removed sample gets the baseline, so its advantage is 0."""
     groups = defaultdict(dict)
     for sample in samples:
         if not sample.remove_sample:
@@ -98,8 +98,8 @@ def _evaluate(args, rollout_id):
 
 
 def _run(args, step, rows, count, sampling):
-    """Launches `count` rollouts of every row and cuts a sealed batch. Out: by (row, number), the samples as plain objects, and
-    what the launcher says of each sealed rollout. A failed rollout has no samples."""
+    """Launches `count` rollouts of every row and assembles a sealed batch. Out: by (row, number), the samples as plain
+    objects, and the launcher's result for each sealed rollout. A failed rollout has no samples."""
     folder = Path(args.rollbook_run_dir) / "rollouts" / step
     folder.mkdir(parents=True, exist_ok=True)
     tasks = folder / "tasks.jsonl"
@@ -111,7 +111,7 @@ def _run(args, step, rows, count, sampling):
         ["--samples", str(count), "--model", args.rollbook_model_id, "--sampling", json.dumps(sampling)],
         ["--gateway", _start_gateway(args, revision), "--concurrency", str(args.rollbook_max_concurrent)],
         ["--rate", str(args.rollbook_rate), "--time-limit", str(args.rollbook_time_limit)],
-        # 1 also says that some rollouts failed: those are data.
+        # Exit code 1 can also mean failed rollouts, which are data.
         codes=(0, 1),
     )
     sealed, places = {}, {}
@@ -133,7 +133,7 @@ def _run(args, step, rows, count, sampling):
         raise
     out = folder / "samples.jsonl"
     out.unlink(missing_ok=True)
-    # Failures are left out of the file: a group of failures only must not stop a step that has others.
+    # The file leaves out failures: a group with only failures must not stop a step with other groups.
     _rollbook(
         args,
         ["data", "convert", "--to", "slime", "--batch", json.loads(cut)["digest"]],
@@ -146,8 +146,8 @@ def _run(args, step, rows, count, sampling):
 
 
 def _seal_revision(args, step, folder):
-    """The weights that sample in this step, as a revision of the book. slime keeps the weights themselves in its own form, so
-    the revision is known by a description of them: the model, the run and the step."""
+    """Seals the weights that sample in this step as a revision of the book. slime keeps the weights in its own form, so
+    the revision holds only a description of them: the model, the run and the step."""
     manifest = folder / "weights.json"
     _write_whole(
         manifest, json.dumps({"model": args.hf_checkpoint, "run": args.rollbook_exp_id, "step": step}, sort_keys=True)
@@ -158,8 +158,8 @@ def _seal_revision(args, step, folder):
 
 
 def _fill(sample, recorded, launched, step):
-    """slime's own sample with what was recorded; a further one for every further stream of tokens of the rollout. A rollout
-    that failed, or has no tokens, is a placeholder."""
+    """Fills slime's own sample with the recorded rollout. Each further token stream of the rollout gives another
+    sample. A rollout that failed, or has no tokens, gives a placeholder."""
     filled = []
     for each in recorded:
         one = copy.copy(sample)
@@ -183,7 +183,7 @@ def _fill(sample, recorded, launched, step):
 
 
 def _placeholder(sample):
-    """slime's batches have a fixed number of rollouts: one without tokens is one masked token, which trains nothing."""
+    """One masked token, which trains nothing. slime's batches need a fixed number of rollouts, even if one is empty."""
     sample.tokens, sample.response, sample.response_length = [0, 0], "", 1
     sample.loss_mask, sample.rollout_log_probs = [0], [0.0]
     sample.remove_sample = True
@@ -202,7 +202,7 @@ class _row_sample:
 
 
 def _start_gateway(args, revision):
-    """Starts the recording gateway in front of slime's engines, anew for every revision: calls name who sampled them."""
+    """Starts the recording gateway in front of slime's engines. A new one for every revision, so that calls name it."""
     global _gateway
     if _gateway is None:
         atexit.register(_stop_gateway)

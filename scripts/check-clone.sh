@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Clones the last commit below a private directory (mode 0700), then checks there what a new user and a new contributor
-# do: `npm pack` gives a package whose modules and types resolve, which runs the demo in an empty folder, and a test that
+# Clones the last commit below a private directory (mode 0700), then checks the first steps of a user and a contributor.
+# `npm pack` gives a package whose modules and types resolve. The package runs the demo in an empty folder. A test that
 # changes the user passes.
 set -euo pipefail
 cd "$(dirname "$0")/.."

@@ -23,7 +23,7 @@ from rollbook_torch.tokenizer import Characters
 
 SYMBOLS = "0123456789+="
 TOKENIZER = Characters(SYMBOLS)
-#: Two digits and the end: the sums of 0 to 99 have up to three digits.
+#: Three digits and the end symbol: sums of operands from 0 to 99 have up to three digits.
 MAX_NEW = 4
 
 
@@ -50,6 +50,7 @@ def main() -> None:
     plain.add_argument("--passes", type=int, default=2)
     plain.add_argument("--minibatches", type=int, default=1)
     plain.add_argument("--at", default="10,30,60", help="steps after which it is evaluated")
+    plain.add_argument("--decay", default="0,0,1", help="FROM,UNTIL,TO: steps between which the rate falls, and the share that it falls to")
     for each in (base, evaluate, plain):
         each.add_argument("--seed", type=int, default=1)
         each.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
@@ -120,7 +121,7 @@ def make_base(options) -> None:
 
 
 def split_pairs(limit: int, share: float) -> tuple[list, list]:
-    """The same for every seed: what is held out is held out from every run."""
+    """The same split for every seed, so that every run has the same held-out pairs."""
     pairs = [(a, b) for a in range(limit + 1) for b in range(limit + 1)]
     random.Random(20260).shuffle(pairs)
     held_out = int(len(pairs) * share)
@@ -137,7 +138,7 @@ def read_tasks(path: Path) -> list:
 
 
 def sample(model, pairs: list, *, seed: int, temperature: float = 1.0, samples: int = 1) -> list[Prompt]:
-    """Seeds are a function of seed, place and sample."""
+    """The seed of each prompt is a function of seed, position and sample."""
     base = seed * 1_000_003
     prompts = [
         Prompt(TOKENIZER.prompt(f"{a}+{b}="), seed=base + index * 131 + number, max_tokens=MAX_NEW, temperature=temperature)
@@ -173,7 +174,7 @@ def evaluate_folders(options) -> None:
 
 
 def plain_loop(options) -> None:
-    """Samples, scores, steps: nothing is recorded, nothing leaves the process."""
+    """Samples, scores and trains in one process, without records."""
     model = files.load_model(options.base, options.device).train()
     tasks, held_out = (read_tasks(options.base / name) for name in ("tasks.jsonl", "held-out.jsonl"))
     optimizer = torch.optim.AdamW(model.parameters(), lr=options.rate, weight_decay=0.0)
@@ -190,6 +191,8 @@ def plain_loop(options) -> None:
         right = np.array([is_right(each, pairs[index // options.samples]) for index, each in enumerate(drawn)], dtype=np.float32)
         rewards.append(round(float(right.mean()), 4))
         sampled = time.perf_counter()
+        for group in optimizer.param_groups:
+            group["lr"] = options.rate * rate_share(options.decay, step)
         tokens += plain_step(model, optimizer, drawn, right.reshape(options.prompts, options.samples), options)
         if options.device != "cpu":
             torch.cuda.synchronize()
@@ -211,6 +214,13 @@ def plain_loop(options) -> None:
             }
         )
     )
+
+
+def rate_share(decay: str, step: int) -> float:
+    """The schedule of `learner.decay`: 1 up to the first step, then linear down to `share` at the last step."""
+    first, last, share = (float(each) for each in decay.split(","))
+    passed = min(1.0, max(0.0, (step - first) / (last - first))) if last > first else 0.0
+    return 1 - (1 - share) * passed
 
 
 def plain_step(model, optimizer, drawn: list[Prompt], rewards: np.ndarray, options) -> int:

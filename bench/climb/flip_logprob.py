@@ -1,4 +1,5 @@
-"""Flips the lowest bit of one recorded log-probability in the packs of a book; prints where (docs/store.md has the format)."""
+"""Flips the lowest bit of one recorded log-probability in the packs of a book; prints its
+place (docs/store.md has the format)."""
 
 import struct
 import sys

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Packs Node, the build and the production dependencies into .cache/climb/bundle.tar.xz, for a machine without Node or network.
-# Usage: bench/climb/pack.sh, after `node scripts/build.mjs`. The modules are packed one by one: the profile imports inner ones. On the other machine: bench/climb/start.sh PHASE...
+# Packs Node, the build and the production dependencies into .cache/climb/bundle.tar.xz, for a machine without Node or
+# network. Usage: bench/climb/pack.sh, after `node scripts/build.mjs`. Modules stay separate files, because the profile
+# imports inner modules. On the other machine: bench/climb/start.sh PHASE...
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 stage=$(mktemp -d)

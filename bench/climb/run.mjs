@@ -1,6 +1,6 @@
-/** The climb: token-level reinforcement learning through sealed batches, beside a plain loop without records.
- *  node run.mjs PHASE... [--option value]. Phases: base, sweep, plain, cost, seeds, control, large, verify. Results are JSON files in --out, which
- *  a later call adds to. In: a build (ROLLBOOK_DIST), a Python with torch. */
+/** The climb: token-level reinforcement learning through sealed batches, compared with a plain loop without records.
+ *  node run.mjs PHASE... [--option value]. Phases: base, sweep, plain, cost, seeds, control, large, verify. Results are
+ *  JSON files in --out; a later call adds to them. In: a build (ROLLBOOK_DIST), a Python with torch. */
 import { spawn, spawnSync } from "node:child_process";
 import { appendFileSync, existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
@@ -13,7 +13,7 @@ const text = (fallback) => ({ type: "string", default: fallback });
 const { values: options, positionals: phases } = parseArgs({
   allowPositionals: true,
   options: {
-    resume: { type: "boolean", default: false }, // runs that a time limit ended go on
+    resume: { type: "boolean", default: false }, // continue runs that a time limit ended
     ...{
       work: text("/tmp/climb-work"),
       out: text("/tmp/climb-out"),
@@ -34,6 +34,7 @@ const { values: options, positionals: phases } = parseArgs({
       passes: text("2"),
       minibatches: text("1"),
       "kl-limit": text("0.1"),
+      decay: text(""), // FROM,UNTIL,TO: the windows between which the rate falls, and the share that it falls to
       "held-out": text("500"),
     },
     ...{
@@ -54,6 +55,8 @@ const { values: options, positionals: phases } = parseArgs({
   },
 });
 const seeds = options.seeds.split(",").map(Number);
+const [from, until, to] = options.decay.split(",").map(Number);
+const decay = options.decay === "" ? undefined : { from, until, to };
 mkdirSync(options.work, { recursive: true });
 mkdirSync(options.out, { recursive: true });
 
@@ -61,8 +64,8 @@ const PHASES = {
   async base() {
     return Promise.all(seeds.map((seed) => makeBase(`base-${seed}`, { seed })));
   },
-  /** Which settings climb best, by the rewards of training tasks alone and with other seeds than the runs; later phases of
-   *  this call use them. */
+  /** Finds the best settings by the rewards of training tasks only, with other seeds than the runs. Later phases of
+   *  this call use these settings. */
   async sweep() {
     const tried = options["sweep-seeds"].split(",").map(Number);
     await Promise.all(tried.map((seed) => makeBase(`base-${seed}`, { seed })));
@@ -81,7 +84,7 @@ const PHASES = {
       ),
     );
     const sum = (list) => list.reduce((total, each) => total + each, 0);
-    // Rewards after the eighth step show what ten give, the last three what a longer run gives.
+    // Rewards after the eighth step show the result of ten steps; the last three show the result of a longer run.
     const score = (runs) =>
       sum(runs.map(({ rewardMean }) => sum(rewardMean.slice(8, 11)) + sum(rewardMean.slice(-3))));
     const best = found.reduce((a, b) => (score(b) > score(a) ? b : a))[0];
@@ -107,7 +110,7 @@ const PHASES = {
       files: JSON.parse((await output(process.execPath, [join(here, "profile.mjs"), profile]))[0]),
     };
   },
-  /** The runs of all seeds, the control and the plain loops side by side. */
+  /** Runs all seeds, the control and the plain loops in parallel. */
   async seeds() {
     const plains = (options.resume ? [] : seeds).map((seed) =>
       plain(`base-${seed}`, { seed, steps: Number(options.windows), at: "10,20,30,40,50,60" }),
@@ -209,6 +212,7 @@ async function plain(
     passes,
     rate,
     minibatches,
+    decay: options.decay === "" ? "0,0,1" : options.decay,
   });
   const report = JSON.parse(lines.at(-1));
   console.log(
@@ -217,7 +221,7 @@ async function plain(
   return report;
 }
 
-/** One run of the loop, evaluated afterwards on all held-out pairs. */
+/** One run of the loop, then its evaluation on all held-out pairs. */
 async function climb(name, { base, seed, windows, kind = "grpo", rate = options.rate, profile }) {
   const at = join(options.work, name);
   const goesOn = options.resume && existsSync(join(at, "lines.jsonl"));
@@ -245,6 +249,7 @@ async function climb(name, { base, seed, windows, kind = "grpo", rate = options.
     passes: Number(options.passes),
     minibatches: Number(options.minibatches),
     klLimit: Number(options["kl-limit"]),
+    ...(decay === undefined ? {} : { decay }),
   };
   const loop = {
     ...{
@@ -291,7 +296,7 @@ async function climb(name, { base, seed, windows, kind = "grpo", rate = options.
   return { name, seed, kind, summary, evaluated, lines };
 }
 
-/** Where the time of a window goes. Rollbook's own is what is neither decoding nor the step in Python. */
+/** Splits the time of a window. Rollbook's own time is the time outside decoding and the step in Python. */
 function summarize(lines, rollouts) {
   const of = (state) => lines.filter((each) => each.state === state);
   const mean = (list) => list.reduce((sum, each) => sum + each, 0) / Math.max(1, list.length);
@@ -301,7 +306,7 @@ function summarize(lines, rollouts) {
   );
   const steps = logs.flatMap((line) => /the step took ([\d.]+) s/.exec(line)?.[1] ?? []).map(Number);
   const mismatch = logs.flatMap((line) => /differ by at most (\S+);/.exec(line)?.[1] ?? []).map(Number);
-  // The first window starts both processes of Python.
+  // The first window includes the start of both Python processes.
   const after = (list) => list.slice(1);
   const ms = (state) => mean(after(of(state)).map((each) => each.ms));
   const cpu = (state) => mean(after(of(state)).map((each) => each.cpuMs));
@@ -347,7 +352,7 @@ function rounded(facts) {
   );
 }
 
-/** Walks from the last revision to the first task, then flips one recorded log-probability and looks again. */
+/** Verifies from the last revision to the first task, then flips one recorded log-probability and verifies again. */
 async function verifyRun(name, windows) {
   const book = join(options.work, name, "book");
   const cli = (args) =>
@@ -376,7 +381,7 @@ async function verifyRun(name, windows) {
   };
 }
 
-/** The first f32 column of log-probabilities in a pack: one bit of it. */
+/** Flips one bit in the first f32 column of log-probabilities in a pack. */
 function flipLogprob(book) {
   const show = spawnSync("python3", [join(here, "flip_logprob.py"), book], { encoding: "utf8" });
   if (show.status !== 0) throw new Error(show.stderr);

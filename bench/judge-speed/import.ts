@@ -1,16 +1,15 @@
-/** Importing decision logs with `rollbook data import`: rows per second and peak memory over growing files, one process
- *  each. Bounded means that the peak does not follow the rows. */
+/** Imports decision logs with `rollbook data import`: rows per second and peak memory over growing files, one process
+ *  each. Bounded means that the peak does not grow with the rows. */
 import { spawnSync } from "node:child_process";
 import { once } from "node:events";
-import { createWriteStream } from "node:fs";
+import { createWriteStream, readFileSync } from "node:fs";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
-import { dirname, join } from "node:path";
+import { join } from "node:path";
 import { RollbookError } from "../../src/base/errors.ts";
 import { type Rng, rngFrom } from "../../src/base/rng.ts";
 import { MAIN, requireBuild } from "../support/build.ts";
 
-const DIST = `${dirname(MAIN)}/`;
 const SIZES = [10_000, 100_000, 1_000_000];
 const ITEMS = 34;
 
@@ -31,7 +30,7 @@ export const LOGS: readonly Log[] = [
   },
 ];
 
-/** A million rows of either log into the book; the wider log into a dataset file too. */
+/** A million rows of either log into the book; the wider log also into a dataset file. */
 const RUNS = [
   { log: LOGS[0]!, into: "book", sizes: SIZES },
   { log: LOGS[0]!, into: "dataset", sizes: SIZES },
@@ -62,17 +61,11 @@ export async function measureImport({
     const file = join(folder, "log");
     await writeLog(file, log, size);
     const book = join(folder, "book");
-    if (into === "book") runImport(["init", "--book", book]);
+    const usage = join(folder, "usage.json");
+    if (into === "book") runImport(["init", "--book", book], usage);
     const place = into === "book" ? ["--book", book] : ["--out", join(folder, "out.jsonl")];
-    const { seconds, cpuSeconds, peakMiB, out } = runImport([
-      "data",
-      "import",
-      file,
-      ...log.words,
-      ...place,
-      "--no-sign",
-      "--json",
-    ]);
+    const words = ["data", "import", file, ...log.words, ...place, "--no-sign", "--json"];
+    const { seconds, cpuSeconds, peakMiB, out } = runImport(words, usage);
     const counted = (JSON.parse(out) as { rows: number }).rows;
     if (counted !== size)
       throw new RollbookError("bench-failed", { counted, size }, `${counted} of ${size} rows were imported`);
@@ -89,33 +82,27 @@ export async function measureImport({
   }
 }
 
-/** The command in a process of its own, which tells its time without start-up and its peak memory. */
-const PROBE = `
-const { run } = await import(process.argv[1] + "run.js");
-const { processIo } = await import(process.argv[1] + "io.js");
-const start = performance.now();
-const code = await run(process.argv.slice(2), processIo());
-const seconds = (performance.now() - start) / 1000;
-const { user, system } = process.cpuUsage();
-const peakMiB = process.resourceUsage().maxRSS / 1024;
-process.stderr.write("\\n" + JSON.stringify({ seconds, cpuSeconds: (user + system) / 1e6, peakMiB }));
-process.exitCode = code;
-`;
+const USAGE = new URL("../support/usage.mjs", import.meta.url).href;
 
 interface Measured {
+  /** Includes start-up, as `cpuSeconds` does. */
   readonly seconds: number;
-  /** Start-up included: what the work costs, however loaded the machine is. */
+  /** Independent of the machine's load. */
   readonly cpuSeconds: number;
   readonly peakMiB: number;
   readonly out: string;
 }
 
-function runImport(words: readonly string[]): Measured {
-  const args = ["--input-type=module", "--eval", PROBE, "--", DIST, ...words];
-  const { status, stdout, stderr } = spawnSync(process.execPath, args, { encoding: "utf8" });
+/** Runs the command of the build in its own process, which writes its usage to a file. */
+function runImport(words: readonly string[], usage: string): Measured {
+  const start = performance.now();
+  const { status, stdout, stderr } = spawnSync(process.execPath, ["--import", USAGE, MAIN, ...words], {
+    ...{ encoding: "utf8", env: { ...process.env, ROLLBOOK_USAGE: usage } },
+  });
+  const seconds = (performance.now() - start) / 1000;
   if (status !== 0)
     throw new RollbookError("bench-failed", { words, status }, `${words.join(" ")}: ${stderr}`);
-  return { ...JSON.parse(stderr.slice(stderr.lastIndexOf("\n") + 1)), out: stdout };
+  return { ...JSON.parse(readFileSync(usage, "utf8")), seconds, out: stdout };
 }
 
 async function writeLog(file: string, { header, line }: Log, size: number): Promise<void> {

@@ -1,4 +1,5 @@
-"""Open Bandit Pipeline behind a pipe: reads columns from a folder, then answers every line with points or seconds."""
+"""Open Bandit Pipeline behind a pipe: reads columns from a folder, then answers every line with estimates or
+seconds."""
 import json
 import sys
 import time
@@ -7,7 +8,7 @@ from importlib.machinery import ModuleSpec
 
 
 class Unused(types.ModuleType):
-    """obp imports torch for its neural policy learners; the estimators measured here never touch it."""
+    """Replaces torch, which obp imports for its neural policy learners. The estimators measured here never use it."""
 
     def __getattr__(self, name):
         if name.startswith("__"):

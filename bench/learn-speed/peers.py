@@ -6,7 +6,7 @@ import time
 import torch
 
 torch.set_num_threads(1)
-# Libraries print to standard output, which carries the answers.
+# Standard output carries the answers, so output of libraries goes to standard error.
 answers, sys.stdout = sys.stdout, sys.stderr
 
 
@@ -59,7 +59,7 @@ def cql_torch(batch, inputs, outputs, seconds):
 
 
 def cql_manual(batch, inputs, outputs, seconds):
-    """The same with a backward pass written by hand."""
+    """The algorithm of `cql_torch` with a backward pass written by hand."""
     x, a, r, n = data(inputs, outputs)
     q, target = network(inputs, outputs), network(inputs, outputs)
     parameters = list(q.parameters())
@@ -95,7 +95,7 @@ def cql_manual(batch, inputs, outputs, seconds):
 
 
 def cql_d3rlpy(batch, inputs, outputs, seconds):
-    """d3rlpy's own loop: a minibatch of its replay buffer, then an update."""
+    """d3rlpy's own loop: a minibatch from its replay buffer, then an update."""
     import d3rlpy
     import numpy as np
 

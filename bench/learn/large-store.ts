@@ -1,5 +1,5 @@
-/** CQL from a replay store that is larger than the heap limit: does it end, in how much memory, and with the weights that a
- *  process with room for everything gives? */
+/** CQL from a replay store that is larger than the heap limit. Measures if it ends, its memory, and if its weights
+ *  equal those of a process with enough memory. */
 import { spawnSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -11,7 +11,7 @@ import { makeStore } from "../support/replay-build.ts";
 import { inTempFolder } from "../support/temp-folder.ts";
 
 const MAIN = fileURLToPath(new URL("../../dist/cli/main.js", import.meta.url));
-const USAGE = new URL("../routers/usage.mjs", import.meta.url).href;
+const USAGE = new URL("../support/usage.mjs", import.meta.url).href;
 const HEAP_MB = 96;
 const ROOM_MB = 4096;
 const ROWS = 48_000;

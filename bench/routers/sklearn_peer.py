@@ -1,6 +1,7 @@
-"""scikit-learn's routers, at defaults: one regression or classification of the reward per candidate, the best prediction wins.
+"""Routers of scikit-learn with default settings: one regression or classification of the reward per candidate. The
+router chooses the candidate with the best prediction.
 
-Answers JSON lines. Texts enter by TfidfVectorizer, categories by OneHotEncoder, numbers as they are."""
+Answers JSON lines. TfidfVectorizer encodes texts, OneHotEncoder encodes categories; numbers stay unchanged."""
 import json
 import resource
 import sys
@@ -61,7 +62,7 @@ def fitted(kind, x, y):
 
 
 def split(train, test, arms, kinds):
-    """`arms`: for each candidate [places in train, rewards]. Returns the choices on `test` and the seconds."""
+    """`arms`: for each candidate [positions in train, rewards]. Returns the choices on `test` and the seconds."""
     start = time.perf_counter()
     x, other = features(np.array(train), np.array(test))
     shared = time.perf_counter() - start

@@ -1,4 +1,5 @@
-/** How long the default learner takes for a large log, from the file to the checkpoint, beside scikit-learn on the same rows. */
+/** Time of the default learner for a large log, from the file to the checkpoint,
+ *  and of scikit-learn on the same rows. */
 import { spawnSync } from "node:child_process";
 import { closeSync, mkdtempSync, openSync, readFileSync, rmSync, writeFileSync, writeSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -12,16 +13,16 @@ import { loadPeer, rowOf } from "./compare.ts";
 import type { RouterSet } from "./router-set.ts";
 
 const MAIN = fileURLToPath(new URL("../../dist/cli/main.js", import.meta.url));
-const USAGE = new URL("./usage.mjs", import.meta.url).href;
+const USAGE = new URL("../support/usage.mjs", import.meta.url).href;
 const ARMS = 8;
 const WORDS = 30_000;
-/** Words above it are rare: about seven in a prompt. */
+/** Words with a higher number are rare: about seven per prompt. */
 const RARE = 5_000;
 const BAR = { seconds: 60, mebibytes: 1024 };
 
 type LoggedSet = Extract<RouterSet, { kind: "logged" }>;
 
-/** Prompts of 20 to 60 words with a long tail, four fields, and candidates that suit some subjects and words. */
+/** Prompts of 20 to 60 words with a long tail, four fields, and candidates that fit some subjects and words. */
 function largeLog(rows: number): LoggedSet {
   const rng = rngFrom(11);
   const arms = Array.from({ length: ARMS }, (_, a) => `model-${a}`);
@@ -96,7 +97,7 @@ function writeLog(path: string, set: LoggedSet): void {
   closeSync(file);
 }
 
-/** All rows train, on one core. */
+/** Trains on all rows, on one core. */
 function trainOnce(folder: string, data: string): { seconds: number; peakMiB: number; cpuSeconds: number } {
   const usage = join(folder, "usage.json");
   writeFileSync(usage, "{}");

@@ -1,7 +1,7 @@
 """Python's zarr 3 as a contender of `npm run bench -- replay`.
 
-In: one JSON command per line. Out: one JSON line per command: the seconds of the work itself on the clock and of all
-processors, without process start, parsing and clean-up, which the other contender does not pay either.
+In: one JSON command per line. Out: one JSON line per command: wall-clock seconds and processor seconds of the work.
+Excludes process start, parsing and clean-up, as for the other contender.
 """
 
 import hashlib

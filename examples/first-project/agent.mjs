@@ -24,7 +24,7 @@ export default async function solve(task, { baseUrl, apiKey, rolloutConfig, sign
     return failedByProvider(`${baseUrl} cannot be reached: ${error.cause?.message || error.message}`);
   }
   if (!response.ok) {
-    const message = `the model answered ${response.status}: ${await response.text()}`;
+    const message = `the model answered ${response.status}: ${reasonIn(await response.text())}`;
     if (response.status >= 500 || response.status === 429) return failedByProvider(message);
     throw new Error(message);
   }
@@ -37,6 +37,15 @@ export default async function solve(task, { baseUrl, apiKey, rolloutConfig, sign
   const costUsd = usage.total_tokens * PRICES[model];
   // A right answer is worth 1; every thousandth of a dollar costs 0.5 of that.
   return { reward: { quality: right ? 1 : 0, cost: { value: costUsd, weight: -500 } } };
+}
+
+/** The message of an API error, else the whole reply. */
+function reasonIn(reply) {
+  try {
+    return JSON.parse(reply).error.message ?? reply;
+  } catch {
+    return reply;
+  }
 }
 
 /** No failure of the agent: the rollout is tried again. `failedBy` of `rollbook/rollout` throws the same. */

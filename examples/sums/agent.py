@@ -8,7 +8,7 @@ def add(task: dict, rollout: Rollout) -> dict:
         {"role": "system", "content": "Answer with one number."},
         {"role": "user", "content": task["question"]},
     ]
-    # An error of the model that nobody catches is the provider's: it is tried again and counts against no policy.
+    # An uncaught error of the model is the provider's failure: Rollbook retries it, and it counts against no policy.
     reply = rollout.chat(messages, model=rollout.config.get("model_id", "tiny"))
     text = reply["choices"][0]["message"]["content"]
     return {"reward": 1 if text.strip() == str(task["answer"]) else 0, "metrics": {"length": len(text)}}

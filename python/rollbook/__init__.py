@@ -1,6 +1,6 @@
-"""Rollbook for Python: agents, a client of the gateway, and readers of what Rollbook wrote.
+"""Rollbook for Python: agents, a client of the gateway, and readers of books, batches and replay stores.
 
-Agents and the client need the standard library alone. The readers need numpy; it is imported when one is first used.
+Agents and the client need only the standard library. The readers need numpy, which is imported on first use.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Reads trainer batches: from a book, where every byte is checked against its digest, or from an exported file.
+"""Reads trainer batches from a book, where every byte is checked against its digest, or from an exported file.
 
 In: a book and the digest of a batch, or a file of `rollbook batch export` (npz, safetensors, parquet, jsonl).
 Out: a Batch: provenance, flat columns (docs/keep.md names them), and the same values row by row.
@@ -34,7 +34,7 @@ _ROW_TEXTS = ("content", "rollout_id", "group")
 
 @dataclass(frozen=True)
 class Segment:
-    """Tokens (or steps) start … end−1 of the row came from this revision."""
+    """This revision sampled the tokens (or steps) start … end−1 of the row."""
 
     start: int
     end: int
@@ -46,7 +46,7 @@ class Segment:
 class Candidate:
     id: str
     probability: float | None
-    """None: not logged."""
+    """None if the probability was not logged."""
     selectable: bool
 
 
@@ -103,13 +103,13 @@ class Batch:
         return str(self.meta["selection"]["level"])
 
     def totals(self) -> dict[str, float]:
-        """Counted from the columns. Raises DamagedError where they are not those of `rollbook batch show`."""
+        """Totals computed from the columns. Raises DamagedError if they differ from the totals of the sealed batch."""
         found = {"rows": len(self), "samples": int(self.columns["samples"].sum())}
         sums = {
             "rewardSum": math.fsum(map(float, self.columns["rewards"])),
             "advantageSum": math.fsum(map(float, self.columns["advantages"])),
         }
-        for name, value in sums.items():  # the last digits of a sum of floats depend on the order
+        for name, value in sums.items():  # the last digits of a float sum depend on the order
             expected = self.meta["totals"][name]
             if not math.isclose(value, expected, rel_tol=1e-9, abs_tol=1e-6):
                 raise DamagedError(f"batch {self.digest}: {name} is {value}, its totals say {expected}")
@@ -133,7 +133,7 @@ class Batch:
             )
 
     def same_as(self, other: Batch) -> bool:
-        """Whether every value is the same, to the bit. The order of `candidate_names` does not count."""
+        """True if every value is the same, to the bit. The order of `candidate_names` does not matter."""
         mine, others = (_comparable(each.columns) for each in (self, other))
         return mine.keys() == others.keys() and all(_same(mine[name], others[name]) for name in mine)
 
@@ -160,7 +160,7 @@ class Batch:
 
 
 def read_batch(book: Book | str | os.PathLike[str], name: str) -> Batch:
-    """The batch of this digest (or the beginning of one) from a book, every blob checked."""
+    """The batch of this digest, or digest prefix, from a book. Checks every blob."""
     book = book if isinstance(book, Book) else Book(book)
     if not book.digests(_BATCH):
         raise RollbookError(f"{book.root} has no batch yet. Cut one with `rollbook batch assemble --book {book.root}`.")
@@ -188,7 +188,7 @@ def read_batch(book: Book | str | os.PathLike[str], name: str) -> Batch:
 
 
 def load_batch(path: str | os.PathLike[str], *, book: Book | str | os.PathLike[str] | None = None) -> Batch:
-    """A file of `rollbook batch export`. With `book`, every value is compared with the sealed batch."""
+    """Reads a file of `rollbook batch export`. With `book`, compares every value with the sealed batch."""
     readers = {".npz": _load_npz, ".safetensors": _load_safetensors, ".parquet": _load_parquet, ".jsonl": _load_jsonl}
     path = Path(path)
     reader = readers.get(path.suffix)

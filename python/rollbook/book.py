@@ -1,5 +1,5 @@
-"""Reads a book: content-addressed blobs in packs (docs/store.md). In: its directory. Out: blobs, each checked against
-its digest when it is read. Opening reads headers alone. Does not write, and needs no lock: packs only grow."""
+"""Reads a book: content-addressed blobs in packs (docs/store.md). In: its directory. Out: blobs; each read checks the
+digest. Opening reads only headers. Does not write, and needs no lock, because packs only grow."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class _Place:
 
 
 class Book:
-    """`Book(".rollbook")`. Sees what the packs held when it was opened."""
+    """`Book(".rollbook")`. Sees the content of the packs at the time of opening."""
 
     def __init__(self, root: str | os.PathLike[str]) -> None:
         self.root = Path(root)
@@ -73,11 +73,11 @@ class Book:
         return digest in self._places
 
     def digests(self, kind: str | None = None) -> list[str]:
-        """In the order in which they were written; of one kind if it is named."""
+        """Digests in write order; only of one kind if `kind` is given."""
         return [digest for digest, place in self._places.items() if kind in (None, place.kind)]
 
     def read(self, digest: str) -> Blob:
-        """Raises KeyError where the book has no such blob, and DamagedError where its bytes have changed."""
+        """Raises KeyError if the book has no such blob, and DamagedError if its bytes have changed."""
         if digest not in self._places:
             raise KeyError(f"{self.root} has no blob {digest}. Open the book again if it was written since.")
         place = self._places[digest]
@@ -100,7 +100,7 @@ class Book:
         return record
 
     def find(self, name: str, kind: str) -> str:
-        """The digest of the one blob of `kind` that begins with `name` (hex digits, `sha256:` optional)."""
+        """The digest of the only blob of `kind` whose digest begins with `name` (hex digits, `sha256:` optional)."""
         start = "sha256:" + name.removeprefix("sha256:")
         every = self.digests(kind)
         found = [digest for digest in every if digest.startswith(start)]
@@ -115,11 +115,11 @@ class Book:
         )
 
     def rollouts(self) -> list[str]:
-        """The ids of all rollouts, in the order in which they were sealed."""
+        """The ids of all rollouts, in the order of sealing."""
         return list(self._rollouts())
 
     def rollout(self, name: str) -> dict[str, Any]:
-        """The sealed content of a rollout: task, calls, streams, scores, ending. `name` is its id, or the beginning of its
+        """The sealed content of a rollout: task, calls, streams, scores, ending. `name` is its id, or a prefix of its
         digest."""
         known = self._rollouts()
         if name in known:
@@ -135,7 +135,7 @@ class Book:
         )
 
     def _rollouts(self) -> dict[str, list[str]]:
-        """Digests by id. Read once: a book that is open sees nothing new."""
+        """Digests by id. Read once, because an open book sees no new blobs."""
         if self._ids is None:
             self._ids = {}
             for digest in self.digests(_CONTENT):
@@ -143,8 +143,8 @@ class Book:
         return self._ids
 
     def verify(self) -> int:
-        """Reads every blob; returns how many. Raises DamagedError at the first that has changed.
-        Signatures and references are the part of `rollbook verify`."""
+        """Reads every blob and returns their number. Raises DamagedError at the first changed blob.
+        Does not check signatures and references: `rollbook verify` does."""
         for path in sorted((self.root / "packs").glob("*.pack")):
             _check_footer(path)
         for digest in self._places:
@@ -164,7 +164,7 @@ class Book:
 
 
 def _listed(names: list[str], what: str) -> str:
-    """`It has 12: a, b, c, …`"""
+    """For example `It has 12: a, b, c, …`"""
     shown = ", ".join(name[7:19] if name.startswith("sha256:") else name for name in names[:5])
     if not names:
         return f"The book has no {what} at all."
@@ -172,7 +172,7 @@ def _listed(names: list[str], what: str) -> str:
 
 
 def _entries(path: Path) -> Iterator[tuple[_Entry, mmap.mmap]]:
-    """Entries with checked headers. A pack that is being written may end in half an entry: there it ends."""
+    """Entries with checked headers. Stops at a partial last entry, which an unsealed pack may have."""
     if path.stat().st_size == 0:
         return
     with open(path, "rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
@@ -201,7 +201,7 @@ def _entry_at(data: mmap.mmap, at: int) -> _Entry | None:
 
 
 def _check_footer(path: Path) -> None:
-    """The last entry of a sealed pack counts and chains all before it; padding must be zero."""
+    """Checks the last entry of a sealed pack: it counts and chains all entries before it. Padding must be zero."""
     digests: list[str] = []
     footer: Any = None
     end = 0

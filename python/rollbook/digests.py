@@ -1,4 +1,4 @@
-"""Digests as Rollbook writes them: `sha256:` and the hex of SHA-256 over a tag, a zero byte, and bytes."""
+"""Digests in the form of Rollbook: `sha256:` and the hex of SHA-256 over a tag, a zero byte, and bytes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How a rollout ended, by the error that ended it. In: an exception. Out: a result of an executor, or an ending."""
+"""Derives the ending of a rollout from its last error. In: an exception. Out: an executor result, or an ending."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ def ending_of(error: BaseException) -> dict[str, Any]:
 
 
 def result_of_error(error: BaseException) -> dict[str, Any]:
-    """The first error in the chain of causes that names an owner or a limit decides; else it is the agent's."""
+    """The first error in the chain of causes that names an owner or a limit decides. The default owner is the agent."""
     each: BaseException | None = error
-    for _ in range(32):  # a chain may lead back to itself
+    for _ in range(32):  # a chain of causes may be a cycle
         if each is None:
             break
         if isinstance(each, FailedBy):
@@ -39,7 +39,7 @@ def result_of_error(error: BaseException) -> dict[str, Any]:
 
 
 def _result_of_reply(error: BaseException) -> dict[str, Any] | None:
-    """A reply of the gateway in GatewayError, or in an error of the `openai` and `anthropic` packages."""
+    """The result for a gateway reply in GatewayError, or in an error of the `openai` and `anthropic` packages."""
     status = getattr(error, "status", None) or getattr(error, "status_code", None)
     if not isinstance(status, int):
         return None
@@ -64,10 +64,10 @@ _CAPS: dict[str, tuple[int, str]] = {
     "budget-cap": (402, "budget"),
     "budget-reserved": (429, "budget"),
 }
-"""Refusals of a rollout that has no room for the call: the status, and the limit it has met."""
+"""Refusals of a call that a limit of the rollout does not allow: the status, and the limit."""
 
 _AWAY = ("cannot-record", "owner-away", "router-not-ready")
-"""A gateway that cannot record, cannot reach the gateway that owns the rollout, or has not read the router it names."""
+"""Refusals of a gateway that cannot record, cannot reach the rollout's owner, or has not read the rollout's router."""
 
 
 def _header(headers: Any, name: str) -> str | None:

@@ -1,4 +1,4 @@
-"""Errors of this package, and the two that an agent raises to say how its rollout ended."""
+"""Errors of this package. An agent raises two of them, FailedBy and CutBy, to set the ending of its rollout."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ Limit = Literal["turns", "tokens", "time", "budget"]
 
 
 class RollbookError(Exception):
-    """Every error of this package."""
+    """Base class of every error of this package."""
 
 
 class DamagedError(RollbookError):
@@ -25,7 +25,7 @@ class FailedBy(RollbookError):
 
 
 class CutBy(RollbookError):
-    """The rollout reached a limit: it is truncated, which is no failure."""
+    """The rollout reached a limit. It is truncated, not failed."""
 
     def __init__(self, limit: Limit, message: str) -> None:
         super().__init__(message)

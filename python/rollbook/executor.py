@@ -1,7 +1,7 @@
-"""Agents: a function that runs one rollout becomes a program, or a server, that Rollbook can launch.
+"""Turns a function that runs one rollout into an agent: a program, or a server, that Rollbook can launch.
 
-In: the request of docs/executor.md, on stdin or by POST. Out: the result as one line of JSON. What the function prints
-goes to stderr, because stdout carries the result. Seals nothing: that is the launcher's part.
+In: the request of docs/executor.md, on stdin or by POST. Out: the result as one line of JSON. Output of the
+function goes to stderr, because stdout carries the result. Seals nothing: the launcher does.
 """
 
 from __future__ import annotations
@@ -25,31 +25,31 @@ REQUEST_SCHEMA = "rollbook.executor-request.v1"
 
 @dataclass(frozen=True)
 class Rollout:
-    """What an agent knows about the rollout it runs, and how it calls models."""
+    """Facts of the rollout that an agent runs, and its calls of models."""
 
     id: str
     sample: int
     attempt: int
     seed: int
-    """The same for every attempt."""
+    """The same seed for every attempt."""
     config: Mapping[str, Any]
     """`rollout_config` of the request."""
     rng: random.Random = field(repr=False)
-    """Seeded with `seed`."""
+    """Random generator, seeded with `seed`."""
 
     @property
     def base_url(self) -> str:
-        """The gateway's, with `/v1`."""
+        """The gateway's base URL, with `/v1`."""
         return self._need("base_url", "Launch with --gateway")
 
     @property
     def api_key(self) -> str:
-        """Names this rollout to the gateway; no other key is needed."""
+        """Identifies this rollout to the gateway; calls need no other key."""
         return self._need("api_key", "Launch with --gateway")
 
     @property
     def model(self) -> str:
-        """That of `rollbook launch --model`, else `auto`: the gateway's router chooses."""
+        """The model of `rollbook launch --model`; default `auto`, so that the gateway's router chooses."""
         value = self.config.get("model_id")
         return value if isinstance(value, str) else "auto"
 
@@ -61,8 +61,8 @@ class Rollout:
         timeout: float = 600.0,
         **parameters: Any,
     ) -> Reply:
-        """One call of `/chat/completions`; returns the whole reply, with `call` and `served_model` of the gateway. Raises
-        GatewayError, and GatewayAwayError where no gateway answers."""
+        """Calls `/chat/completions`; returns the whole reply, with `call` and `served_model` of the gateway. Raises
+        GatewayError, or GatewayAwayError if no gateway answers."""
         body = {"model": model or self.model, "messages": messages, **parameters}
         return Reply.of(self.post("chat/completions", body, timeout=timeout))
 
@@ -92,7 +92,7 @@ class Executor:
         return self._function(payload, rollout)
 
     def answer(self, request: Mapping[str, Any]) -> dict[str, Any]:
-        """The result of one request; an error of the function is a result too."""
+        """The result of one request. An error of the function is also a result."""
         try:
             payload, rollout = _read_request(request)
             return _as_result(self._function(payload, rollout))
@@ -101,21 +101,21 @@ class Executor:
             return result_of_error(error)
 
     def run(self, source: TextIO | None = None, target: TextIO | None = None) -> None:
-        """Runs the one rollout that stdin asks for, and prints its result: `rollbook launch --agent FILE.py`."""
+        """Runs the rollout that stdin requests, and prints its result: `rollbook launch --agent FILE.py`."""
         source, target = source or sys.stdin, target or sys.stdout
         with contextlib.redirect_stdout(sys.stderr):
             line = _to_line(self.answer(json.load(source)))
         print(line, file=target, flush=True)
 
     def serve(self, port: int = 0, *, host: str = "127.0.0.1") -> None:
-        """Answers requests until the process ends, one thread each: `rollbook launch --agent http://HOST:PORT/`."""
+        """Serves requests until the process ends, one thread each: `rollbook launch --agent http://HOST:PORT/`."""
         server = self.server(port, host=host)
         print(f"http://{host}:{server.server_address[1]}/", flush=True)
         with server, contextlib.redirect_stdout(sys.stderr):
             server.serve_forever()
 
     def server(self, port: int = 0, *, host: str = "127.0.0.1") -> ThreadingHTTPServer:
-        """The server of `serve()`, bound and not yet started."""
+        """The server of `serve()`, bound but not started."""
         answer = self.answer
         local = {"127.0.0.1", "localhost", "::1"}
 
@@ -138,18 +138,18 @@ class Executor:
                 self.wfile.write(data)
 
             def from_page(self) -> bool:
-                """Every program of this host may ask on loopback; a page that a browser here has open may not."""
+                """True if a page in a browser sent the request. On loopback only programs may call an agent."""
                 name = re.sub(r":\d*$", "", self.headers.get("host", "")).strip("[]").lower()
                 return name not in local or "origin" in self.headers or "sec-fetch-site" in self.headers
 
             def log_message(self, format: str, *values: Any) -> None:
-                """The launcher logs rollouts; a line per request would repeat that."""
+                """Logs nothing: the launcher already logs rollouts."""
 
         return ThreadingHTTPServer((host, port), Handler)
 
 
 def executor(function: AgentFunction) -> Executor:
-    """Makes an agent of `function(payload, rollout)`, which returns a reward or `{"reward": …, "final_state": …}`."""
+    """Makes an agent from `function(payload, rollout)`, which returns a reward or `{"reward": …, "final_state": …}`."""
     return Executor(function)
 
 
@@ -169,7 +169,7 @@ def _read_request(request: Mapping[str, Any]) -> tuple[Any, Rollout]:
 
 
 def _print_error(error: BaseException) -> None:
-    """The traceback on stderr, without the frames of this file: they say nothing about the agent."""
+    """Prints the traceback on stderr, without the frames of this file, which are not the agent's."""
     told = traceback.TracebackException.from_exception(error)
     each: traceback.TracebackException | None = told
     while each is not None:
@@ -192,7 +192,7 @@ def _to_line(result: dict[str, Any]) -> str:
 
 
 def _plain(value: Any) -> Any:
-    """Numbers and arrays of numpy, without importing it."""
+    """Converts numbers and arrays of numpy to plain values, without importing numpy."""
     if hasattr(value, "tolist"):
         return value.tolist()
     raise TypeError(f"{type(value).__name__} has no JSON form")

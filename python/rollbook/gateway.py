@@ -1,6 +1,6 @@
 """A client of the recording gateway: opens and closes rollouts, calls models in them, sends feedback.
 
-In: the gateway's URL. Out: what it answers. Needs the standard library alone.
+In: the gateway's URL. Out: its replies. Needs only the standard library.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from .http import Reply, join_url, request_json
 
 
 class Gateway:
-    """`Gateway("http://127.0.0.1:8790")`; `token` where the gateway has `tokensEnv`."""
+    """`Gateway("http://127.0.0.1:8790")`; `token` is needed if the gateway has `tokensEnv`."""
 
     def __init__(self, url: str, *, token: str | None = None, timeout: float = 600.0) -> None:
         self.url = url.rstrip("/").removesuffix("/v1")
@@ -33,7 +33,7 @@ class Gateway:
         budget_usd: float | None = None,
         data_source: str | None = None,
     ) -> OpenRollout:
-        """Opens a rollout. As a context manager it is closed at the end of the block."""
+        """Opens a rollout. A `with` block closes it at its end."""
         opening: dict[str, Any] = {
             "id": id,
             "task": None if task is None else {"id": task},
@@ -55,7 +55,7 @@ class Gateway:
         ending: Mapping[str, Any] | None = None,
         final_state: Any = None,
     ) -> dict[str, Any]:
-        """Seals a rollout; the answer names the artifact. `scores`: values by name, or objects with weights."""
+        """Seals a rollout; the reply names the artifact. `scores`: values by name, or objects with weights."""
         if isinstance(scores, Mapping):
             scores = [{"name": name, "value": value} for name, value in scores.items()]
         closing = _given({"scores": scores, "ending": ending, "finalState": final_state})
@@ -73,20 +73,20 @@ class Gateway:
         source: str | None = None,
     ) -> bool:
         """Adds an outcome to a rollout or to one call (`call` of the reply of `chat`), before or after the sealing.
-        True counts as 1 and False as 0. `key` makes it idempotent: the same key counts once. Returns whether it was new."""
+        True counts as 1 and False as 0. `key` makes it idempotent: the same key counts once. Returns True if new."""
         body = {"name": name, "value": float(value), "idempotencyKey": key}
         named = {"rollout": rollout, "call": call, "source": source}
         return bool(self.post("feedback", {**body, **_given(named)})["added"])
 
     def route(self, prompt: str, *, context: Mapping[str, Any] | None = None, model: str = "auto") -> dict[str, Any]:
-        """A recorded choice of a model, without a call."""
+        """Asks the router for a model and records the choice, without a call."""
         decided: dict[str, Any] = self.post(
             "route", _given({"model": model, "prompt": prompt, "context": context})
         )
         return decided
 
     def open_rollouts(self) -> list[dict[str, Any]]:
-        """The rollouts that are open: id, task, calls, times."""
+        """The open rollouts: id, task, calls, times."""
         return list(self.get("rollouts")["rollouts"])
 
     def models(self) -> list[str]:
@@ -103,14 +103,14 @@ class Gateway:
 
 
 class OpenRollout:
-    """A rollout of the gateway, from its opening to its sealing."""
+    """An open rollout of the gateway."""
 
     def __init__(self, gateway: Gateway, id: str, api_key: str) -> None:
         self.gateway = gateway
         self.id = id
         self.api_key = api_key
         self.sealed: dict[str, Any] | None = None
-        """What the gateway answered when the rollout was closed."""
+        """The gateway's reply to the close."""
         self._scores: dict[str, float] = {}
         self._final_state: Any = None
 
@@ -120,21 +120,21 @@ class OpenRollout:
         return join_url(self.gateway.url, "v1")
 
     def chat(self, messages: list[dict[str, Any]], *, model: str = "auto", **parameters: Any) -> Reply:
-        """One recorded call of `/chat/completions`; returns the whole reply, with `call` and `served_model` of the gateway.
-        `auto` lets the gateway's router choose."""
+        """Makes a recorded call of `/chat/completions`; returns the whole reply, with `call` and `served_model` of the
+        gateway. With `auto` the gateway's router chooses."""
         body = {"model": model, "messages": messages, **parameters}
         return Reply.of(self.gateway.post("chat/completions", body, key=self.api_key))
 
     def score(self, name: str, value: float) -> None:
-        """Kept until the rollout is closed. The sum of its scores is its reward."""
+        """Adds a score, which `close` sends. The sum of a rollout's scores is its reward."""
         self._scores[name] = value
 
     def finish(self, final_state: Any) -> None:
-        """The state in which the rollout ended: any JSON, kept until it is closed."""
+        """Sets the final state of the rollout, any JSON, which `close` sends."""
         self._final_state = final_state
 
     def close(self, ending: Mapping[str, Any] | None = None) -> dict[str, Any]:
-        """Seals it. Without an ending the gateway derives one from the last reply."""
+        """Seals the rollout. Without an ending the gateway derives one from the last reply."""
         if self.sealed is None:
             self.sealed = self.gateway.close(
                 self.id, scores=self._scores or None, ending=ending, final_state=self._final_state

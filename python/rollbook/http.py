@@ -12,14 +12,14 @@ from .errors import GatewayAwayError, GatewayError, RollbookError
 
 
 class Reply(Dict[str, Any]):
-    """The body of a reply, a dict, with what the gateway says about the call in its headers."""
+    """The body of a reply, a dict, with the facts of the call from the gateway's headers."""
 
     def __init__(self, body: Mapping[str, Any], *, call: str | None = None, served_model: str | None = None) -> None:
         super().__init__(body)
         self.call = call
-        """Names the call in `Gateway.feedback(call=…)` and `rollbook route explain`; None where no call was recorded."""
+        """Identifies the call in `Gateway.feedback(call=…)` and `rollbook route explain`; None if not recorded."""
         self.served_model = served_model
-        """The model that the gateway called, where a router or a route chose it."""
+        """The model that the gateway called, if a router or a route chose it."""
 
     @classmethod
     def of(cls, answer: Any) -> Reply:
@@ -29,13 +29,13 @@ class Reply(Dict[str, Any]):
 def request_json(
     url: str, body: Any = None, *, key: str | None = None, timeout: float = 600.0
 ) -> Any:
-    """POSTs `body`, or GETs where there is none."""
+    """POSTs `body`, or GETs if there is none."""
     sent = {"content-type": "application/json"}
     if key is not None:
         sent["authorization"] = f"Bearer {key}"
     data = None if body is None else json.dumps(body, allow_nan=False).encode()
     request = urllib.request.Request(url, data=data, headers=sent)
-    # The messages name the address and the cause, so errors of urllib are not chained: their traces fill a screen.
+    # The messages name the address and the cause. Errors of urllib are not chained, because their traces fill a screen.
     try:
         with urllib.request.urlopen(request, timeout=timeout) as reply:
             content, headers = reply.read(), reply.headers

@@ -1,5 +1,5 @@
 """Reads a replay store (docs/replay-format.md) into numpy. In: its directory. Out: columns over all segments.
-Every array that is read is hashed and compared with the manifest, and the manifest with its own digest."""
+Checks the digest of every array against the manifest, and the manifest against its own digest."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _PADDING = {"candidate": -1, "label": np.nan}
 
 
 class ReplayStore:
-    """`ReplayStore("replay/router")`: the store as its manifest says at this moment."""
+    """`ReplayStore("replay/router")`: the store in the state of its current manifest."""
 
     def __init__(self, root: str | os.PathLike[str]) -> None:
         self.root = Path(root)
@@ -35,12 +35,12 @@ class ReplayStore:
 
     @property
     def digest(self) -> str:
-        """Names the store, its rows and its order; `rollbook replay info` prints the same."""
+        """Identifies the store, its rows and their order; `rollbook replay info` prints the same digest."""
         return str(self.manifest["digest"])
 
     @property
     def rows(self) -> dict[str, int]:
-        """Rows of each table over all segments."""
+        """Number of rows of each table over all segments."""
         return dict(self.manifest["rows"])
 
     def columns(self, table: str) -> list[str]:
@@ -70,7 +70,7 @@ class ReplayStore:
         return {column: self.column(name, column) for column in self.columns(name)}
 
     def dense(self) -> dict[str, Array]:
-        """`q_h`: states × candidates, padded to the most candidates of any state."""
+        """`q_h`: states × candidates, padded to the largest number of candidates of a state."""
         return self.table("q_h")
 
     def texts(self, values: Array) -> list[str | None]:
@@ -79,7 +79,7 @@ class ReplayStore:
         return [None if value < 0 else str(dictionary[value]) for value in values.tolist()]
 
     def verify(self) -> int:
-        """Hashes every array and group of every segment; returns how many arrays. `rollbook replay validate` also
+        """Checks every array and group of every segment; returns the number of arrays. `rollbook replay validate` also
         checks the rules of the rows."""
         count = 0
         for segment in self.manifest["segments"]:
@@ -106,7 +106,7 @@ def _read_manifest(text: str, root: Path) -> dict[str, Any]:
     manifest: dict[str, Any] = json.loads(text)
     if manifest.get("tables") != _TABLES:
         raise RollbookError(f"{root}: its tables are {manifest.get('tables')}; read them with {manifest.get('needs')}")
-    # The file is canonical JSON: without its own digest it is, to the byte, what the digest is of.
+    # The file is canonical JSON. Its bytes without the digest field are the input of the digest.
     own = f'"digest":"{manifest["digest"]}",'
     actual = digest_of("rollbook.replay-manifest.v1.digest", text.replace(own, "", 1).encode())
     _compare(root / "manifest.json", actual, manifest["digest"])

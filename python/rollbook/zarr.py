@@ -1,7 +1,7 @@
-"""Arrays of a Zarr v3 tree as Rollbook writes them: chunks of whole rows, plain or packed into shards.
+"""Reads arrays of a Zarr v3 tree that Rollbook wrote: chunks of whole rows, plain or packed into shards.
 
 In: the directory of an array. Out: a numpy array, and the digest that a replay manifest binds. The digest covers every
-stored byte, so the crc32c of single chunks is skipped and not computed again.
+stored byte, so the crc32c of single chunks is not checked.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _ABSENT = 2**64 - 1
 
 @dataclass(frozen=True)
 class StoredArray:
-    """An array that was read whole, with what its manifest says about it."""
+    """A whole array, with its metadata."""
 
     values: Array
     attributes: dict[str, Any]
@@ -73,7 +73,7 @@ def _digest(metadata: bytes, objects: list[bytes]) -> str:
 
 
 def _decode_object(data: bytes, metadata: dict[str, Any], rows: int, path: Path) -> Array:
-    """The first `rows` rows of a stored object: a chunk, or a shard of chunks with an index at its end."""
+    """Decodes the first `rows` rows of a stored object: a chunk, or a shard of chunks with an index at its end."""
     codecs = metadata["codecs"]
     if codecs[0]["name"] != "sharding_indexed":
         return _decode_chunk(data, codecs, metadata, path)[:rows]
@@ -137,7 +137,7 @@ def _dtype_of(metadata: dict[str, Any], path: Path) -> np.dtype[Any]:
 
 
 def _decode_texts(data: bytes) -> Array:
-    """`vlen-utf8`: a count, then for each text its length and its UTF-8."""
+    """Decodes `vlen-utf8`: a count, then for each text its length and its UTF-8."""
     count, at = int.from_bytes(data[:4], "little"), 4
     texts = np.empty(count, object)
     for i in range(count):

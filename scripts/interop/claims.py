@@ -1,4 +1,4 @@
-"""Prints claims that hold, one line of JSON each; a claim that does not hold ends the program with an error."""
+"""Prints each claim that holds as one line of JSON. A claim that does not hold ends the program with an error."""
 
 import importlib.metadata
 import json

@@ -1,4 +1,4 @@
-"""pyarrow, DuckDB, datasets, numpy and safetensors read what was written."""
+"""pyarrow, DuckDB, datasets, numpy and safetensors read the exported files."""
 
 import duckdb
 import numpy as np

@@ -1,4 +1,4 @@
-"""miles-rl's Sample and Dataset, which are slime's, read samples and prompts; the torch file comes back unchanged."""
+"""Sample and Dataset of miles-rl, which are slime's, read samples and prompts. The torch file reads back unchanged."""
 
 import shutil
 

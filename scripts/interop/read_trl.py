@@ -75,7 +75,7 @@ used = {}
 
 
 def replay(prompts, trainer):
-    """The exported rollouts of each prompt, in turn: what was sampled before, with its log-probabilities."""
+    """Returns the exported rollouts of each prompt, in turn, with their recorded log-probabilities."""
     found = []
     for prompt in prompts:
         question = prompt[-1]["content"]

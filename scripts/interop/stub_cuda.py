@@ -1,7 +1,7 @@
-"""Makes torch load without CUDA: builds empty libraries for those that a CUDA build names and a CPU never calls.
+"""Makes torch load without CUDA: builds stubs for libraries that a CUDA build names and a CPU never calls.
 
-In: a site-packages folder with torch. Out: stub libraries in torch/lib for every NEEDED name that no file has. Every function
-of a stub returns 0. cudart, cupti and cufile must be the real ones: torch calls them as it loads.
+In: a site-packages folder with torch. Out: stub libraries in torch/lib for every NEEDED name without a file. Every
+function of a stub returns 0. cudart, cupti and cufile must be the real libraries, because torch calls them as it loads.
 """
 
 import os
@@ -37,7 +37,7 @@ def main(site):
     missing = sorted(name for name in needed if name not in have and not SYSTEM.match(name))
     wanted = {name: version for name, version in undefined.items() if name not in defined and re.match(r"^(cu|nccl|nvrtc|nvshmem)", name)}
     for index, library in enumerate(missing):
-        # Versioned symbols belong to the library that the version is named after; the rest may stand anywhere.
+        # A versioned symbol belongs to the library that its version names. Other symbols may be in any library.
         own = {name: version for name, version in wanted.items() if (files.get(version) == library if version else index == 0)}
         build(os.path.join(folder, library), library, own)
     print(f"{len(missing)} stub libraries with {len(wanted)} functions in {folder}")

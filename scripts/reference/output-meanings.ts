@@ -1,8 +1,8 @@
-/** What the keys of JSON outputs mean, by path; `COMMAND PATH` is stronger than `PATH`. */
+/** Meanings of the keys of JSON outputs, by path; `COMMAND PATH` overrides `PATH`. */
 
 import { TRAIN } from "./output-walk.ts";
 
-/** Sections whose keys have rows of their own; of the others the type names the keys. */
+/** Sections whose keys have their own rows. For other sections, the type names the keys. */
 export const OPEN: ReadonlySet<string> = new Set([
   ...["evaluate data", "evaluate liveness", "evaluate contenders", "evaluate comparisons"],
   ...[
@@ -48,6 +48,7 @@ export const MEANINGS: Readonly<Record<string, string>> = {
   schema: "the kind of the document",
   seed: "the seed, as a decimal number in text",
   message: "the finding, as text",
+  why: "the reason in words; empty if accepted",
   problems: "failed checks; empty if `ok`",
   ok: "true if all checks passed",
   // artifact
@@ -291,7 +292,7 @@ export const MEANINGS: Readonly<Record<string, string>> = {
   "demo replay": "the replay store, and whether it is valid",
   "demo pack": "the run pack, and whether it verified",
   "demo digest": "digest of the last window's end; it commits to the whole run",
-  // servers: one line when they listen
+  // Servers: one line when they listen.
   url: "the base URL",
   "gateway record": "`durable` or `async`",
   recovered: "ids of rollouts that an earlier process left open",

@@ -1,4 +1,4 @@
-"""Reads a token-level batch that `rollbook batch export --format safetensors` wrote, and refuses what cannot be trained on."""
+"""Reads a token-level batch of `rollbook batch export --format safetensors`. Refuses untrainable batches."""
 
 import hashlib
 import json
@@ -24,14 +24,14 @@ class TokenBatch:
     rewards: np.ndarray
     weights: np.ndarray
     groups: list[str]
-    #: The digest of the weights that sampled all tokens of a row; None where there were several.
+    #: The digest of the weights that sampled all tokens of a row; None if several revisions did.
     sources: list[str | None]
-    #: Whether another revision than the target sampled tokens of the row.
+    #: True if a revision other than the target sampled tokens of the row.
     stale: np.ndarray
 
 
 def read_batch(path: Path, expected: str | None = None, sha256: str | None = None) -> TokenBatch:
-    """`expected`: the digest of the batch. `sha256`: of the file. Both are checked where they are given."""
+    """`expected` is the digest of the batch, `sha256` that of the file. Each is checked if given."""
     try:
         content = path.read_bytes()
     except OSError as error:

@@ -1,5 +1,5 @@
-"""A checkpoint folder: config.json, model.safetensors, a tokenizer; of a trained one also optimizer.safetensors and
-report.json. Written beside its place and renamed, so a folder is there whole or not at all."""
+"""A checkpoint folder: config.json, model.safetensors and a tokenizer. A trained checkpoint also has
+optimizer.safetensors and report.json. Writing uses a temporary folder and a rename, so no partial folder appears."""
 
 import hashlib
 import json
@@ -18,12 +18,12 @@ WEIGHTS_KIND = b"rollbook.model-weights.v1"
 
 
 def weights_digest(content) -> str:
-    """As the book computes it: SHA-256 over the kind, a zero byte and the bytes of the file."""
+    """The digest as the book computes it: SHA-256 over the kind, a zero byte and the bytes of the file."""
     return f"sha256:{hashlib.sha256(WEIGHTS_KIND + bytes(1) + content).hexdigest()}"
 
 
 def load_model(folder: Path, device: str, weights: bytes | None = None, expected: str | None = None):
-    """The model in float32. `weights`: its file, read already. `expected`: the digest that they must have."""
+    """The model in float32. `weights`: the content of its file, if already read. `expected`: the required digest."""
     import torch
     from safetensors.torch import load
     from transformers import AutoConfig, AutoModelForCausalLM
@@ -39,7 +39,7 @@ def load_model(folder: Path, device: str, weights: bytes | None = None, expected
 
 
 def assign_weights(model, tensors: dict, where) -> None:
-    """Into the tensors that are there, so that optimizers and graphs keep them."""
+    """Copies weights into the existing tensors, so that optimizers and graphs stay valid."""
     import torch
 
     own = dict(model.named_parameters())
@@ -64,7 +64,7 @@ def read_weights(folder: Path) -> bytes:
 
 
 def load_tensors(folder: Path, expected: str, device: str) -> dict:
-    """The weights of a folder alone, for a model that is there already."""
+    """Only the weights of a folder, for an existing model."""
     from safetensors.torch import load
 
     weights = read_weights(folder)

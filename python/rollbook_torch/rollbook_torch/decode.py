@@ -24,7 +24,7 @@ class Prompt:
 
 @torch.inference_mode()
 def decode(model, prompts: list[Prompt], pad: int, eos: int | None) -> None:
-    """Fills tokens, logprobs and finish of every prompt. A batch that does not fit into memory is cut in two."""
+    """Fills tokens, logprobs and finish of every prompt. Splits a batch that does not fit into memory in two."""
     try:
         _decode(model, prompts, pad, eos)
     except Exception as error:

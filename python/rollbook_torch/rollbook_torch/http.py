@@ -10,7 +10,8 @@ MAX_BODY_BYTES = 64 << 20
 
 
 class HttpConnection(asyncio.Protocol):
-    """One connection. `handle(method, path, body)` returns (status, body) or a future of it; requests are answered in order."""
+    """One connection. `handle(method, path, body)` returns (status, body) or a future of it; replies
+    keep the order of requests."""
 
     def __init__(self, handle):
         self._handle = handle

@@ -1,15 +1,15 @@
-"""Recorded against recomputed log-probabilities: do they agree, and if not, which layer of the stack is to suspect?"""
+"""Compares recorded with recomputed log-probabilities. If they differ, names the layer of the stack to suspect."""
 
 import numpy as np
 
 from .refusal import Refusal
 
-#: Temperatures that a sampler may have used where the trainer was told of another.
+#: Temperatures that a sampler may have used although the trainer has another.
 _TEMPERATURES = (0.0, 0.3, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0, 1.1, 1.2, 1.5, 2.0)
 
 
 def compare(recorded: np.ndarray, recomputed: np.ndarray) -> dict:
-    """Over sampled tokens."""
+    """Differences over sampled tokens: their number, the largest and the mean."""
     difference = np.abs(recorded - recomputed)
     if difference.size == 0:
         return {"tokens": 0, "largest": 0.0, "mean": 0.0}
@@ -17,7 +17,7 @@ def compare(recorded: np.ndarray, recomputed: np.ndarray) -> dict:
 
 
 def require_agreement(found: dict, tolerance: float, suspect) -> None:
-    """`suspect`: called only where they differ, because it recomputes."""
+    """Refuses a difference over `tolerance`. Calls `suspect` only then, because it recomputes."""
     if found["largest"] <= tolerance:
         return
     raise Refusal(
@@ -29,8 +29,8 @@ def require_agreement(found: dict, tolerance: float, suspect) -> None:
 
 
 def suspect_layer(*, rows, logits_of, temperature: float, tolerance: float) -> str:
-    """Tries one explanation after the other on a few rows. `rows`: (ids, mask, recorded logprobs). `logits_of(ids)`: the
-    model's logits for every place of one row."""
+    """Tests the possible causes in turn on a few rows. `rows`: (ids, mask, recorded logprobs). `logits_of(ids)`: the
+    model's logits for every position of one row."""
     rows = rows[:32]
     scores = [(logits_of(ids), ids, mask.astype(bool), recorded) for ids, mask, recorded in rows]
 

@@ -1,15 +1,16 @@
-"""What a step minimizes. Pure functions of log-probabilities; every tensor is rows × places, zero where `mask` is 0.
+"""Objectives that a step minimizes. Pure functions of log-probabilities. Every tensor is rows × positions, zero where
+`mask` is 0.
 
-GRPO and RLOO differ in the advantages alone, which the sealed batch holds (mean-std, leave-one-out). The ratio of a fresh row
-is taken against the *recorded* log-probabilities. A stale row was sampled by older weights: its ratio is taken against the
-weights that the step began with, and the step counts with the truncated importance weight between the two.
+GRPO and RLOO differ only in the advantages, which the sealed batch holds (mean-std, leave-one-out). The ratio of a
+fresh row is relative to the *recorded* log-probabilities. Older weights sampled a stale row. Its ratio is relative to
+the weights at the start of the step. Its loss is scaled by the truncated importance weight between the two.
 """
 
 import torch
 
 
 def clipped_objective(new, recorded, start, *, advantages, mask, stale, clip, clip_high, cap):
-    """The loss per token, and what to report: ratio, approximate KL divergence, share of clipped tokens."""
+    """The loss per token, and the values to report: ratio, approximate KL divergence, share of clipped tokens."""
     basis = torch.where(stale[:, None], start, recorded)
     weight = torch.where(stale[:, None], (start - recorded).exp().clamp(max=cap), torch.ones_like(start))
     ratio = ((new - basis) * mask).exp()
@@ -22,6 +23,6 @@ def clipped_objective(new, recorded, start, *, advantages, mask, stale, clip, cl
 
 
 def imitation_objective(new, *, rewards, mask):
-    """The rows that were rewarded are to become more likely."""
+    """Raises the likelihood of the rewarded rows."""
     chosen = mask * (rewards > 0)[:, None]
     return -new * chosen, chosen

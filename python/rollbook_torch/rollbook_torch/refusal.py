@@ -1,4 +1,4 @@
-"""The one error of this package: a code for programs, and a message that says what failed, where, and what to do."""
+"""The only error of this package: a code for programs, and a message with the fault, its place and the next step."""
 
 
 class Refusal(Exception):
@@ -13,7 +13,7 @@ class Refusal(Exception):
 
 
 def is_out_of_memory(error: BaseException) -> bool:
-    """CUDA has a class for it; the allocator of the CPU raises a RuntimeError, Python a MemoryError."""
+    """CUDA has its own error class; the allocator of the CPU raises a RuntimeError, Python a MemoryError."""
     import torch
 
     if isinstance(error, (torch.cuda.OutOfMemoryError, MemoryError)):

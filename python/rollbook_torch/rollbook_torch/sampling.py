@@ -1,7 +1,7 @@
-"""Draws tokens from a seed of each request, whatever else is in the batch.
+"""Draws tokens from the seed of each request, independently of the rest of the batch.
 
-The uniform number of a draw is a function of seed and position alone (SplitMix64), so the same request draws the same
-tokens in any company, as far as the arithmetic of the device gives the same logits.
+The uniform number of a draw is a function of only seed and position (SplitMix64). So the same request draws the same
+tokens in any batch, if the arithmetic of the device gives the same logits.
 """
 
 import numpy as np
@@ -21,9 +21,9 @@ def uniforms(seeds: np.ndarray, position: int) -> np.ndarray:
 
 
 def sampling_logprobs(logits, temperature, top_p, top_k):
-    """Log-probabilities of the distribution that is drawn from: after temperature and filters.
+    """Log-probabilities of the sampling distribution, after temperature and filters.
 
-    Columns, one value per row; a temperature of 0 means the most likely token, which then has probability 1."""
+    The settings are columns, one value per row. With temperature 0 the most likely token has probability 1."""
     greedy = temperature <= 0
     scaled = logits.float() / torch.where(greedy, torch.ones_like(temperature), temperature)[:, None]
     if bool((top_k > 0).any()) or bool((top_p < 1).any()):
@@ -47,7 +47,7 @@ def _filtered(scaled, top_p, top_k):
 
 
 def draw(logprobs, uniform):
-    """The first token whose cumulative probability passes the number; the last possible one if rounding leaves none."""
+    """The first token whose cumulative probability exceeds the number; the last possible token if none does."""
     probabilities = logprobs.double().exp()
     cumulative = probabilities.cumsum(dim=-1)
     passed = cumulative > (uniform[:, None] * cumulative[:, -1:])

@@ -1,8 +1,8 @@
 """A model server with the OpenAI API, for one language model in several revisions.
 
-Requests that arrive together are decoded together. Replies carry exact token ids and the log-probabilities of the
-distribution that was drawn from, in the form of vLLM, so the gateway records them (`logprobKind: sampling`). A request names
-a revision; the server answers with these weights or not at all. Loopback only.
+The server decodes requests that arrive together in one batch. Replies carry exact token ids and the log-probabilities
+of the sampling distribution, in the form of vLLM, so the gateway records them (`logprobKind: sampling`). A request
+names a revision; the server answers with its weights or refuses. Loopback only.
 """
 
 import asyncio
@@ -19,7 +19,7 @@ from .decode import Prompt, decode
 from .refusal import Refusal
 from .tokenizer import load_tokenizer
 
-#: Weights kept beside the newest: an asynchronous window may still collect with the one before.
+#: Number of revisions in memory: the newest, and the previous one, which an asynchronous window may still use.
 KEPT_REVISIONS = 2
 
 
@@ -35,14 +35,14 @@ class ModelServer:
         self.counters = {"requests": 0, "batches": 0, "prompt_tokens": 0, "tokens": 0, "failures": 0, "decode_seconds": 0.0}
         self._waiting: list[tuple[str, list[Prompt], asyncio.Future]] = []
         self._more = threading.Condition()
-        #: The revision whose weights a batch is being decoded with.
+        #: The revision that decodes the current batch.
         self._decoding: str | None = None
         self._loop = None
 
     # Revisions
 
     def load(self, revision: str, folder: Path, expected: str | None) -> str:
-        """Makes a revision servable. The oldest beyond KEPT_REVISIONS gives its memory to the new one."""
+        """Makes a revision servable. If KEPT_REVISIONS are loaded, it reuses the memory of the least recent one."""
         weights = read_weights(folder)
         digest = weights_digest(weights)
         if expected is not None and digest != expected:
@@ -56,7 +56,7 @@ class ModelServer:
         if self.tokenizer_digest not in (None, tokenizer_digest):
             raise Refusal("other-tokenizer", f"{folder} has the tokenizer {tokenizer_digest}, the server began with {self.tokenizer_digest}.")
         self.tokenizer, self.tokenizer_digest = tokenizer, tokenizer_digest
-        with self._more:  # not while a batch is taken
+        with self._more:  # no batch can start meanwhile
             self.models.pop(revision, None)
             reused = self.models.popitem(last=False) if len(self.models) >= KEPT_REVISIONS else None
             while reused is not None and self._decoding == reused[0]:
@@ -75,7 +75,7 @@ class ModelServer:
         return digest
 
     def _touch(self, revision: str) -> bool:
-        """Whether it is loaded; what is asked for is not given up first. A load in another thread may give it up."""
+        """True if the revision is loaded; marks it as recently used. A load in another thread may evict it."""
         with self._more:
             if revision not in self.models:
                 return False
@@ -196,7 +196,7 @@ class ModelServer:
                 choice["prompt_token_ids"] = each.ids
         return choice
 
-    # Decoding, in a thread of its own
+    # Decoding, in its own thread
 
     def decode_forever(self) -> None:
         while True:
@@ -212,7 +212,7 @@ class ModelServer:
                 decode(self.models[revision], rows, self.tokenizer.pad, self.tokenizer.eos)
             except Refusal as refusal:
                 error = refusal
-            except Exception as cause:  # told to who asked; the next batch may do better
+            except Exception as cause:  # the clients of this batch get it; the next batch may succeed
                 error = Refusal("decode-failed", f"{type(cause).__name__}: {cause}", status=500)
             if error is not None:
                 error.fields.setdefault("status", 503)
@@ -225,14 +225,14 @@ class ModelServer:
             self._loop.call_soon_threadsafe(_settle, batch, error)
 
     def _gather(self) -> None:
-        """Waits until no more requests come: those of one window arrive within milliseconds."""
+        """Waits until no more requests arrive: the requests of one window arrive within milliseconds."""
         known = -1
         while known < len(self._waiting) < self.max_batch:
             known = len(self._waiting)
             time.sleep(self.gather_s)
 
     def _take(self):
-        """The first that waits, and others of its revision."""
+        """Takes the first waiting request, and others of its revision."""
         with self._more:
             revision = self._waiting[0][0]
             batch, rest, rows = [], [], 0
@@ -266,6 +266,6 @@ def _settle(batch, error) -> None:
 
 
 def _until_closed() -> None:
-    """The process that started the server holds its standard input: when it ends, however, the server ends."""
+    """Waits for the end of standard input. The parent process holds it, so the server ends with its parent."""
     while sys.stdin.buffer.read(4096):
         pass

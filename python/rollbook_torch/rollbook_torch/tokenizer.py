@@ -1,6 +1,7 @@
-"""Tokenizers of a checkpoint folder: one symbol per character (characters.json), or one of the tokenizers library.
+"""Tokenizers of a checkpoint folder: one symbol per character (characters.json), or a tokenizer of the tokenizers
+library.
 
-The digest of the file names the tokenizer: the server says it, the gateway records it, the trainer compares it.
+The digest of the file identifies the tokenizer: the server reports it, the gateway records it, the trainer compares it.
 """
 
 import hashlib
@@ -45,7 +46,7 @@ class Characters:
         return [self.bos, *self.encode(text)]
 
     def chat(self, messages: list[dict]) -> list[int]:
-        """Replies end with the end symbol, so a conversation that repeats one repeats its ids."""
+        """Replies end with the end symbol, so a conversation that resends a reply has the same ids for it."""
         ids = [self.bos]
         for message in messages:
             ids += self.encode(str(message.get("content") or ""))

@@ -1,7 +1,7 @@
 """One training step: a sealed batch and the weights of revision k in, the weights of revision k + 1 out.
 
-A step is a function of batch, parent weights, optimizer state, options and seed. The process keeps the last weights on the
-device, and takes them instead of the file where the digest is the same. A step whose folder is there already is not trained
+A step is a function of batch, parent weights, optimizer state, options and seed. The process keeps the last weights on
+the device, and uses them instead of the file if the digest is the same. A step whose folder exists is not trained
 again. Every step is checked: finite loss, changed weights, recorded against recomputed log-probabilities.
 """
 
@@ -29,14 +29,14 @@ ADVANTAGES = {"grpo": "mean-std", "rloo": "leave-one-out"}
 @dataclass
 class Options:
     algorithm: str = "grpo"
-    #: Of AdamW.
+    #: Settings of AdamW: learning rate, weight decay and betas.
     rate: float = 1e-4
     weight_decay: float = 0.0
     beta1: float = 0.9
     beta2: float = 0.999
-    #: Gradients are scaled down to this norm.
+    #: Largest gradient norm; larger gradients are scaled down to it.
     gradient_norm: float = 1.0
-    #: Times that the step goes over the batch, and optimizer steps of each.
+    #: Passes of the step over the batch, and optimizer steps of each pass.
     passes: int = 2
     minibatches: int = 1
     clip: float = 0.2
@@ -69,13 +69,13 @@ class Trainer:
         self.deterministic = make_deterministic(device)
         self._model = None
         self._optimizer = None
-        #: Of the weights on the device.
+        #: Digest of the weights on the device.
         self._digest = None
         self._config = None
 
     def step(self, request: dict) -> dict:
-        """`batch` (path, digest, sha256), `family`, `parent` (folder, digest), `out`, `options`; `sources` (folder, digest): older
-        revisions that sampled rows of the batch. Returns the report."""
+        """The request holds `batch` (path, digest, sha256), `family`, `parent` (folder, digest), `out` and `options`.
+        Its `sources` (folder, digest) are older revisions that sampled rows of the batch. Returns the report."""
         out = Path(request["out"])
         key = digest_of(json.dumps(_content_of(request), sort_keys=True).encode())
         known = _known(out, key)
@@ -86,7 +86,7 @@ class Trainer:
         try:
             report = self._train(request, options)
         except Exception as error:
-            self._digest = None  # what the device holds is half of a step
+            self._digest = None  # the device holds the weights of a partial step
             if is_out_of_memory(error):
                 if torch.cuda.is_available():
                     torch.cuda.empty_cache()
@@ -100,7 +100,7 @@ class Trainer:
         weights = files.save_tensors(dict(self._model.named_parameters()))
         digest = files.weights_digest(weights)
         self._check_change(digest, request["parent"]["digest"], options)
-        # The objects of JSON alone: the file is read again as it was reported.
+        # Only JSON values, so that the report file reads back as the same report.
         report |= {"key": key, "digest": digest, "options": asdict(options), "deterministic": self.deterministic}
         report |= {"torch": torch.__version__, "device": self.device}
         saved = time.perf_counter()
@@ -145,9 +145,9 @@ class Trainer:
         return report
 
     def _check_recorded(self, batch: TokenBatch, rows: "Rows", start, request: dict, options: Options) -> dict:
-        """Recorded against recomputed log-probabilities, of every row with the weights that sampled it. Refuses where they differ.
+        """Compares recorded with recomputed log-probabilities, each row with its sampling weights. Refuses a mismatch.
 
-        A row that several revisions sampled, or one whose weights were not given, is not compared."""
+        Does not compare a row that several revisions sampled, or a row whose weights were not given."""
         older = {each["digest"]: Path(each["folder"]) for each in request.get("sources", [])}
         recomputed, compared, weights_of = start.clone(), torch.zeros_like(rows.stale), {}
         for digest in {request["parent"]["digest"], *older}:
@@ -189,7 +189,7 @@ class Trainer:
         return {"steps": len(history), "stopped": stopped, "first": history[0], "last": history[-1]}
 
     def _optimize(self, rows: "Rows", start, chosen, options: Options) -> dict:
-        """One optimizer step over the chosen rows, a part of them in memory at a time."""
+        """One optimizer step over the chosen rows, with only a part of them in memory at a time."""
         self._optimizer.zero_grad(set_to_none=True)
         trained = rows.mask[chosen]
         if options.algorithm == "sft":
@@ -225,12 +225,12 @@ class Trainer:
 
     @torch.no_grad()
     def _logprobs_of(self, rows: "Rows", options: Options, chosen=None, weights: dict | None = None):
-        """`chosen`: row numbers (default: all). `weights`: of another revision (default: those on the device)."""
+        """`chosen`: row numbers (default: all). `weights`: of another revision (default: the weights on the device)."""
         chosen = torch.arange(len(rows), device=self.device) if chosen is None else chosen
         return torch.cat([self._logprobs(rows, part, options.temperature, weights) for part in chosen.split(options.rows)])
 
     def _logprobs(self, rows: "Rows", part, temperature: float, weights: dict | None = None):
-        """Of every token given those before it; 0 for the first and for those that are not trained."""
+        """Log-probability of every token given the tokens before it; 0 for the first token and for untrained tokens."""
         ids = rows.ids[part]
         logits = self._forward(weights, input_ids=ids, attention_mask=rows.attention[part])[:, :-1].float()
         picked = torch.log_softmax(logits / (temperature or 1.0), dim=-1).gather(2, ids[:, 1:, None])[:, :, 0]
@@ -252,7 +252,7 @@ class Trainer:
         return suspect_layer(rows=rows, logits_of=logits_of, temperature=options.temperature, tolerance=options.tolerance)
 
     def _load(self, folder: Path, digest: str, options: Options) -> str:
-        """The parent's weights and optimizer state. Returns where the state came from."""
+        """Loads the parent's weights and optimizer state. Returns the origin of the state."""
         config = (folder / "config.json").read_bytes()
         if self._digest == digest and self._config == config:
             self._set_options(options)
@@ -328,7 +328,7 @@ class Rows:
         self.ids = padded(batch.ids, np.int64)
         self.attention = padded([np.ones(len(ids)) for ids in batch.ids], np.int64)
         self.mask = padded(batch.mask, np.float32)
-        self.mask[:, 0] = 0  # nothing before the first token to condition on
+        self.mask[:, 0] = 0  # the first token has no tokens before it to condition on
         self.recorded = padded(batch.logprobs, np.float32) * self.mask
         self.advantages = padded(batch.advantages, np.float32)
         self.rewards = torch.from_numpy(batch.rewards.astype(np.float32)).to(device)
@@ -340,7 +340,7 @@ class Rows:
 
 
 def describe(batch: TokenBatch) -> dict:
-    """Counts that show whether a step can teach anything."""
+    """Counts that show if the batch has a learning signal."""
     tokens, trained = sum(len(ids) for ids in batch.ids), sum(int(mask.sum()) for mask in batch.mask)
     rewards: dict[str, set] = {}
     for group, reward in zip(batch.groups, batch.rewards.tolist()):
@@ -356,7 +356,7 @@ def describe(batch: TokenBatch) -> dict:
 
 
 def make_deterministic(device: str) -> str:
-    """Says what may be relied on."""
+    """Turns on deterministic algorithms. Returns the guarantee, in words."""
     os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
     torch.use_deterministic_algorithms(True, warn_only=True)
     torch.backends.cuda.matmul.allow_tf32 = False

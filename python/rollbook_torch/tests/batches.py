@@ -1,4 +1,4 @@
-"""A batch in the form of `rollbook batch export --format safetensors`, made by hand after docs/formats.md; rows by keyword."""
+"""A batch in the form of `rollbook batch export --format safetensors`, written by hand from docs/formats.md."""
 
 import hashlib
 import json
@@ -13,8 +13,8 @@ BATCH = "sha256:" + "b" * 64
 
 
 def write_batch(path: Path, rows: list[dict], *, target: str, selection: dict | None = None, advantage: str = "mean-std") -> dict:
-    """Rows: ids, mask, logprobs, advantage, reward, group, and source: the digest of the weights that sampled it. Returns what a
-    request says of the batch."""
+    """Rows have ids, mask, logprobs, advantage, reward, group, and source: the digest of the weights that sampled the
+    row. Returns the `batch` field of a request."""
     sources = list(dict.fromkeys([target, *(row.get("source", target) for row in rows)]))
     lengths = np.array([len(row["ids"]) for row in rows], dtype=np.int64)
     starts = np.concatenate([[0], np.cumsum(lengths)[:-1]])

@@ -1,4 +1,4 @@
-"""A random model of a few thousand parameters: python models.py FOLDER SEED writes one."""
+"""A random model of a few thousand parameters: python models.py FOLDER SEED writes the model."""
 
 import sys
 from pathlib import Path
@@ -10,7 +10,7 @@ from transformers import LlamaConfig, LlamaForCausalLM
 
 
 def write_model(folder: Path, seed: int) -> str:
-    """A random model with its tokenizer. Returns the digest of its weights."""
+    """Writes a random model with its tokenizer. Returns the digest of its weights."""
     torch.manual_seed(seed)
     shape = dict(hidden_size=16, intermediate_size=32, num_hidden_layers=2, num_attention_heads=2, num_key_value_heads=2)
     config = LlamaConfig(vocab_size=15, max_position_embeddings=64, tie_word_embeddings=False, **shape)

@@ -79,14 +79,14 @@ class Batches(unittest.TestCase):
 
 
 class Mismatches(unittest.TestCase):
-    """A table of logits stands for the model: the next token depends on the last one and the place."""
+    """A table of logits stands for the model: the next token depends on the last token and the position."""
 
     def setUp(self):
         self.random = np.random.default_rng(7)
         self.logits = self.random.normal(size=(12, 9, 9)) * 2
 
     def rows(self, log_of):
-        """`log_of(logits, ids, place)`: what the server recorded for the token at a place."""
+        """`log_of(logits, ids, place)` gives the value that the server recorded for the token at a position."""
         rows = []
         for _ in range(6):
             ids = self.random.integers(0, 9, size=8)

@@ -1,4 +1,4 @@
-"""The model server, as far as it needs no weights."""
+"""The parts of the model server that need no weights."""
 
 import asyncio
 import threading
@@ -24,7 +24,7 @@ class Revisions(unittest.TestCase):
                 server.models.pop("r-1", None)
 
         class GivenUp(OrderedDict):
-            """Another thread gives the revision up as soon as somebody has seen it."""
+            """Another thread evicts the revision right after a lookup has found it."""
 
             def __contains__(self, revision):
                 there = super().__contains__(revision)

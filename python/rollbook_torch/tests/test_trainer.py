@@ -21,7 +21,7 @@ torch.set_num_threads(1)
 
 
 def sampled_rows(folder: Path, source: str, *, count=32, temperature=1.0) -> list[dict]:
-    """Groups of 8 that the model samples; the reward is 1 where the first token is even."""
+    """Samples groups of 8 from the model; the reward is 1 if the first token is even."""
     model = files.load_model(folder, "cpu").eval()
     prompts = [Prompt(ids=[1, 3 + index // 8 % 10, 13, 5, 14], seed=index, max_tokens=4, temperature=temperature) for index in range(count)]
     decode(model, prompts, 0, 2)
@@ -112,7 +112,7 @@ class Steps(unittest.TestCase):
         report = Trainer("cpu").step(self.request(rows, sources=[(older, digest)], importance_cap=1.5))
         self.assertEqual((report["stale"], report["mismatch"]["rows"]), (32, 32))
         self.assertLess(report["mismatch"]["largest"], 1e-4)
-        # The ratio begins at 1 against the weights of the step, however far the older ones are.
+        # The ratio to the weights at the start of the step begins at 1, for any older sampling weights.
         self.assertLess(report["first"]["kl"], 1e-6)
         wrong = [{**row, "logprobs": [each * 0.5 for each in row["logprobs"]]} for row in rows]
         refusal = self.refusal(self.request(wrong, out="wrong", sources=[(older, digest)]))

@@ -1,4 +1,5 @@
-/** Loaded before a program: writes its peak memory (MiB) and processor time (s) to the file in ROLLBOOK_USAGE at its end. */
+/** Preloaded into a program:
+ *  at its end, writes peak memory (MiB) and processor time (s) to the file in ROLLBOOK_USAGE. */
 import { readFileSync, writeFileSync } from "node:fs";
 
 process.on("exit", () => {
@@ -7,7 +8,7 @@ process.on("exit", () => {
   writeFileSync(process.env.ROLLBOOK_USAGE, JSON.stringify({ peakMiB: peakKiB() / 1024, cpuSeconds }));
 });
 
-/** `maxRSS` of a started program is at least the memory of the process that started it; on Linux VmHWM is its own peak. */
+/** `maxRSS` of a child is at least the memory of its parent at the start. On Linux, VmHWM is the child's own peak. */
 function peakKiB() {
   try {
     return Number(/^VmHWM:\s+(\d+) kB$/m.exec(readFileSync("/proc/self/status", "utf8"))[1]);
