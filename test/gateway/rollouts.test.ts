@@ -196,6 +196,22 @@ describe("a rollout", () => {
     expect((await test.artifacts()).map((each) => each.ending)).toEqual([ending]);
   });
 
+  it("is idle from a restart at the earliest, because its agent could not call before", async () => {
+    const clock = manualClock(1_700_000_000_000);
+    const test = await TestGateway.open({ rollouts: { idleMs: 60_000 } }, { clock });
+    test.upstream.otherwise = json(chatReply({ content: "ok" }));
+    const opened = await test.openRollout();
+    await test.post(CHAT, ask(), as(opened));
+    clock.advance(3_600_000);
+    await test.restart();
+    clock.advance(59_999);
+    expect(await test.gateway.sealIdle()).toBe(0);
+    expect((await test.post(CHAT, ask(), as(opened))).status).toBe(200);
+    clock.advance(60_000);
+    expect(await test.gateway.sealIdle()).toBe(1);
+    expect((await test.artifacts()).map(({ calls }) => calls.length)).toEqual([2]);
+  });
+
   it("of a single call is made for a call that belongs to none", async () => {
     const test = await TestGateway.open();
     test.upstream.otherwise = json(chatReply({ content: "ok" }));

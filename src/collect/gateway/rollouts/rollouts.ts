@@ -47,6 +47,8 @@ export interface RolloutsOptions extends Omit<CloseCoordinatorOptions, "states">
 export class Rollouts {
   readonly #deps: RolloutsOptions;
   readonly #gatewayName: Id;
+  /** A rollout from before the start is idle from the start at the earliest: its agent could not call a stopped gateway. */
+  readonly #startedMs: number;
   readonly #states = new RolloutStates();
   /** Rotates the choice of the failed single call that is retried. */
   #turns = 0;
@@ -56,6 +58,7 @@ export class Rollouts {
   constructor(options: RolloutsOptions) {
     this.#deps = options;
     this.#gatewayName = parseId(options.config.worker, "worker");
+    this.#startedMs = options.clock.nowMs();
     this.#closing = new CloseCoordinator({ ...options, states: this.#states });
     this.#feedback = new FeedbackAdder({ ...options, states: this.#states, closing: this.#closing });
   }
@@ -314,7 +317,8 @@ export class Rollouts {
       const { rollout } = state;
       if (state.kind === "closing") underWay.push(state.report);
       else if (rollout.active > 0) continue;
-      else if (rollout.lastUsedMs <= before) idle.push(this.#closing.begin(rollout, {}));
+      else if (Math.max(rollout.lastUsedMs, this.#startedMs) <= before)
+        idle.push(this.#closing.begin(rollout, {}));
       else if (state.kind === "failed" && isSingle(rollout)) failed.push(rollout);
     }
     // A closing in progress reports its failure to its own close request.
