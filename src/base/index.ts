@@ -39,5 +39,5 @@ export { compareUtf8, type Id, idFault, MAX_ID_BYTES, parseId } from "./ids.ts";
 export { isObject } from "./is-object.ts";
 export { nearestName } from "./nearest-name.ts";
 export { decodeUtf8, parseJson, parseWideJson, type WideJson } from "./parse-json.ts";
-export { type Rng, rngFrom, splitKey } from "./rng.ts";
+export { KeyPrefix, type Rng, rngFrom, splitKey } from "./rng.ts";
 export { figure, percent, plural, printable, short, thousands } from "./words.ts";

@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { isRollbookError } from "./errors.ts";
-import { type Rng, rngFrom, splitKey, threefry2x32 } from "./rng.ts";
+import { KeyPrefix, type Rng, rngFrom, splitKey, threefry2x32 } from "./rng.ts";
 
 const seed = fc.bigInt({ min: 0n, max: 2n ** 64n - 1n });
 const take = (rng: Rng, count: number): number[] => Array.from({ length: count }, () => rng.u32());
@@ -175,6 +175,17 @@ describe("splitKey", () => {
     const counts = new Array<number>(16).fill(0);
     for (const key of keys) counts[Math.floor(16 * root.split(key).float())]!++;
     expect(chiSquare(counts)).toBeLessThan(44); // 15 degrees of freedom: p < 1e-4
+  });
+
+  it("is the same for a name in two parts", () => {
+    const text = fc.string({ unit: "binary" });
+    fc.assert(
+      fc.property(text, text, (beginning, rest) => {
+        expect(new KeyPrefix(beginning).key(rest)).toBe(splitKey(beginning + rest));
+      }),
+    );
+    // Golden: the draws of recorded decisions depend on it.
+    expect(splitKey("r-0001.2")).toBe(8_491_406_417_473_488);
   });
 
   it("is a key that split takes, whatever the name", () => {

@@ -157,16 +157,35 @@ class Threefry implements Rng {
  *  split by name. Two names with the same number draw the same stream, so security must not depend on this hash. Two
  *  lanes of multiply and xor, each mixed into the other by the finaliser of MurmurHash3. */
 export function splitKey(name: string): number {
-  let low = 0x9e3779b9;
-  let high = 0x7f4a7c15;
-  for (let i = 0; i < name.length; i++) {
-    const unit = name.charCodeAt(i);
-    low = Math.imul(low ^ unit, 0x85ebca6b);
-    high = Math.imul(high ^ unit, 0xc2b2ae35);
+  return new KeyPrefix("").key(name);
+}
+
+/** The hashed beginning of names that many calls share. `key(rest)` is `splitKey(beginning + rest)`, without joining
+ *  the texts. */
+export class KeyPrefix {
+  readonly #low: number;
+  readonly #high: number;
+
+  constructor(beginning: string) {
+    this.#low = absorb(LOW, beginning, 0x85ebca6b);
+    this.#high = absorb(HIGH, beginning, 0xc2b2ae35);
   }
-  low = Math.imul(low ^ (low >>> 16), 0x85ebca6b) ^ Math.imul(high ^ (high >>> 13), 0xc2b2ae35);
-  high = Math.imul(high ^ (high >>> 16), 0x85ebca6b) ^ Math.imul(low ^ (low >>> 13), 0xc2b2ae35);
-  return (high & 0x1fffff) * 2 ** 32 + (low >>> 0);
+
+  key(rest: string): number {
+    let low = absorb(this.#low, rest, 0x85ebca6b);
+    let high = absorb(this.#high, rest, 0xc2b2ae35);
+    low = Math.imul(low ^ (low >>> 16), 0x85ebca6b) ^ Math.imul(high ^ (high >>> 13), 0xc2b2ae35);
+    high = Math.imul(high ^ (high >>> 16), 0x85ebca6b) ^ Math.imul(low ^ (low >>> 13), 0xc2b2ae35);
+    return (high & 0x1fffff) * 2 ** 32 + (low >>> 0);
+  }
+}
+
+const [LOW, HIGH] = [0x9e3779b9, 0x7f4a7c15];
+
+function absorb(lane: number, text: string, factor: number): number {
+  let mixed = lane;
+  for (let i = 0; i < text.length; i++) mixed = Math.imul(mixed ^ text.charCodeAt(i), factor);
+  return mixed;
 }
 
 /** Reads four bytes, lowest first, from a binary string. A digest as a binary string takes half the time of a

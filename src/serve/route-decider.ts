@@ -156,8 +156,8 @@ export class RouteDecider {
     }
   }
 
-  #drawKey({ call, seed, context }: RouteQuestion): number {
-    if (call !== undefined) return splitKey(call);
+  #drawKey({ call, callKey, seed, context }: RouteQuestion): number {
+    if (call !== undefined) return callKey ?? splitKey(call);
     if (seed !== undefined)
       return splitKey(`seed ${seed}\n${context.fields.messages ?? 0}\n${context.prompt}`);
     return splitKey(`unnamed ${this.#unnamed++}`);
@@ -182,8 +182,8 @@ function anyFailed(candidates: readonly DecisionCandidate[]): boolean {
   return false;
 }
 
-function hasFailed({ reasons }: DecisionCandidate): boolean {
-  return reasons.length > 0 && reasons.includes("failed");
+function hasFailed({ selectable, reasons }: DecisionCandidate): boolean {
+  return !selectable && reasons.includes("failed");
 }
 
 /** Maximum number of candidate lists, and of logged lines, that are remembered. */

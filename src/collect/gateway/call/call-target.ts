@@ -51,6 +51,7 @@ export class CallTarget {
       const choice = routes.choose(request.model, request, {
         rollout: rollout.id,
         call: this.#call,
+        callKey: rollout.callKeys.key(String(this.#call)),
         router: rollout.opening.router,
         requestBytes: body.length,
         failed: this.#failed ?? NONE,

@@ -1,6 +1,6 @@
 /** State of an open rollout: its opening, its remaining limits, and the places of its calls in the journal. In:
  *  calls as they are journaled. Out: counts and places. Holds no messages. Does no I/O. */
-import type { Id } from "../../../base/index.ts";
+import { type Id, KeyPrefix } from "../../../base/index.ts";
 import { type Call, type Delivery, type EndingLimit, spentBy } from "../../../contract/index.ts";
 import type { LogPlace } from "../../../store/index.ts";
 import type { FeedbackEvent, OpenedEvent } from "../journal/index.ts";
@@ -10,6 +10,8 @@ export class OpenRollout {
   /** The id as it appears in a header, and in the journal. */
   readonly headerId: string;
   readonly idBytes: Buffer;
+  /** Gives the draw key of a call from its number. */
+  readonly callKeys: KeyPrefix;
   readonly opening: OpenedEvent;
   /** Places of its calls in the journal, by call number. */
   readonly calls = new Map<number, LogPlace>();
@@ -48,6 +50,7 @@ export class OpenRollout {
     this.id = id;
     this.idBytes = Buffer.from(id);
     this.headerId = encodeURIComponent(id);
+    this.callKeys = new KeyPrefix(`${id}.`);
     this.opening = opening;
     this.lastUsedMs = opening.atMs;
   }

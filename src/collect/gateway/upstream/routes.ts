@@ -122,6 +122,8 @@ export class Routes {
     at: {
       rollout: string;
       call: number;
+      /** The `splitKey` of the call's id. */
+      callKey?: number | undefined;
       /** The named router that chooses instead of the default router. */
       router?: Digest | undefined;
       requestBytes: number;
@@ -138,7 +140,7 @@ export class Routes {
     if (at.vectors !== undefined) own.vectors = at.vectors;
     const context = at.fields === undefined ? own : { ...own, fields: { ...at.fields, ...own.fields } };
     const { seed } = request.parameters;
-    const question = { alias, context, candidates, call: `${at.rollout}.${at.call}` };
+    const question = { alias, context, candidates, call: `${at.rollout}.${at.call}`, callKey: at.callKey };
     const choose = at.router === undefined ? this.#choose : this.#namedRouters.chooserOf(at.router);
     const { decision, family, revision } = choose(
       Number.isFinite(seed) ? { ...question, seed: seed as number } : question,
