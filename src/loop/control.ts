@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { isObject, RollbookError } from "../base/index.ts";
 import { copyOf } from "../book/open/index.ts";
-import { type Lock, makeDirectory, tryLock } from "../store/index.ts";
+import { makeDirectory, tryLock } from "../store/index.ts";
 
 /** Current activity of the running process. */
 interface LoopActivity {
@@ -79,7 +79,12 @@ export async function holdRun<T>(
   }
 }
 
-function refuseSecond(root: string, run: string): Lock {
+/** Throws if a process runs this run. */
+export function requireIdle(root: string, run: string): void {
+  if (isRunning(root, run)) refuseSecond(root, run);
+}
+
+function refuseSecond(root: string, run: string): never {
   const { pid } = activityOf(root, run) ?? {};
   throw new RollbookError(
     "run-busy",

@@ -1,34 +1,25 @@
 /** Runs a training loop to its end, starting from the state of its sealed transitions.
- *  In: a book, a configuration. Out: the state of the run. A run that is killed at any moment continues from the same
+ *  In: a book, a configuration. Out: the state of the run. A refused run leaves nothing behind: all inputs are checked
+ *  before a key, a book or a folder is made. A run that is killed at any moment continues from the same
  *  records. Synchronous windows follow one another; asynchronous ones collect while the window before them learns. */
-import { type Digest, isRollbookError, parseId, plural, RollbookError, short } from "../base/index.ts";
-import { hiddenFrom, type Identity, identityOf } from "../book/collect/index.ts";
-import { readTransitions, type SealedTransition, sealTransition } from "../book/loop/index.ts";
-import { type BookOnDisk, isBook, openBook, useBook } from "../book/open/index.ts";
+import { type Digest, isRollbookError, parseId, short } from "../base/index.ts";
+import { type Identity, identityOf } from "../book/collect/index.ts";
+import { type SealedTransition, sealTransition } from "../book/loop/index.ts";
+import { type BookOnDisk, openBook } from "../book/open/index.ts";
 import { serveMetrics } from "../collect/index.ts";
 import type { Progress } from "../collect/rollout/index.ts";
 import type { LoopPolicy, WindowState } from "../contract/index.ts";
-import type { LoopConfig } from "./config.ts";
-import { changedSettings, holdRun, isRunning, loopFolder, noteSettings, type Tell } from "./control.ts";
-import { foldRun, LoopWindow, type RunState, servedAfter } from "./fold.ts";
+import { checkBegun, checkRun, type RunChoice } from "./check-run.ts";
+import { holdRun, loopFolder, noteSettings, type Tell } from "./control.ts";
+import { LoopWindow, type RunState, servedAfter } from "./fold.ts";
 import { LoopMetrics } from "./loop-metrics.ts";
-import { requireBounds } from "./run-warnings.ts";
+import { readRun } from "./read-run.ts";
 import type { RunContext, StageEnd, WindowStages } from "./stage-parts.ts";
-import { routerStages } from "./stages.ts";
-import { tokenStages } from "./tokens/index.ts";
-import { agentWorld, ensureTasks, requireTasks, simWorld } from "./world/index.ts";
 
-interface RunRequest {
-  readonly config: LoopConfig;
-  /** Directory of the book, created if there is none. */
-  readonly book: string;
-  /** `start` refuses a run that has begun, `resume` one that has not; `start-or-resume` accepts both. */
-  readonly how: "start" | "resume" | "start-or-resume";
+interface RunRequest extends RunChoice {
   readonly identity?: (() => Identity) | undefined;
   readonly clock?: BookOnDisk["clock"] | undefined;
   readonly signal?: AbortSignal | undefined;
-  /** Another book with a run of this name: each window collects with the policy of the same window there. */
-  readonly follow?: string | undefined;
   /** Called with a window after each of its transitions. */
   readonly onWindow?: ((window: LoopWindow) => void) | undefined;
   readonly onProgress?: ((window: number, progress: Progress) => void) | undefined;
@@ -66,18 +57,17 @@ export async function runLoop(request: RunRequest): Promise<RanLoop> {
 async function runWindows(request: RunRequest): Promise<RanLoop> {
   const { log = () => {} } = request;
   const { run } = request.config;
+  const checked = await checkRun(request);
   const identity = request.identity?.() ?? identityOf();
-  const isNew = !isBook(request.book);
   const book = await openBook(request.book, {
     ...{ create: request.how !== "resume", signer: () => identity.signer },
     ...(request.clock === undefined ? {} : { clock: request.clock }),
   });
   try {
     const { root } = book;
-    if (isNew) log(`made a new book at ${root}`);
-    // Checked before the folder of the run is created, so that a wrong name leaves nothing behind.
-    if (request.how === "resume" && !isRunning(root, run)) requireBegun(await readRun(book, run), request);
+    if (checked.isNewBook) log(`made a new book at ${root}`);
     return await holdRun({ root, run, signal: request.signal }, async (signal, tell) => {
+      // Read again: another process may have worked on the run between the check and the lock.
       const state = await readRun(book, run);
       const config = { ...request.config, digest: checkBegun(state, request, root) };
       const context: RunContext = {
@@ -87,14 +77,11 @@ async function runWindows(request: RunRequest): Promise<RanLoop> {
           request.onProgress?.(window, progress);
         },
       };
-      const follow = await followed(request);
-      const stages = await openStages(context);
+      const stages = checked.openStages(context);
       tellChangedWorld(state, stages.world, log);
       try {
-        if (state.windows.length === 0) {
-          checkBeginning(context, stages);
-          noteSettings({ root, run }, config.settings);
-        }
+        if (state.windows.length === 0) noteSettings({ root, run }, config.settings);
+        const { follow } = checked;
         return await new RunningLoop(context, { state, request, tell, follow, stages }).run();
       } finally {
         await stages.close();
@@ -103,99 +90,6 @@ async function runWindows(request: RunRequest): Promise<RanLoop> {
   } finally {
     await book.close();
   }
-}
-
-export async function readRun(book: BookOnDisk, run: string): Promise<RunState> {
-  return foldRun(run, await readTransitions(book, parseId(run)));
-}
-
-/** Throws if there is no run of this name to follow. Otherwise the mistake would go unnoticed. */
-async function followed({ follow, config }: RunRequest): Promise<RunState | undefined> {
-  if (follow === undefined) return undefined;
-  const state = isBook(follow)
-    ? await useBook(follow, { mode: "read" }, (book) => readRun(book, config.run))
-    : undefined;
-  if (state !== undefined && state.windows.length > 0) return state;
-  throw new RollbookError(
-    "no-run-to-follow",
-    { follow, run: config.run },
-    `--follow ${follow}: ${state === undefined ? "it is not a book" : `its book has no run ${config.run}`}. Name the book of the run ${config.run} that is to be repeated, or leave --follow out.`,
-  );
-}
-
-async function openStages(context: RunContext): Promise<WindowStages> {
-  const { book } = context;
-  const { world } = context.config;
-  switch (world.kind) {
-    case "tokens":
-      return tokenStages(context, world);
-    case "agent":
-      return routerStages({
-        ...context,
-        world: await agentWorld(context.config, world, hiddenFrom({ book })),
-      });
-    case "simulator":
-      await ensureTasks(world);
-      return routerStages({ ...context, world: simWorld(world) });
-    default:
-      return world satisfies never;
-  }
-}
-
-/** Refuses an unknown name on resume: a wrong name in the configuration must not start a new run. */
-function requireBegun({ run, windows }: RunState, { book, config }: RunRequest): void {
-  if (windows.length > 0) return;
-  throw new RollbookError(
-    "run-not-begun",
-    { run, book },
-    `the run ${run} has not begun in ${book}. Begin it with \`rollbook run start --config ${config.file}\`, or correct run: and book: in the configuration.`,
-  );
-}
-
-/** Digest of the configuration that the run began with, and continues with. */
-function checkBegun(state: RunState, request: RunRequest, root: string): Digest {
-  const { how, config, book } = request;
-  const { run, windows } = state;
-  const [first] = windows;
-  if (how === "resume") requireBegun(state, request);
-  const began = first?.at("planned")?.step.config ?? config.digest;
-  if (how === "start" && first !== undefined && config.isDigest(began)) {
-    const hasEnded = windows.length === config.windows && windows.every(({ final }) => final !== undefined);
-    throw new RollbookError(
-      "run-exists",
-      { run, windows: windows.length },
-      hasEnded
-        ? `the run ${run} has ended in ${book}, after ${plural(windows.length, "window")}. See it with \`rollbook run status --config ${config.file}\`. To extend it, raise windows: and run \`rollbook run resume --config ${config.file}\`. A new run needs another name under run:.`
-        : `the run ${run} has begun in ${book} (window ${windows.length} is ${windows.at(-1)!.state}). Continue it with \`rollbook run resume --config ${config.file}\`, or give the new run another name under run:.`,
-    );
-  }
-  if (config.isDigest(began)) {
-    requireWindows(state, config);
-    return began;
-  }
-  const keys = changedSettings({ root, run }, config.settings);
-  throw new RollbookError(
-    "loop-changed",
-    { run, expected: began, actual: config.digest, keys },
-    `the configuration of the run ${run} has changed since it began in ${book}${keys.length === 0 ? "" : `: ${keys.join(", ")}`}. Restore the file, or give the new run another name under run:.`,
-  );
-}
-
-/** Refuses to continue a run up to a window before its last one: the last one would stay unfinished. */
-function requireWindows({ run, windows }: RunState, config: LoopConfig): void {
-  const begun = windows.length;
-  if (begun <= config.windows) return;
-  throw new RollbookError(
-    "loop-changed",
-    { run, keys: ["windows"], begun, windows: config.windows },
-    `the configuration sets windows: ${config.windows}, but window ${begun} of the run ${run} has begun. Set windows: ${begun} or more, then run \`rollbook run resume --config ${config.file}\`.`,
-  );
-}
-
-/** Checks the conditions for the first record of a run. */
-function checkBeginning({ config }: RunContext, stages: WindowStages): void {
-  requireTasks(stages, config.rollouts / config.samples);
-  requireBounds(config);
 }
 
 /** The agent may be changed in the middle of a run. The run continues, and the log tells the user the consequence. */

@@ -55,8 +55,6 @@ export interface WindowStages
   plan(at: { state: RunState; policy: LoopPolicy; releases: number }): Promise<StageEnd>;
   /** Digest of the world in which windows are planned now. */
   readonly world: Digest;
-  /** Number of tasks of that world. */
-  readonly rows: number;
   /** Ends processes and servers that were started for the run. */
   close(): Promise<void>;
 }
@@ -88,7 +86,6 @@ export function stagesOf<
     trained: (at) => judge(context, at),
     judged: (at) => conclude(context, at),
     world: context.world.digest,
-    rows: context.world.rows,
     close,
   };
 }

@@ -8,7 +8,7 @@ import type { LoopStatus, WindowStatus } from "../view/runs/loop-view.ts";
 import type { LoopConfig } from "./config.ts";
 import { activityOf, isRunning } from "./control.ts";
 import { type LoopWindow, type RunState, runDigest } from "./fold.ts";
-import { readRun } from "./run-loop.ts";
+import { readRun } from "./read-run.ts";
 
 export async function loopStatus(book: string, config: LoopConfig): Promise<LoopStatus> {
   parseId(config.run);

@@ -2,6 +2,7 @@ import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { digestJson } from "../base/digest.ts";
 import { rngFrom } from "../base/rng.ts";
+import { checkStream } from "../contract/rollout/stream.ts";
 import { type Constraints, constrain, requestTokens } from "./constraints.ts";
 import { decide, digestRouter, distribution, type Router } from "./decide.ts";
 import type { DecisionCandidate } from "./decision.ts";
@@ -68,10 +69,16 @@ describe("a constraint", () => {
 describe("where no candidate keeps the constraints", () => {
   test("the cheapest that fits the context is taken, and the decision says so", () => {
     const zero = distribution(context, [large, small], router({ maxPriceUsdPerCall: 0 }));
-    expect(zero).toMatchObject({ probabilities: [0, 1], reason: "constraints-relaxed" });
+    expect(zero).toMatchObject({
+      ...{ probabilities: [0, 1], reason: "constraints-relaxed", relaxed: ["over-price"] },
+      candidates: [
+        { selectable: false, reasons: ["over-price"] },
+        { selectable: true, reasons: [] },
+      ],
+    });
     const long = { ...context, fields: { requestTokens: 4000 } };
     const both = distribution(long, [small, large], router({ maxPriceUsdPerCall: 0, fitContext: true }));
-    expect(both.probabilities).toEqual([0, 1]);
+    expect([both.probabilities, both.relaxed]).toEqual([[0, 1], ["over-price"]]);
     const longer = { ...context, fields: { requestTokens: 9000 } };
     expect(distribution(longer, [small, large], router({ fitContext: true })).probabilities).toEqual([0, 1]);
   });
@@ -105,6 +112,18 @@ test("a masked decision becomes a step that says who was masked and why", () => 
   ]);
 });
 
+test("a relaxed decision becomes a step that says which limits its choice breaks, and the contract takes it", () => {
+  const candidates = [small, large];
+  const strict = router({ maxPriceUsdPerCall: 0, maxLatencyMs: 100 });
+  const step = stepOf({
+    ...{ decision: decide(context, candidates, strict, rngFrom(1)), context, candidates, turn: 0 },
+    revision: { id: "r" as never, digest: digestRouter(strict) },
+  });
+  expect(step).toMatchObject({ reason: "constraints-relaxed", relaxed: ["over-price", "over-latency"] });
+  expect(step.candidates[0]).toMatchObject({ id: "small", selectable: true, reasons: [] });
+  checkStream({ level: "step", family: "router" as never, steps: [step] }, "stream");
+});
+
 test("what a judge masks from a logged row is what the router masked", () => {
   const amount = fc.integer({ min: 0, max: 20 });
   fc.assert(
@@ -124,6 +143,7 @@ test("what a judge masks from a logged row is what the router masked", () => {
         const first = distribution(context, candidates, served);
         const again = distribution(context, first.candidates!, served);
         expect(again.probabilities).toEqual(first.probabilities);
+        expect([again.reason, again.relaxed]).toEqual([first.reason, first.relaxed]);
         expect(first.probabilities.reduce((a, b) => a + b)).toBeCloseTo(1, 9);
       },
     ),

@@ -28,18 +28,29 @@ type MaskReason =
 /** Characters of English text per token, for a request that does not state its number of tokens. */
 const CHARS_PER_TOKEN = 4;
 
+interface Constrained {
+  readonly candidates: readonly DecisionCandidate[];
+  /** Constraints that the only selectable candidate breaks, because every candidate breaks one; else empty. Its own
+   *  `reasons` stay empty: reasons of a candidate say why it cannot be chosen. */
+  readonly relaxed: readonly MaskReason[];
+}
+
 export function constrain(
   context: DecisionContext,
   candidates: readonly DecisionCandidate[],
   constraints: Constraints,
-): { candidates: readonly DecisionCandidate[]; relaxed: boolean } {
+): Constrained {
   const tokens = requestTokens(context);
-  const masked = candidates.map((one) => mask(one, faultsOf(one, { context, tokens, constraints })));
-  if (masked.every((one, i) => one === candidates[i])) return { candidates, relaxed: false };
+  const faults = candidates.map((one) => faultsOf(one, { context, tokens, constraints }));
+  const masked = candidates.map((one, i) => mask(one, faults[i]!));
+  if (masked.every((one, i) => one === candidates[i])) return { candidates, relaxed: [] };
   const none = !masked.some((one) => one.selectable) && candidates.some((one) => one.selectable);
-  if (!none || constraints.onNone === "refuse") return { candidates: masked, relaxed: false };
+  if (!none || constraints.onNone === "refuse") return { candidates: masked, relaxed: [] };
   const spared = cheapest(candidates, { context, tokens, constraints });
-  return { candidates: masked.map((one, i) => (i === spared ? candidates[i]! : one)), relaxed: true };
+  return {
+    candidates: masked.map((one, i) => (i === spared ? candidates[i]! : one)),
+    relaxed: faults[spared]!,
+  };
 }
 
 /** Tokens of the whole request: the field `requestTokens`, else an estimate from the prompt. */

@@ -43,10 +43,12 @@ export function decide(
     confidence,
     monteCarlo,
     candidates: seen,
+    relaxed,
   } = distribution(context, candidates, router);
   const decision: Decision = { chosen: draw(probabilities, rng), probabilities, reason, confidence };
   if (monteCarlo !== undefined) decision.monteCarlo = monteCarlo;
   if (seen !== undefined) decision.candidates = seen;
+  if (relaxed !== undefined) decision.relaxed = relaxed;
   return decision;
 }
 
@@ -60,7 +62,10 @@ export function distribution(
   if (router.constraints === undefined) return unconstrained(context, asked, router);
   const { candidates, relaxed } = constrain(context, asked, router.constraints);
   const decided = unconstrained(context, candidates, router);
-  return { ...decided, candidates, ...(relaxed ? { reason: "constraints-relaxed" } : {}) };
+  return {
+    ...{ ...decided, candidates },
+    ...(relaxed.length === 0 ? {} : { reason: "constraints-relaxed", relaxed }),
+  };
 }
 
 function unconstrained(

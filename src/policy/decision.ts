@@ -82,6 +82,8 @@ export interface Decision {
   monteCarlo?: MonteCarlo;
   /** The candidates with the router's masks. Absent if the router masked none. */
   candidates?: readonly DecisionCandidate[];
+  /** Constraints that the chosen candidate breaks. Present if the reason is `constraints-relaxed`. */
+  relaxed?: readonly string[];
   /** The router's policy, also if the table decided. */
   policy?: RevisionKey;
   shadow?: ShadowDecision;

@@ -33,6 +33,9 @@ export function stepOf(options: DecisionToLog): Step {
     chosen: decision.chosen,
     reward,
     reason: decision.reason,
+    ...(decision.relaxed === undefined
+      ? {}
+      : { relaxed: decision.relaxed.map((reason) => parseId(reason, "reason")) }),
     ...(decision.monteCarlo === undefined ? {} : { monteCarlo: decision.monteCarlo }),
     // A decision of a router without a named policy keeps its earlier form in the log.
     ...(policy === undefined ? {} : { policy, confidence: decision.confidence ?? 0 }),

@@ -16,7 +16,10 @@ import {
 import { embeddingOf } from "./served.ts";
 
 interface ExplainRequest {
-  readonly decision: Pick<Decision, "chosen" | "probabilities" | "reason" | "confidence" | "shadow">;
+  readonly decision: Pick<
+    Decision,
+    "chosen" | "probabilities" | "reason" | "relaxed" | "confidence" | "shadow"
+  >;
   readonly context: DecisionContext;
   readonly candidates: readonly DecisionCandidate[];
   /** Model of the learned policy; if absent, the probabilities are reported without their origin. */
@@ -38,6 +41,8 @@ export interface Explanation {
   readonly confidence: number | null;
   /** Candidates that could not be chosen, with the reasons. */
   readonly masked: readonly { readonly id: string; readonly reasons: readonly string[] }[];
+  /** Constraints that the choice breaks, because every candidate breaks one. Empty in records that do not state them. */
+  readonly relaxed: readonly string[];
   /** Scores of the policy for the selectable candidates, best first. */
   readonly scores: readonly CandidateScore[];
   /** Parts of the choice's score minus those of the next best candidate, strongest first. A positive part favours the
@@ -60,7 +65,7 @@ const NEGLIGIBLE = 0.02;
 
 export function explainDecision(request: ExplainRequest): Explanation {
   const { decision, candidates, model, context } = request;
-  const { chosen, probabilities, reason, confidence } = decision;
+  const { chosen, probabilities, reason, relaxed = [], confidence } = decision;
   const { id } = candidates[chosen]!;
   const open = candidates.filter((one) => one.selectable);
   const scores =
@@ -72,6 +77,7 @@ export function explainDecision(request: ExplainRequest): Explanation {
     masked: candidates.flatMap(({ id: each, selectable, reasons }) =>
       selectable ? [] : [{ id: each, reasons }],
     ),
+    relaxed,
     scores,
     features: forChoice(scores, id),
   };
@@ -81,13 +87,14 @@ export function explainDecision(request: ExplainRequest): Explanation {
 type Facts = Omit<Explanation, "lines">;
 
 function linesOf(facts: Facts, request: ExplainRequest): string[] {
-  const { chosen, probability, masked, scores } = facts;
+  const { chosen, probability, masked, relaxed, scores } = facts;
   const { router, why, candidates, decision } = request;
   return [
     Number.isNaN(probability)
       ? `${chosen} was chosen; with what probability was not logged.`
       : `${chosen} was chosen with probability ${figure(probability)}.`,
     reasonLine(facts, request),
+    ...(relaxed.length === 0 ? [] : [`${chosen} was taken although ${relaxed.map(inWords).join(" and ")}.`]),
     ...(why === undefined ? [] : [usedLine(why, facts)]),
     ...masked.map(({ id, reasons }) => `${id} could not be chosen: ${reasons.map(inWords).join(", ")}.`),
     ...(isExplored(facts, request)

@@ -238,7 +238,7 @@ await describeNeeding(requirement, "pyarrow, DuckDB and polars", () => {
     const [reply] = JSON.parse(callRows.find(({ status }) => status === 429).response_messages);
     expect(JSON.parse(await cli.ok(`cat ${reply}`))).toEqual({ role: "assistant", content: "ok" });
 
-    const NESTED = ["candidates", "seen", "context", "shadow", "monte_carlo"];
+    const NESTED = ["candidates", "seen", "context", "shadow", "monte_carlo", "relaxed"];
     expect(decisions!.types).toMatchObject({ probability: "double", chosen: "string", step: "int64" });
     expect(decisions!.rows.map((row) => parsed(row, ...NESTED))).toEqual(
       listed.flatMap(({ rolloutId, content }: Row) =>
@@ -253,6 +253,7 @@ await describeNeeding(requirement, "pyarrow, DuckDB and polars", () => {
             ...{ reward: step.reward, advantage: null, confidence: null, reason: null },
             ...{ error_before: null, error_after: null, candidates: step.candidates },
             ...{ seen: step.seen ?? null, context: step.context ?? null, shadow: null, monte_carlo: null },
+            relaxed: null,
           })),
         ),
       ),

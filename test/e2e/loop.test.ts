@@ -10,7 +10,7 @@ import { type Digest, digestJson } from "../../src/base/index.ts";
 import { useBook } from "../../src/book/open/index.ts";
 import { sealRollback } from "../../src/book/serve/seal-rollback.ts";
 import { GateVerdict } from "../../src/contract/index.ts";
-import { readRun } from "../../src/loop/run-loop.ts";
+import { readRun } from "../../src/loop/read-run.ts";
 import type { Served } from "../../src/serve/index.ts";
 import { readRecord } from "../../src/store/index.ts";
 import { Cli } from "../support/cli.ts";

@@ -1,7 +1,10 @@
 /** Faults of upstreams and budgets behind `model: "auto"`. src/serve/router.test.ts covers faults of policies and
  *  tables. */
 import { describe, expect, test } from "vitest";
+import { explainCall } from "../../src/book/serve/index.ts";
 import type { LocalUpstream } from "../../src/collect/gateway/index.ts";
+import { distribution } from "../../src/policy/index.ts";
+import { listTable } from "../../src/serve/candidates.ts";
 import { echoModels, routedGateway } from "../support/routed-gateway.ts";
 
 const TABLE = { table: { default: ["large"] }, exploration: 0 };
@@ -43,9 +46,29 @@ describe("a budget of zero", () => {
     expect(gateway.router!.status().counts.decisions).toBe(0);
   });
 
-  test("per call leaves the cheapest model, and the log says so", async () => {
-    const { ask, steps } = await routedGateway({ ...TABLE, constraints: { maxPriceUsdPerCall: 0 } });
+  test("per call leaves the cheapest model, and the log says which limit it breaks", async () => {
+    const constraints = { maxPriceUsdPerCall: 0 };
+    const { ask, post, steps, openAgain } = await routedGateway({ ...TABLE, constraints });
     expect(await ask("r-1")).toBe("small");
-    expect(await steps()).toMatchObject([{ reason: "constraints-relaxed" }]);
+    const { body } = await post("/v1/route", { model: "auto", prompt: "hello" });
+    expect(body).toMatchObject({ model: "small", reason: "constraints-relaxed", relaxed: ["over-price"] });
+    const logged = await steps();
+    expect(logged).toHaveLength(2);
+    for (const { seen, candidates, ...step } of logged) {
+      expect(step).toMatchObject({ reason: "constraints-relaxed", relaxed: ["over-price"] });
+      expect(candidates).toMatchObject([
+        { id: "small", selectable: true, reasons: [], probability: 1 },
+        { id: "large", selectable: false, reasons: ["over-price"], probability: 0 },
+      ]);
+      // A judge has only the logged facts.
+      const asked = candidates.map((one) => ({ ...one, features: one.seen ?? {} }));
+      const router = { table: listTable(["large"]), floor: 0, exploration: 0, constraints };
+      const judged = distribution({ prompt: "", fields: seen ?? {} }, asked, router);
+      expect(judged).toMatchObject({ probabilities: [1, 0], relaxed: ["over-price"] });
+    }
+    const explained = await explainCall(await openAgain(), "r-1");
+    expect(explained.steps[0]!.relaxed).toEqual(["over-price"]);
+    expect(explained.steps[0]!.lines).toContain("small was taken although it costs more than the limit.");
+    expect(explained.steps[0]!.masked).toEqual([{ id: "large", reasons: ["over-price"] }]);
   });
 });

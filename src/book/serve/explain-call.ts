@@ -1,7 +1,7 @@
 /** Explains why a recorded call went to its model: every decision of the call, in plain words.
  *  In: an open book, the name of a call. Out: one explanation for each step; a failover is a second step. Lists the
  *  features that mattered if the book holds the checkpoint of the policy. Writes nothing. */
-import { plural, RollbookError, short } from "../../base/index.ts";
+import { given, plural, RollbookError, short } from "../../base/index.ts";
 import { Call, RolloutContent, type Step, type StepStream } from "../../contract/index.ts";
 import type { DecisionReason } from "../../policy/index.ts";
 import { type Explanation, explainDecision } from "../../serve/index.ts";
@@ -90,7 +90,7 @@ async function explainStep(
   book: OpenBook,
   { family, step, prompt }: { family: string; step: Step; prompt: string },
 ): Promise<Omit<ExplainedStep, "reward" | "isRewardedLater">> {
-  const { revision, policy, confidence, shadow, chosen } = step;
+  const { revision, policy, confidence, shadow, chosen, relaxed } = step;
   const checkpoint = policy === undefined ? undefined : await checkpointOf(book, policy);
   const judged = await judgedAs(book, revision.digest);
   const explanation = explainDecision({
@@ -100,7 +100,7 @@ async function explainStep(
       probabilities: step.candidates.map(
         ({ probability }, i) => probability ?? (i === chosen ? step.propensity : undefined) ?? Number.NaN,
       ),
-      ...(shadow === undefined ? {} : { shadow }),
+      ...given({ shadow, relaxed }),
     },
     context: { prompt, fields: step.seen ?? {} },
     candidates: step.candidates.map(({ id, selectable, reasons, seen }) => ({

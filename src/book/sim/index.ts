@@ -9,7 +9,7 @@ export {
   summarise,
 } from "./family-summary.ts";
 export { generateTaskFolder } from "./generate-tasks.ts";
-export { readWorld } from "./read-files.ts";
+export { readModels, readWorld } from "./read-files.ts";
 export { ENGINES, type EngineChoice, runOnBook, withGrader } from "./run-on-book.ts";
 export { serveRecorded } from "./serve-recorded.ts";
 export { type ExactValues, simulate } from "./simulate.ts";

@@ -13,9 +13,12 @@ import { readText } from "../../store/index.ts";
 
 /** `tasks` is the folder that `rollbook sim generate` wrote. `models` is a YAML file (default: the built-in models). */
 export function readWorld({ tasks, models }: { tasks: string; models?: string | undefined }): SimWorld {
-  const declared: readonly SimModel[] =
-    models === undefined ? DEFAULT_MODELS : parseModels(readText(models, "--models"), models);
-  return makeWorld({ tasks: readTasks(tasks), models: declared });
+  return makeWorld({ tasks: readTasks(tasks), models: readModels(models) });
+}
+
+/** `path` is a YAML file (default: the built-in models). */
+export function readModels(path?: string): readonly SimModel[] {
+  return path === undefined ? DEFAULT_MODELS : parseModels(readText(path, "--models"), path);
 }
 
 export function readTable(path: string, { candidates }: KnownWorld): StaticTable {

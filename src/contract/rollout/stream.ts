@@ -84,6 +84,8 @@ export const step = z.strictObject({
   reward: z.nullable(finite),
   advantage: z.optional(finite),
   reason: z.optional(text(512)),
+  /** Constraints that the chosen candidate breaks. The router chose it because every candidate breaks one. */
+  relaxed: z.optional(z.array(id).min(1).max(64)),
   /** Probability of the choice, if the log has only that and not the whole distribution. */
   propensity: z.optional(probability),
   /** Present if the policy's probabilities are shares of Monte Carlo draws: the number of draws, and the least

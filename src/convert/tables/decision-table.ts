@@ -41,6 +41,7 @@ export const decisionTable: BookTable<TabledDecision> = {
     nested("context", ({ step }) => step.context),
     nested("shadow", ({ step }) => step.shadow),
     nested("monte_carlo", ({ step }) => step.monteCarlo),
+    nested("relaxed", ({ step }) => step.relaxed),
   ],
   async *itemsOf(rollout) {
     for (const [stream, { family, ...item }] of rollout.content.streams.entries())

@@ -8,8 +8,8 @@ import type { DemoLearner, DemoSummary, DemoWindow, StageTime } from "../../view
 import type { LoopConfig } from "../config.ts";
 import { loopFolder } from "../control.ts";
 import type { RunState } from "../fold.ts";
+import { readRun } from "../read-run.ts";
 import { runFacts } from "../report/index.ts";
-import { readRun } from "../run-loop.ts";
 
 interface DemoRun {
   readonly config: LoopConfig;

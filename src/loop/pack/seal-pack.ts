@@ -11,7 +11,7 @@ import { sealPackFolder } from "../../keep/pack/index.ts";
 import { makeDirectory, readText } from "../../store/index.ts";
 import type { Suite } from "../bench/index.ts";
 import { type LoopConfig, parseLoopConfig } from "../config.ts";
-import { readRun } from "../run-loop.ts";
+import { readRun } from "../read-run.ts";
 import { loopStatus } from "../status.ts";
 import { thisCode, thisMachine } from "./this-code.ts";
 

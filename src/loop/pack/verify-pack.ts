@@ -26,7 +26,7 @@ import {
 } from "../bench/index.ts";
 import { parseLoopConfig } from "../config.ts";
 import type { LoopWindow } from "../fold.ts";
-import { readRun } from "../run-loop.ts";
+import { readRun } from "../read-run.ts";
 import { statusOf } from "../status.ts";
 import { simWorld } from "../world/index.ts";
 import { link, type PackLink } from "./pack-link.ts";

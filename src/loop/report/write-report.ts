@@ -7,7 +7,7 @@ import { useBook } from "../../book/open/index.ts";
 import { renderReportPage } from "../../view/report/render-report.ts";
 import type { RunFacts } from "../../view/report/run-facts.ts";
 import type { LoopConfig } from "../config.ts";
-import { readRun } from "../run-loop.ts";
+import { readRun } from "../read-run.ts";
 import { runFacts } from "./run-facts.ts";
 
 export async function reportRun(book: string, config: LoopConfig): Promise<RunFacts> {

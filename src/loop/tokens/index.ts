@@ -1,1 +1,2 @@
 export { tokenStages } from "./token-stages.ts";
+export { readTokenInputs } from "./token-world.ts";

@@ -25,7 +25,7 @@ import {
 import { type TokenWorldConfig, trainerOptions } from "../token-config.ts";
 import { readRevisionRecord, readWeights, restoreFolder } from "./checkpoints.ts";
 import type { ServedRevision } from "./model-server.ts";
-import { openTokenWorld, type TokenWorld } from "./token-world.ts";
+import { openTokenWorld, type TokenInputs, type TokenWorld } from "./token-world.ts";
 import { describeReport } from "./training-report.ts";
 
 interface TokenContext extends RunContext {
@@ -33,8 +33,8 @@ interface TokenContext extends RunContext {
   readonly settings: TokenWorldConfig;
 }
 
-export async function tokenStages(run: RunContext, settings: TokenWorldConfig): Promise<WindowStages> {
-  const context: TokenContext = { ...run, settings, world: await openTokenWorld(settings, run) };
+export function tokenStages(run: RunContext, settings: TokenWorldConfig, inputs: TokenInputs): WindowStages {
+  const context: TokenContext = { ...run, settings, world: openTokenWorld(settings, inputs, run) };
   return stagesOf(context, { plan, collect, score, train, judge, conclude }, () => context.world.close());
 }
 
@@ -186,7 +186,7 @@ async function revisionOf(
   state: WindowAt["state"],
 ): Promise<Sealed<PolicyRevision>> {
   if (policy.kind === "behaviour")
-    return sealWeights(book, { weights: world.weights(), family: settings.family, id: `${config.run}-base` });
+    return sealWeights(book, { weights: world.weights, family: settings.family, id: `${config.run}-base` });
   const made = state.windows.find((each) => each.at("trained")?.step.revision.id === policy.revision.id);
   if (made !== undefined) return readRevisionRecord(book, made.need("trained").envelope.revision!);
   throw new RollbookError(

@@ -2,7 +2,7 @@
  *  server, the trainer. The gateway is opened for one window and knows one revision. All tokens it records come from
  *  these weights, because the server answers only for the requested revision. */
 import { type Digest, digestBytes, digestJson, type Json, RollbookError } from "../../base/index.ts";
-import { followLaunch, hiddenFrom, launch, openGateway } from "../../book/collect/index.ts";
+import { followLaunch, launch, openGateway } from "../../book/collect/index.ts";
 import { KeptThread, startCatalogKeeper } from "../../collect/index.ts";
 import type { Agent, Progress, RolloutResult } from "../../collect/rollout/index.ts";
 import { loadAgent, RecentRecords } from "../../collect/rollout/index.ts";
@@ -26,18 +26,12 @@ interface TokenCollecting {
   readonly onProgress: (progress: Progress) => void;
 }
 
-export interface TokenWorld {
+export interface TokenWorld extends Omit<TokenInputs, "agent"> {
   readonly digest: Digest;
   readonly rows: number;
-  readonly tasks: readonly Json[];
-  readonly heldOut: readonly Json[];
-  /** Digest of the tokenizer's file. */
-  readonly tokenizer: Digest;
   assign(rows: readonly number[], samples: number): Assigned;
   /** Opened records of the last window. */
   readonly records: RecentRecords;
-  /** Bytes of the checkpoint that the run begins with. */
-  weights(): Uint8Array;
   collect(request: TokenCollecting): Promise<{ results: readonly RolloutResult[]; progress: Progress }>;
   train(request: object): Promise<TrainingReport>;
   /** Makes the server load a revision that will be served next. */
@@ -54,16 +48,40 @@ const RECORDS_OF_ROLLOUT = 4;
  *  anyway. */
 const QUEUE = ":memory:";
 
-export async function openTokenWorld(config: TokenWorldConfig, run: RunContext): Promise<TokenWorld> {
+/** Files that a run reads once, before it opens its book. */
+export interface TokenInputs {
+  readonly agent: DeskAgent;
+  readonly tasks: readonly Json[];
+  readonly heldOut: readonly Json[];
+  /** Digest of the tokenizer's file. */
+  readonly tokenizer: Digest;
+  /** Bytes of the checkpoint that the run begins with. */
+  readonly weights: Uint8Array;
+}
+
+/** `hidden`: paths, beside the tasks, that the agent must not see. */
+export async function readTokenInputs(
+  config: TokenWorldConfig,
+  hidden: readonly string[],
+): Promise<TokenInputs> {
+  const { model, sampling, tasks, heldOut } = config;
+  const oracles = [tasks, ...(heldOut === undefined ? [] : [heldOut.tasks])];
+  return {
+    agent:
+      config.agent === undefined
+        ? tokenChatAgent(sampling)
+        : anywhere(await loadAgent(config.agent, { hidden: [...oracles, ...hidden] })),
+    tasks: readRows(tasks),
+    heldOut: heldOut === undefined ? [] : readRows(heldOut.tasks, "world.heldOut.tasks"),
+    tokenizer: tokenizerDigest(model),
+    weights: readWeights(model),
+  };
+}
+
+export function openTokenWorld(config: TokenWorldConfig, inputs: TokenInputs, run: RunContext): TokenWorld {
   const { book, identity, signal, log, config: loop } = run;
-  const { family, environment, sampling, python, device, threads } = config;
-  const hidden = [config.tasks, ...(config.heldOut === undefined ? [] : [config.heldOut.tasks])];
-  const agent =
-    config.agent === undefined
-      ? tokenChatAgent(sampling)
-      : anywhere(await loadAgent(config.agent, { hidden: [...hidden, ...hiddenFrom({ book })] }));
-  const tasks = readRows(config.tasks);
-  const heldOut = config.heldOut === undefined ? [] : readRows(config.heldOut.tasks, "world.heldOut.tasks");
+  const { family, environment, python, device, threads } = config;
+  const { agent, tasks, heldOut, tokenizer, weights } = inputs;
   const digests = tasks.map((row) => digestJson("rollbook.loop-row.v1", row));
   const place = { python, device, threads, log, config: loop.file };
   const server = new ModelServer(place, { maxBatch: config.maxBatch });
@@ -71,16 +89,10 @@ export async function openTokenWorld(config: TokenWorldConfig, run: RunContext):
   const keptThread = new KeptThread();
   const records = new RecentRecords(book.store, RECORDS_OF_ROLLOUT * loop.rollouts);
   let trainer: TorchProcess | undefined;
-  const tokenizer = tokenizerDigest(config.model);
-  let base: Uint8Array | undefined;
-  const weights = () => {
-    base ??= readWeights(config.model);
-    return base;
-  };
   return {
     digest: digestJson("rollbook.loop-token-world.v1", {
       ...{ agent: agent.digest, rows: digests, family, environment },
-      model: digestBytes(WEIGHTS_KIND, weights()),
+      model: digestBytes(WEIGHTS_KIND, weights),
       heldOut: heldOut.map((row) => digestJson("rollbook.loop-row.v1", row)),
     }),
     ...{ rows: tasks.length, tasks, heldOut, weights, tokenizer, records },

@@ -35,6 +35,7 @@ export async function agentWorld(
   const rows = readRows(config.tasks);
   const digests = rows.map((row) => digestJson("rollbook.loop-row.v1", row));
   const models = await routedModels(config);
+  const cluster = clusterOf(loop);
   const family = choiceFamily(config);
   return {
     digest: digestJson("rollbook.loop-agent-world.v1", {
@@ -45,7 +46,7 @@ export async function agentWorld(
     async collect({ assigned, experiment, identity, book, seed, workers, ...place }) {
       const { signer } = identity;
       const named = await sealNamedRouter(book, place.router, { family, seed, signer });
-      const gateway = await placeOf(loop, {
+      const gateway = await placeOf(cluster, {
         // The worker has its own name: a gateway with the same file may serve the same book. A restart discards the
         // journal of `place.gateway`, but answers of real models must be kept.
         ...{ book, config: config.gateway, port: 0, worker: `${place.gateway}.agent`, log: place.log },
@@ -80,13 +81,20 @@ export async function agentWorld(
   };
 }
 
+/** Gateways of the configuration; undefined if it names none. */
+function clusterOf({
+  gateways,
+  gatewayTokenEnv,
+}: Pick<LoopConfig, "gateways" | "gatewayTokenEnv">): GatewayPlace | undefined {
+  return gateways === undefined ? undefined : { url: gateways.join(), ...tokenIn(gatewayTokenEnv) };
+}
+
 /** Gateways of the configuration, or one that is opened for the window. */
 async function placeOf(
-  { gateways, gatewayTokenEnv }: Pick<LoopConfig, "gateways" | "gatewayTokenEnv">,
+  cluster: GatewayPlace | undefined,
   { router, ...request }: GatewayRequest & { book: BookOnDisk; router: Digest },
 ): Promise<{ place: GatewayPlace; close(): Promise<void> }> {
-  if (gateways !== undefined)
-    return { place: { url: gateways.join(), ...tokenIn(gatewayTokenEnv) }, close: async () => {} };
+  if (cluster !== undefined) return { place: cluster, close: async () => {} };
   // Replaces the router of the file, if it has one.
   const choose = await openNamedRouter(request.book, router);
   const { url, desk, close } = await openGateway({ ...request, choose });

@@ -1,6 +1,6 @@
 /** Makes the simulator the world of a loop: proved tasks, declared models, exact values. */
 import { existsSync, renameSync, rmSync } from "node:fs";
-import { generateTaskFolder, readWorld, runOnBook, withGrader } from "../../book/sim/index.ts";
+import { generateTaskFolder, readModels, readWorld, runOnBook, withGrader } from "../../book/sim/index.ts";
 import { knownValues, makeWorld, openSimRun, policyOfRouter, policyValue } from "../../collect/sim/index.ts";
 import type { LoopConfig } from "../config.ts";
 import { choiceFamily } from "./families.ts";
@@ -36,6 +36,11 @@ export function simWorld(config: SimConfig): LoopWorld {
       best: knownValues(world).best,
     },
   };
+}
+
+/** Names of the models, which need no tasks to be known. */
+export function modelsOf({ models }: SimConfig): readonly string[] {
+  return readModels(models).map(({ name }) => name);
 }
 
 /** Number of programs that run at the same time while tasks are proved. */

@@ -17,6 +17,8 @@ interface RouteReply {
   readonly model: string;
   readonly probability: number | null;
   readonly reason: string | undefined;
+  /** Constraints that the model breaks; absent if it breaks none. */
+  readonly relaxed: Step["relaxed"];
   readonly confidence: number | undefined;
   readonly family: Id;
   readonly router: Step["revision"];
@@ -52,10 +54,20 @@ export async function decideRoute(
     return { step, family: decided.family, prompt: context.prompt };
   };
   const { id, decided } = await rollouts.decide(decide, within);
-  const { revision, policy, candidates, chosen, reason, confidence } = decided.step;
+  const { revision, policy, candidates, chosen, reason, relaxed, confidence } = decided.step;
   const { id: model, probability } = candidates[chosen]!;
   return {
-    ...{ id, model, probability, reason, confidence, family: decided.family, router: revision, policy },
+    ...{
+      id,
+      model,
+      probability,
+      reason,
+      relaxed,
+      confidence,
+      family: decided.family,
+      router: revision,
+      policy,
+    },
     candidates: candidates.map(({ id: each, probability: its, selectable, reasons }) => ({
       ...{ id: each, probability: its, selectable, reasons },
     })),

@@ -19,6 +19,8 @@ interface RouterFrame {
 
 type ShownByRouter = Omit<RouterFrame, "bytes"> & {
   readonly candidates: readonly DecisionCandidate[];
+  /** Absent in entries of earlier versions. */
+  readonly relaxed?: Decision["relaxed"];
 };
 type DecidedFields = DecisionToLog["context"]["fields"];
 type ShadowChoice = Pick<NonNullable<Decision["shadow"]>, "chosen" | "probabilities">;
@@ -96,18 +98,20 @@ export function writeDecided(into: DataView, start: number, decided: RoutedDecis
 }
 
 function frameOf({ decision, candidates, revision, family }: RoutedDecision): Uint8Array {
-  const { policy, shadow } = decision;
+  const { policy, shadow, relaxed } = decision;
   const seen = decision.candidates ?? candidates;
   let frame = FRAMES.get(seen);
   const isKnown =
+    relaxed === undefined &&
     frame?.revision === revision &&
     frame.policy === policy &&
     frame.shadow === shadow?.revision &&
     frame.family === family;
   if (frame === undefined || !isKnown) {
-    const shown: ShownByRouter = { revision, policy, shadow: shadow?.revision, family, candidates: seen };
-    frame = { ...shown, bytes: Buffer.from(JSON.stringify(shown)) };
-    if (Object.isFrozen(seen)) FRAMES.set(seen, frame);
+    const shown = { revision, policy, shadow: shadow?.revision, family, candidates: seen };
+    const text: ShownByRouter = relaxed === undefined ? shown : { ...shown, relaxed };
+    frame = { ...shown, bytes: Buffer.from(JSON.stringify(text)) };
+    if (relaxed === undefined && Object.isFrozen(seen)) FRAMES.set(seen, frame);
   }
   return frame.bytes;
 }
@@ -192,10 +196,11 @@ export function readDecidedJson([shown, made]: DecidedJson): DecidedStep {
 }
 
 function stepOfRouter(
-  { revision, policy, shadow: shadowRevision, family, candidates }: ShownByRouter,
+  { revision, policy, shadow: shadowRevision, family, candidates, relaxed }: ShownByRouter,
   { decision, shadow, fields, turn, call }: MadeByRouter,
 ): DecidedStep {
   if (policy !== undefined) decision.policy = policy;
+  if (relaxed !== undefined) decision.relaxed = relaxed;
   if (shadowRevision !== undefined) decision.shadow = { revision: shadowRevision, ...shadow! };
   const called = call === null ? {} : { call };
   return { family, step: stepOf({ decision, context: { fields }, candidates, revision, turn, ...called }) };

@@ -44,6 +44,7 @@ const decision: fc.Arbitrary<DecisionToLog["decision"]> = fc
     reason: fc.constantFrom("policy", "below-floor", "no-policy", "only-candidate", "constraints-relaxed"),
     ...{ monteCarlo: maybe(fc.constant({ draws: 64, floor: 0.01 })), policy: maybe(revision) },
     ...{ shadow: maybe(shadow), candidates: maybe(fc.constantFrom(...lists)) },
+    relaxed: maybe(fc.constantFrom(["over-price"], ["over-price", "over-latency"])),
   })
   .map((all) => withoutUndefined(all) as DecisionToLog["decision"]);
 const toLog: fc.Arbitrary<DecisionToLog> = fc.record({

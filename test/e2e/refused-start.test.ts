@@ -1,0 +1,113 @@
+/** `rollbook run start` with inputs that are wrong: it names the mistake and leaves nothing behind. */
+import { readdirSync, rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { describe, expect, it } from "vitest";
+import { systemClock } from "../../src/base/clock.ts";
+import { Cli } from "../support/cli.ts";
+import { LOOP, SMALL, writeConfig, writeLoop } from "../support/loop-world.ts";
+
+const AGENT = { kind: "agent", agent: "agent.mjs", tasks: "tasks.jsonl", gateway: "gateway.yaml" };
+const TOKENS = { kind: "tokens", tasks: "tasks.jsonl", model: "model", family: "adder", python: "python3" };
+const TOKEN_LOOP = { run: "climb", book: "book", windows: 1, rollouts: 4, learner: { kind: "grpo" } };
+const GENERATE = { kind: "simulator", tasks: "made", models: "models.yaml", generate: { count: 12 } };
+
+/** A folder with all that the configurations name, apart from the mistake. */
+function places(): Cli {
+  const cli = new Cli({ clock: systemClock });
+  writeLoop(cli.folder);
+  const files = {
+    "agent.mjs": "export default async () => 1;\n",
+    "tasks.jsonl": '{"question":"1"}\n{"question":"2"}\n',
+    "broken.jsonl": "{\n",
+    "gateway.yaml": JSON.stringify({
+      upstreams: { up: { baseUrl: "http://127.0.0.1:1" } },
+      models: { weak: { upstream: "up" } },
+      routes: { auto: ["weak"] },
+    }),
+    "table.yaml": "schema: rollbook.static-table.v1\ndefault: nobody\n",
+    "features.yaml": "schema: nothing\n",
+  };
+  for (const [name, text] of Object.entries(files)) writeFileSync(join(cli.folder, name), text);
+  return cli;
+}
+
+const listed = (folder: string) => readdirSync(folder, { recursive: true }).sort();
+
+const agentLoop = (world: object, more: object = {}) => ({
+  ...{ ...SMALL, rollouts: 2, world: { ...AGENT, ...world }, ...more },
+});
+
+const MISTAKES: [string, object, string][] = [
+  ["an unknown key", { ...LOOP, widows: 3 }, "unknown key widows"],
+  ["a missing agent", agentLoop({ agent: "nowhere.mjs" }), "nowhere.mjs"],
+  ["a missing tasks file", agentLoop({ tasks: "nowhere.jsonl" }), "nowhere.jsonl"],
+  ["a tasks file that is not JSON", agentLoop({ tasks: "broken.jsonl" }), "broken.jsonl:1"],
+  ["a missing gateway file", agentLoop({ gateway: "nowhere.yaml" }), "nowhere.yaml"],
+  ["a route that the gateway lacks", agentLoop({ route: "other" }), "has no route other"],
+  [
+    "a token variable that is not set",
+    agentLoop({}, { gateways: ["http://127.0.0.1:1"], gatewayTokenEnv: "ROLLBOOK_TEST_NO_TOKEN" }),
+    "ROLLBOOK_TEST_NO_TOKEN is not set",
+  ],
+  ["a table that is missing", { ...SMALL, table: "nowhere.yaml" }, "nowhere.yaml"],
+  ["a table that names another model", { ...SMALL, table: "table.yaml" }, "nobody"],
+  ["a wrong feature file", { ...SMALL, learner: { kind: "linucb", features: "features.yaml" } }, "features"],
+  ["a missing tasks folder", { ...SMALL, world: { ...LOOP.world, tasks: "nowhere" } }, "nowhere"],
+  ["missing models", { ...SMALL, world: { ...LOOP.world, models: "nowhere.yaml" } }, "nowhere.yaml"],
+  ["too few tasks", { ...SMALL, rollouts: 40 }, "[too-few-tasks]"],
+  ["too few tasks to generate", { ...SMALL, rollouts: 40, world: GENERATE }, "[too-few-tasks]"],
+  ["a wrong table, and tasks to generate", { ...SMALL, world: GENERATE, table: "table.yaml" }, "nobody"],
+  [
+    "a family of tasks that does not exist",
+    { ...SMALL, world: { ...GENERATE, generate: { count: 12, families: ["nothing"] } } },
+    "nothing",
+  ],
+  [
+    "a gate without bounds",
+    { ...SMALL, gate: { method: "empirical-bernstein" }, discount: 0.9 },
+    "[no-bounds]",
+  ],
+  ["a missing model", { ...TOKEN_LOOP, world: TOKENS }, "model"],
+];
+
+describe("a refused `rollbook run start`", () => {
+  it.each(MISTAKES)("with %s leaves no book, no key and no other file", async (_, config, problem) => {
+    const cli = places();
+    const path = writeConfig(cli.folder, config);
+    const before = listed(cli.folder);
+    const { code, err } = await cli.run(`run start --config ${path}`);
+    expect([code, err]).toEqual([1, expect.stringContaining(problem)]);
+    expect(err).not.toContain("made a new book");
+    expect(listed(cli.folder)).toEqual(before);
+  });
+
+  it("and a --follow without a run leave no book and no key", async () => {
+    const cli = places();
+    const path = writeConfig(cli.folder, SMALL);
+    const before = listed(cli.folder);
+    const { code, err } = await cli.run(`run start --config ${path} --follow ${join(cli.folder, "tasks")}`);
+    expect([code, err]).toEqual([1, expect.stringContaining("[no-run-to-follow]")]);
+    expect(listed(cli.folder)).toEqual(before);
+  });
+
+  it("leaves an existing book without a folder of the run", async () => {
+    const cli = places();
+    await cli.ok("init");
+    const path = writeConfig(cli.folder, agentLoop({ agent: "nowhere.mjs" }));
+    await cli.run(`run start --config ${path}`); // the first look at a book makes its catalog
+    const before = listed(cli.folder);
+    expect(before).not.toContain("book/loop");
+    const { code, err } = await cli.run(`run start --config ${path}`);
+    expect([code, err]).toEqual([1, expect.stringContaining("nowhere.mjs")]);
+    expect(listed(cli.folder)).toEqual(before);
+  });
+
+  it("of a run that has begun says so, also when its tasks are gone", async () => {
+    const cli = places();
+    const config = { ...SMALL, windows: 1 };
+    await cli.ok(`run start --config ${writeConfig(cli.folder, config)}`);
+    rmSync(join(cli.folder, "tasks"), { recursive: true });
+    const { code, err } = await cli.run(`run start --config ${join(cli.folder, "loop.yaml")}`);
+    expect([code, err]).toEqual([1, expect.stringContaining("[run-exists]")]);
+  }, 60_000);
+});
