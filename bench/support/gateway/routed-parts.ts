@@ -7,6 +7,7 @@ import { CallTarget } from "../../../src/collect/gateway/call/call-target.ts";
 import type { CallContext, IncomingCall } from "../../../src/collect/gateway/call/index.ts";
 import { parseGatewayConfig } from "../../../src/collect/gateway/config.ts";
 import { dialectNamed } from "../../../src/collect/gateway/dialects/index.ts";
+import { FrameReferences } from "../../../src/collect/gateway/journal/frame-references.ts";
 import { encodeCall } from "../../../src/collect/gateway/journal/journal-call.ts";
 import { Routes } from "../../../src/collect/gateway/upstream/index.ts";
 import { checkRouterConfig, openRouter } from "../../../src/serve/index.ts";
@@ -36,6 +37,7 @@ const deps = {
 const bodies = { [NAMED]: bodiesOf(NAMED), [ROUTED]: bodiesOf(ROUTED) };
 const reply = [Buffer.alloc(1100, "a")];
 const journal = Buffer.alloc(64 * 1024);
+const frames = new FrameReferences();
 const times = { [NAMED]: [] as number[], [ROUTED]: [] as number[] };
 
 for (let i = 0; i < CALLS; i++)
@@ -75,7 +77,9 @@ function timeCall(model: typeof NAMED | typeof ROUTED, i: number): number {
     },
     { rollout: idBytes, target: target.factsBytes },
     { requestForm: "body", request: body, replyForm: "json", reply, media: [] },
+    frames.begin(0),
   );
+  frames.end({ segment: 0, offset: 0, bytes: 0 });
   let end = 0;
   for (const part of entry) {
     if (typeof part === "string") end += journal.write(part, end);

@@ -32,6 +32,16 @@ function read(places: readonly LogPlace[]): string[] {
 }
 
 describe("an append log", () => {
+  it("names the segment of the next entry, also where a segment is full", async () => {
+    const { log } = reopen(100);
+    for (let i = 0; i < 12; i++) {
+      const { nextSegment } = log;
+      expect(log.append([bytes("x".repeat(20))]).segment).toBe(nextSegment);
+    }
+    expect(log.nextSegment).toBeGreaterThan(3);
+    await log.flush();
+  });
+
   it("gives back what was flushed, in order, in this process and the next, over many segments", async () => {
     await fc.assert(
       fc.asyncProperty(

@@ -108,6 +108,11 @@ export class AppendLog {
     return this.#pendingBytes + this.#writingBytes;
   }
 
+  /** Segment of the next entry. */
+  get nextSegment(): number {
+    return this.#offset >= this.#segmentBytes ? this.#segment + 1 : this.#segment;
+  }
+
   /** Adds an entry. Its bytes must not change until it is on disk, except those of the first part. */
   append(parts: readonly (string | Uint8Array)[]): LogPlace {
     if (this.#failure !== undefined) throw this.#failed();

@@ -5,6 +5,7 @@ import type { Id } from "../../../base/index.ts";
 import type { RevisionKey, Step } from "../../../contract/index.ts";
 import { type Decision, type DecisionCandidate, type DecisionToLog, stepOf } from "../../../policy/index.ts";
 import type { RoutedDecision } from "../upstream/index.ts";
+import { type FramePlace, type FrameReferences, framePlaceOf } from "./frame-references.ts";
 
 /** Facts of a router that repeat in its decisions. */
 interface RouterFrame {
@@ -58,6 +59,7 @@ interface DecidedStep {
 
 /** Texts of a decision. They follow the numbers of all decisions of the entry. */
 interface DecidedTexts {
+  /** The frame, or a reference to it. */
   readonly frame: Uint8Array;
   /** DecidedFields without a fixed place among the numbers, as JSON. */
   readonly more: Uint8Array;
@@ -91,8 +93,12 @@ export function decidedBytes({ decision }: RoutedDecision): number {
 }
 
 /** Writes the decision's numbers at `start`. Returns its texts. */
-export function writeDecided(into: DataView, start: number, decided: RoutedDecision): DecidedTexts {
-  const texts = { frame: frameOf(decided), more: moreFields(decided.context.fields) };
+export function writeDecided(
+  into: DataView,
+  start: number,
+  { decided, frames }: { decided: RoutedDecision; frames: FrameReferences },
+): DecidedTexts {
+  const texts = { frame: frames.next(frameOf(decided)), more: moreFields(decided.context.fields) };
   writeNumbers(into, start, decided, texts);
   return texts;
 }
@@ -151,11 +157,21 @@ function writeList(into: DataView, start: number, values: readonly number[]): nu
   return start + 8 * values.length;
 }
 
-/** `text` returns the next given number of bytes of the entry's texts. */
-export function readDecided(
-  from: Buffer,
-  start: number,
-): { end: number; decided: (text: (bytes: number) => string) => DecidedStep } {
+/** Reads the text of a frame from another entry of the segment. */
+export type ReadFrame = (place: FramePlace) => string;
+
+/** The numbers of a decision. */
+interface DecidedNumbers {
+  readonly end: number;
+  readonly frameBytes: number;
+  readonly moreBytes: number;
+  /** `text` returns the next given number of bytes of the entry's texts. */
+  decided(text: (bytes: number) => string, readFrame: ReadFrame): DecidedStep;
+}
+
+export function readDecided(from: Buffer, start: number): DecidedNumbers {
+  const frameBytes = from.readUInt32LE(start + AT.frameBytes);
+  const moreBytes = from.readUInt32LE(start + AT.moreBytes);
   let end = start + FIXED_BYTES;
   const list = (count: number) =>
     Array.from({ length: count }, () => {
@@ -164,9 +180,11 @@ export function readDecided(
     });
   const probabilities = list(from.readUInt32LE(start + AT.probabilities));
   const shadowProbabilities = list(from.readUInt32LE(start + AT.shadowProbabilities));
-  const decided = (text: (bytes: number) => string): DecidedStep => {
-    const shown = JSON.parse(text(from.readUInt32LE(start + AT.frameBytes))) as ShownByRouter;
-    const more = text(from.readUInt32LE(start + AT.moreBytes));
+  const decided: DecidedNumbers["decided"] = (text, readFrame) => {
+    const frame = text(frameBytes);
+    const place = framePlaceOf(frame);
+    const shown = JSON.parse(place === undefined ? frame : readFrame(place)) as ShownByRouter;
+    const more = text(moreBytes);
     const call = from.readUInt32LE(start + AT.call);
     const draws = from.readDoubleLE(start + AT.draws);
     const decision: Decision = {
@@ -184,7 +202,7 @@ export function readDecided(
       call: call === NO_CALL ? null : call,
     });
   };
-  return { end, decided };
+  return { end, frameBytes, moreBytes, decided };
 }
 
 /** Reads a decision of an entry of version 2. */

@@ -3,6 +3,7 @@ import { describe, expect, it } from "vitest";
 import type { Digest } from "../../../base/digest.ts";
 import { parseId } from "../../../base/ids.ts";
 import { type DecisionCandidate, type DecisionToLog, stepOf } from "../../../policy/index.ts";
+import { FrameReferences } from "./frame-references.ts";
 import {
   type CalledParts,
   DIALECT_CODES,
@@ -102,15 +103,17 @@ describe("a call in the journal", () => {
         const decided = decisions.map((each) => ({ ...each, family: FAMILY }));
         const call = { ...rest, decided };
         const texts = { rollout: Buffer.from("r-1"), target: Buffer.from(JSON.stringify(target)) };
-        const payload = Buffer.concat(encodeCall(call, texts, kept).map((part) => Buffer.from(part)));
+        const payload = Buffer.concat(
+          encodeCall(call, texts, kept, new FrameReferences()).map((part) => Buffer.from(part)),
+        );
         const { request, reply, media, ...forms } = kept;
         const steps = JSON.parse(JSON.stringify(decisions.map(stepOf))) as unknown;
         // Only steps have a family.
         const stepFamily = decided.length === 0 ? undefined : FAMILY;
         const known = { ...rest, stepFamily, steps, ...forms, rollout: "r-1", target: { model: "ü" } };
         expect(isCall(payload)).toBe(true);
-        expect(withoutUndefined(decodeFacts(payload))).toEqual(withoutUndefined(known));
-        const whole = decodeCall(payload);
+        expect(withoutUndefined(decodeFacts(payload, noFrame))).toEqual(withoutUndefined(known));
+        const whole = decodeCall(payload, noFrame);
         expect(Buffer.compare(whole.request, Buffer.from(request))).toBe(0);
         expect(Buffer.compare(whole.reply, Buffer.concat(reply))).toBe(0);
         expect(whole.media.map((each) => [...each])).toEqual(media.map((each) => [...each]));
@@ -130,7 +133,9 @@ describe("a call in the journal", () => {
       request: new Uint8Array(0),
       reply: [],
     };
-    const [numbers] = encodeCall({ ...bare, isRenamed: undefined }, texts, none) as [Uint8Array];
+    const [numbers] = encodeCall({ ...bare, isRenamed: undefined }, texts, none, new FrameReferences()) as [
+      Uint8Array,
+    ];
     const head = Buffer.from(numbers);
     const payload = (version: number, extra: object) => {
       const text = Buffer.from(JSON.stringify({ stepFamily: "router", sentDigest: "sha256:00", ...extra }));
@@ -140,7 +145,7 @@ describe("a call in the journal", () => {
     };
     const steps = [{ turn: 0, reason: "ü" }];
     const extra = { stepFamily: "router", sentDigest: "sha256:00" };
-    expect(decodeFacts(payload(1, { steps }))).toMatchObject({ steps, ...extra });
+    expect(decodeFacts(payload(1, { steps }), noFrame)).toMatchObject({ steps, ...extra });
     const [revision, candidates] = [revisions[0]!, lists[0]!];
     const fields = { messages: 2 };
     const decision = {
@@ -153,18 +158,20 @@ describe("a call in the journal", () => {
       { revision, candidates },
       [1, decision.probabilities, decision.reason, null, 3, 3, fields, null, null],
     ];
-    expect(decodeFacts(payload(2, { decided: [written] }))).toMatchObject({
+    expect(decodeFacts(payload(2, { decided: [written] }), noFrame)).toMatchObject({
       steps: [stepOf({ decision, candidates, revision, context: { fields }, turn: 3, call: 3 })],
       ...extra,
     });
-    expect(() => decodeFacts(payload(4, {}))).toThrow("another version");
+    expect(() => decodeFacts(payload(5, {}), noFrame)).toThrow("another version");
   });
 
   it("with a number that has no name is refused, and never read as another or as nothing", () => {
     const texts = { rollout: Buffer.from("r-1"), target: Buffer.from('{"model":"m"}') };
     const [call, kept] = fc.sample(fc.tuple(facts, parts), { numRuns: 1, seed: 1 })[0]!;
     const payload = Buffer.concat(
-      encodeCall({ ...call, decided: [] }, texts, kept).map((part) => Buffer.from(part)),
+      encodeCall({ ...call, decided: [] }, texts, kept, new FrameReferences()).map((part) =>
+        Buffer.from(part),
+      ),
     );
     for (const [place, what] of [
       [1, "dialect"],
@@ -173,10 +180,14 @@ describe("a call in the journal", () => {
     ] as const) {
       const changed = Buffer.from(payload);
       changed[place] = 0x7f;
-      expect(() => decodeFacts(changed), what).toThrow(what);
+      expect(() => decodeFacts(changed, noFrame), what).toThrow(what);
     }
   });
 });
+
+function noFrame(): never {
+  throw new Error("the entry refers to another entry");
+}
 
 function withoutUndefined(value: object): unknown {
   return Object.fromEntries(Object.entries(value).filter(([, each]) => each !== undefined));

@@ -5,7 +5,15 @@ import { type Digest, type Id, RollbookError } from "../../../base/index.ts";
 import type { Delivery, Step } from "../../../contract/index.ts";
 import type { DialectName, TokenUsage } from "../dialects/index.ts";
 import type { RoutedDecision, TargetFacts } from "../upstream/index.ts";
-import { type DecidedJson, decidedBytes, readDecided, readDecidedJson, writeDecided } from "./decided.ts";
+import {
+  type DecidedJson,
+  decidedBytes,
+  type ReadFrame,
+  readDecided,
+  readDecidedJson,
+  writeDecided,
+} from "./decided.ts";
+import type { FrameReferences } from "./frame-references.ts";
 import type { CallOutcome } from "./journal-event.ts";
 
 /** Form of a stored part: the bytes that passed, or the redacted facts. */
@@ -71,8 +79,10 @@ export interface CallTexts {
 }
 
 /** First byte of a call; an event begins with a brace. Decisions of version 1 are whole steps. Decisions of version
- *  2 are in the JSON text. */
-const VERSION = 3;
+ *  2 are in the JSON text. In version 3 every decision has its whole frame. */
+const VERSION = 4;
+/** First version with the decisions as numbers. */
+const NUMBERS_VERSION = 3;
 const BRACE = 0x7b;
 const NEWLINE = 0x0a;
 /** Byte offsets of an entry's numbers. After the head come the decisions, then texts and bytes in the order of their
@@ -127,11 +137,12 @@ export function isCall(payload: Buffer): boolean {
   return payload[0] !== BRACE || payload.includes(NEWLINE);
 }
 
-/** The numbers come first. The log copies them at once, because the next call reuses their buffer. */
+/** `frames` has begun this entry. The numbers come first. The log copies them at once, because the next call reuses their buffer. */
 export function encodeCall(
   facts: NewCall,
   { rollout, target }: CallTexts,
   parts: CalledParts,
+  frames: FrameReferences,
 ): (string | Uint8Array)[] {
   const { request, reply, media } = parts;
   const { decided } = facts;
@@ -166,7 +177,7 @@ export function encodeCall(
   if (extra !== "") all.push(extra);
   let at = HEAD_BYTES;
   for (const each of decided) {
-    const { frame, more } = writeDecided(head, at, each);
+    const { frame, more } = writeDecided(head, at, { decided: each, frames });
     at += decidedBytes(each);
     all.push(frame);
     if (more.length > 0) all.push(more);
@@ -192,12 +203,12 @@ function numbersOf(length: number): { readonly view: DataView; readonly bytes: U
 }
 
 /** Decodes everything except the bytes that crossed the wire. */
-export function decodeFacts(payload: Buffer): CalledFacts {
-  return decode(payload).facts;
+export function decodeFacts(payload: Buffer, readFrame: ReadFrame): CalledFacts {
+  return decode(payload, readFrame).facts;
 }
 
-export function decodeCall(payload: Buffer): CalledEntry {
-  const { facts, extra, end } = decode(payload);
+export function decodeCall(payload: Buffer, readFrame: ReadFrame): CalledEntry {
+  const { facts, extra, end } = decode(payload, readFrame);
   let at = end;
   const take = (bytes: number) => {
     at += bytes;
@@ -208,15 +219,35 @@ export function decodeCall(payload: Buffer): CalledEntry {
   return { ...facts, request, reply, media: (extra.mediaBytes ?? []).map(take) };
 }
 
-function decode(payload: Buffer): { facts: CalledFacts; extra: Partial<Extra>; end: number } {
+/** Text of the frame that a decision of this entry holds itself. */
+export function frameTextOf(payload: Buffer, decision: number): string {
+  const { numbers, end } = decodeNumbers(payload);
+  let at = end;
+  for (const field of [AT.rolloutBytes, AT.targetBytes, AT.extraBytes]) at += payload.readUInt32LE(field);
+  for (const { frameBytes, moreBytes } of numbers.slice(0, decision)) at += frameBytes + moreBytes;
+  return payload.toString("utf8", at, at + numbers[decision]!.frameBytes);
+}
+
+/** Numbers of the decisions, and the offset of the texts after them. */
+function decodeNumbers(payload: Buffer): { numbers: ReturnType<typeof readDecided>[]; end: number } {
   const version = payload[AT.version]!;
   if (!(version >= 1 && version <= VERSION)) throw otherVersion(version);
-  let end = version === VERSION ? HEAD_BYTES : FORMER_HEAD_BYTES;
-  const numbers = Array.from({ length: version === VERSION ? payload.readUInt32LE(AT.decisions) : 0 }, () => {
+  if (version < NUMBERS_VERSION) return { numbers: [], end: FORMER_HEAD_BYTES };
+  let end = HEAD_BYTES;
+  const numbers = Array.from({ length: payload.readUInt32LE(AT.decisions) }, () => {
     const each = readDecided(payload, end);
     end = each.end;
     return each;
   });
+  return { numbers, end };
+}
+
+function decode(
+  payload: Buffer,
+  readFrame: ReadFrame,
+): { facts: CalledFacts; extra: Partial<Extra>; end: number } {
+  const { numbers, end: textsAt } = decodeNumbers(payload);
+  let end = textsAt;
   const text = (bytes: number) => {
     end += bytes;
     return payload.toString("utf8", end - bytes, end);
@@ -225,7 +256,7 @@ function decode(payload: Buffer): { facts: CalledFacts; extra: Partial<Extra>; e
   const target = JSON.parse(text(payload.readUInt32LE(AT.targetBytes))) as TargetFacts;
   const extra = JSON.parse(text(payload.readUInt32LE(AT.extraBytes)) || "{}") as Partial<Extra>;
   const { mediaBytes: _, decided: former = [], ...rest } = extra;
-  const decided = [...former.map(readDecidedJson), ...numbers.map((each) => each.decided(text))];
+  const decided = [...former.map(readDecidedJson), ...numbers.map((each) => each.decided(text, readFrame))];
   const facts: CalledFacts = {
     rollout,
     target,

@@ -2,9 +2,12 @@ import { mkdtempSync, readdirSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { beforeEach, describe, expect, it } from "vitest";
+import type { Digest } from "../../../base/digest.ts";
 import { parseId } from "../../../base/ids.ts";
 import type { RolloutEvent } from "../../../contract/index.ts";
+import { stepOf } from "../../../policy/index.ts";
 import { AppendLog } from "../../../store/log/append-log.ts";
+import type { RoutedDecision } from "../upstream/index.ts";
 import { Journal, type LogPlace, SOON_MS } from "./journal.ts";
 import type { CalledFacts, NewCall } from "./journal-call.ts";
 import { JournalReader } from "./journal-reader.ts";
@@ -31,6 +34,17 @@ const parts = {
   reply: [Buffer.from("data: 1\n\n"), Buffer.from("data: 2\n\n")],
   media: [Buffer.from([0, 10, 255]), Buffer.alloc(0)],
 };
+
+const list = (id: string) =>
+  Object.freeze([{ id, selectable: true, reasons: [], features: { callPrice: 0.1 } }]);
+const [CHEAP, DEAR] = [list("cheap"), list("dear")] as const;
+const revision = { id: parseId("router-1"), digest: `sha256:${"ab".repeat(32)}` as Digest };
+
+function routed(candidates: typeof CHEAP, turn: number): RoutedDecision {
+  const decision = { chosen: 0, probabilities: [1], reason: "only-candidate" as const, confidence: null };
+  const context = { fields: { messages: turn } };
+  return { decision, context, candidates, revision, turn, call: turn, family: parseId("router") };
+}
 
 function reopen() {
   const called: [CalledFacts, LogPlace][] = [];
@@ -67,6 +81,36 @@ describe("a journal", () => {
     next.journal.release([at, next.events[0]![1]]);
     await next.journal.close();
     expect(readdirSync(folder)).toEqual([]);
+  });
+
+  it("stores the frame of a router once in a segment, and reads every decision back from each entry", async () => {
+    const { journal } = reopen();
+    const before = journal.called({ ...call, decided: [] }, texts, parts);
+    const places = [
+      [routed(CHEAP, 0)],
+      [routed(CHEAP, 1)],
+      [routed(DEAR, 0), routed(CHEAP, 1), routed(DEAR, 1)],
+      [routed(CHEAP, 0), routed(DEAR, 0)],
+    ].map((decided) => ({ decided, place: journal.called({ ...call, decided }, texts, parts) }));
+    await journal.flush();
+    const reader = new JournalReader(folder);
+    const steps = places.map(({ decided }) => JSON.parse(JSON.stringify(decided.map(stepOf))) as unknown);
+    const read = (place: LogPlace) => JSON.parse(JSON.stringify(reader.called(place).steps)) as unknown;
+    expect(places.map(({ place }) => read(place))).toEqual(steps);
+    const added = places.map(({ place }) => place.bytes - before.bytes);
+    expect(added[0]! - added[1]!).toBeGreaterThan(200);
+    expect(added[3]!).toBeLessThan(added[0]!);
+    await journal.close();
+
+    const next = reopen();
+    expect(next.called.slice(1).map(([each]) => JSON.parse(JSON.stringify(each.steps)) as unknown)).toEqual(
+      steps,
+    );
+    // A new process begins a new segment, and a reference never leaves its segment.
+    const later = next.journal.called({ ...call, decided: [routed(CHEAP, 0)] }, texts, parts);
+    expect(later.segment).toBeGreaterThan(before.segment);
+    expect(later.bytes).toBe(places[0]!.place.bytes);
+    await next.journal.close();
   });
 
   it("tells those who can wait, too, before it is closed; one that fails to listen keeps no other waiting", async () => {

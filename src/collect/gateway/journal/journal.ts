@@ -5,6 +5,7 @@
 import { canonicalize, type Digest, type Id } from "../../../base/index.ts";
 import { openRecord, RolloutEvent } from "../../../contract/index.ts";
 import { AppendLog, type LogPlace, type Waiter } from "../../../store/index.ts";
+import { FrameReferences } from "./frame-references.ts";
 import {
   type CalledFacts,
   type CalledParts,
@@ -15,6 +16,7 @@ import {
   type NewCall,
 } from "./journal-call.ts";
 import type { EventOf } from "./journal-event.ts";
+import { JournalReader } from "./journal-reader.ts";
 
 export type { LogPlace, Waiter };
 
@@ -29,17 +31,23 @@ export const SOON_MS = 5;
 
 export class Journal {
   readonly #log: AppendLog;
+  readonly #frames = new FrameReferences();
 
   private constructor(log: AppendLog) {
     this.#log = log;
   }
 
   static open(directory: string, visitor: JournalVisitor): Journal {
-    const log = AppendLog.open(directory, ({ place, payload }) => {
-      if (isCall(payload)) visitor.called(decodeFacts(payload), place);
-      else visitor.event(openRecord(RolloutEvent, payload), place);
-    });
-    return new Journal(log);
+    const reader = new JournalReader(directory);
+    try {
+      const log = AppendLog.open(directory, ({ place, payload }) => {
+        if (isCall(payload)) visitor.called(decodeFacts(payload, reader.framesOf(place.segment)), place);
+        else visitor.event(openRecord(RolloutEvent, payload), place);
+      });
+      return new Journal(log);
+    } finally {
+      reader.close();
+    }
   }
 
   /** True after a failed write. The gateway then records nothing more, and so delivers nothing. */
@@ -64,7 +72,10 @@ export class Journal {
 
   /** Adds a call; durable once `flush` resolves. */
   called(facts: NewCall, about: CallTexts, parts: CalledParts): LogPlace {
-    return this.#log.append(encodeCall(facts, about, parts));
+    const frames = this.#frames.begin(this.#log.nextSegment);
+    const place = this.#log.append(encodeCall(facts, about, parts, frames));
+    frames.end(place);
+    return place;
   }
 
   /** Resolves when all entries added before are durable. The write begins within `withinMs`. */
