@@ -2,7 +2,7 @@
  *  makes the entry of the journal, by name and routed in turns. In: a checkpoint or "table", and "one" or "many"
  *  prompts. Out: JSON on stdout. Each call is timed alone after a pass over memory, which makes the caches as cold as
  *  in a real call. The figure is the first quartile: calls that another process interrupts are among the slow ones. */
-import { systemClock } from "../../../src/base/index.ts";
+import { KeyPrefix, systemClock } from "../../../src/base/index.ts";
 import { CallTarget } from "../../../src/collect/gateway/call/call-target.ts";
 import type { CallContext, IncomingCall } from "../../../src/collect/gateway/call/index.ts";
 import { parseGatewayConfig } from "../../../src/collect/gateway/config.ts";
@@ -57,7 +57,8 @@ function timeCall(model: typeof NAMED | typeof ROUTED, i: number): number {
   const body = Buffer.from(bodies[model][i % ROLLOUTS]!);
   const request = dialect.readRequest(JSON.parse(body.toString()))!;
   const call = Math.floor(i / ROLLOUTS);
-  const rollout = { id: `r-${String(i % ROLLOUTS).padStart(34, "0")}`, opening: {} };
+  const id = `r-${String(i % ROLLOUTS).padStart(34, "0")}`;
+  const rollout = { id, opening: {}, callKeys: new KeyPrefix(`${id}.`) };
   const idBytes = Buffer.from(rollout.id);
   for (let at = 0; at < memory.length; at += 8) memory[at]! += 1;
   const startMs = performance.now();
