@@ -437,6 +437,16 @@ export const MEANINGS: Readonly<Record<string, string>> = {
   rollout: "id of the rollout",
   call: "number of the call, from 0",
   steps: "one explanation for each decision of the call",
+  "route rollbacks record": "digest of the sealed record, which also names every paired difference",
+  "route rollbacks family": "policy family of the router",
+  "route rollbacks from": "the router that was withdrawn, by digest, with its policy",
+  "route rollbacks to": "the router that serves instead; without `policy`, a static table decides",
+  "route rollbacks verdict": "gate verdict that had released the router; absent if none had",
+  "route rollbacks by": "who took the router back: `rollbook` for a gateway",
+  "route rollbacks atMs": "time of the rollback, in milliseconds since 1970",
+  "route rollbacks evidence":
+    "the paired outcomes: their number, both means, the difference, its upper bound, and the rule",
+  "route rollbacks state": "`holds`, `released-again` by a later verdict, or `untrusted`",
   // sim
   "sim generate out": "the folder",
   generatorVersion: "version of the generator",

@@ -5,7 +5,7 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { systemClock } from "../../src/base/index.ts";
+import { digestJson, systemClock } from "../../src/base/index.ts";
 import { run } from "../../src/cli/run.ts";
 import { writeTasks } from "../../src/collect/sim/prove/task-files.ts";
 import type { RoutingRow } from "../../src/convert/routing-jsonl.ts";
@@ -13,6 +13,7 @@ import { readTar } from "../../src/keep/pack/index.ts";
 import { DEMO_OUTPUT } from "../../test/support/demo-output.ts";
 import { SMALL, writeLoop } from "../../test/support/loop-world.ts";
 import { RECORDED_CSV, RECORDED_YAML } from "../../test/support/recorded-answers.ts";
+import { rollBack } from "../../test/support/rolled-back.ts";
 import { routingWorld } from "../../test/support/routing-world.ts";
 import { handTasks } from "../../test/support/sim-tasks.ts";
 
@@ -51,7 +52,8 @@ const trainer = (kind: string, options = ""): Step => [
   `train ${kind} --data @rows.jsonl --out @${kind} --id ${kind}${options}`,
 ];
 
-type Step = readonly [titles: readonly string[], words: string];
+/** A function prepares data that no command makes. */
+type Step = readonly [titles: readonly string[], words: string | ((folder: string) => Promise<void>)];
 
 /** Titles on the page and command words; `@` is the folder, `BATCH` the assembled batch. A title `launch: KIND` takes
  *  the lines of that kind, and steps with the same title share a table. Steps without a title prepare later steps. */
@@ -111,6 +113,8 @@ const STEPS: readonly Step[] = [
   [["gate"], "gate --data @rows.jsonl --checkpoint @ucb --epsilon-quality 0.5 --epsilon-cost 2"],
   [["route ask"], "route ask --checkpoint @ucb hello"],
   [["route explain"], "route explain r-0001.0"],
+  [[], rolledBack],
+  [["route rollbacks"], "route rollbacks"],
   [["sim generate"], "sim generate --count 2 --seed 7 --no-prove --out @drawn"],
   [
     ["launch, sim run: rollout", "sim run: summary"],
@@ -150,6 +154,10 @@ export async function commandOutputs(): Promise<CommandOutput[]> {
     const outputs = new Map<string, object[]>([["demo", [DEMO_OUTPUT]]]);
     const batches: string[] = [];
     for (const [titles, words] of STEPS) {
+      if (typeof words !== "string") {
+        await words(folder);
+        continue;
+      }
       const [first = "", last = ""] = [batches[0], batches.at(-1)];
       const documents = await documentsOf(folder, words.replace("FIRST", first).replace("BATCH", last));
       if (titles[0] === "batch assemble") batches.push(documents[0]!.digest!);
@@ -163,6 +171,13 @@ export async function commandOutputs(): Promise<CommandOutput[]> {
   } finally {
     rmSync(folder, { recursive: true, force: true });
   }
+}
+
+/** A rollback needs a gateway and many outcomes. */
+function rolledBack(folder: string): Promise<void> {
+  return rollBack(join(folder, "book"), digestJson("test.router", "new"), {
+    ...{ policy: "ucb", feedback: "solved", verdict: digestJson("test.verdict", "new") },
+  });
 }
 
 /** Two decisions per rollout. */

@@ -95,6 +95,16 @@ export function takenBack(
   return times.length === 0 ? undefined : Math.max(...times);
 }
 
+/** True if a verdict after the rollback passes the withdrawn router. */
+export function isReleasedSince(
+  { from, atMs }: Pick<Rollback, "from" | "atMs">,
+  { verdicts }: Pick<ReleaseHistory, "verdicts">,
+): boolean {
+  return verdicts.some(
+    (verdict) => verdict.record.atMs > atMs && passedBy(verdict)?.router.digest === from.digest,
+  );
+}
+
 /** True if a rollback happened after the verdict that releases a router. Then the router serves because a newer one was
  *  withdrawn: it is not new, and is not compared with the router before it. */
 export function servesAfterRollback(verdict: Digest | undefined, standing: ReleaseHistory): boolean {

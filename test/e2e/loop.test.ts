@@ -6,16 +6,14 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { describe, expect, it, vi } from "vitest";
 import { MAIN } from "../../bench/support/build.ts";
 import { systemClock } from "../../src/base/clock.ts";
-import { type Digest, digestJson } from "../../src/base/index.ts";
 import { useBook } from "../../src/book/open/index.ts";
-import { sealRollback } from "../../src/book/serve/seal-rollback.ts";
 import { GateVerdict } from "../../src/contract/index.ts";
 import { readRun } from "../../src/loop/read-run.ts";
-import type { Served } from "../../src/serve/index.ts";
 import { readRecord } from "../../src/store/index.ts";
 import { Cli } from "../support/cli.ts";
 import { afterWindow, statusOf, withLoop } from "../support/loop-runs.ts";
 import { LOOP, SMALL, UNEQUAL, writeConfig } from "../support/loop-world.ts";
+import { rollBack } from "../support/rolled-back.ts";
 
 /** A gate that no policy passes. */
 const STRICT = { ...UNEQUAL, gate: { alpha: 1e-12 } };
@@ -195,22 +193,6 @@ function verdictOf(root: string, run: string, window: number): Promise<GateVerdi
     const { windows } = await readRun(book, run);
     return readRecord(book.store, GateVerdict, windows[window - 1]!.need("judged").envelope.verdict!);
   });
-}
-
-/** Seals a rollback as a gateway does when a released router has worse outcomes than its predecessor. */
-async function rollBack(root: string, router: Digest): Promise<void> {
-  const served = (digest: Digest) => ({ digest, router: {} }) as Served;
-  await useBook(root, {}, (book) =>
-    sealRollback(book, {
-      ...{ from: served(router), to: served(digestJson("test.router", "before")), family: "router" },
-      evidence: {
-        ...{ alpha: 0.05, margin: 0, range: { low: 0, high: 1 }, comparedWith: "record", harm: true },
-        ...{ pairs: 1, fresh: 0, before: 1, difference: -1, upper: -0.1, clipped: 0, waiting: 0 },
-        ...{ terms: Float64Array.of(-1), ids: [["new/0/0", "old/0/0"]] },
-      },
-      atMs: book.clock.nowMs(),
-    }),
-  );
 }
 
 describe("a run that compares several learners", () => {

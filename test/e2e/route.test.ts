@@ -2,9 +2,11 @@ import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { systemClock } from "../../src/base/clock.ts";
+import { digestJson } from "../../src/base/index.ts";
 import { openGateway } from "../../src/book/collect/index.ts";
 import type { Explanation } from "../../src/serve/index.ts";
 import { Cli, lines } from "../support/cli.ts";
+import { rollBack } from "../support/rolled-back.ts";
 import { routingWorld } from "../support/routing-world.ts";
 
 /** Configuration of the same policy with candidates that it does not know. */
@@ -388,5 +390,35 @@ router: { exploration: 0, table: ${table} }
     const { code, err } = await cli.run("route ask --prompt hello");
     expect(code).toBe(1);
     expect(err).toContain("--candidate");
+  });
+});
+
+describe("rollbook route rollbacks", () => {
+  it("lists what was taken back, when, for which router, and on what evidence", async () => {
+    const cli = new Cli();
+    await cli.ok("init");
+    expect(await cli.run("route rollbacks")).toMatchObject({
+      ...{ code: 0, out: "", err: expect.stringContaining("holds no rollback") },
+    });
+    const [first, second] = ["first", "second"].map((name) => digestJson("test.router", name));
+    await rollBack(cli.book, first!, { atMs: 1_000 });
+    await rollBack(cli.book, second!, { policy: "bandit", feedback: "solved", atMs: 3_600_000 });
+    const listed = await cli.json("route rollbacks");
+    expect(listed.map(({ from, atMs, state }) => [from.digest, atMs, state])).toEqual([
+      [second, 3_600_000, "holds"],
+      [first, 1_000, "holds"],
+    ]);
+    expect(listed[0]).toMatchObject({
+      ...{ from: { policy: { id: "bandit" } }, to: { digest: digestJson("test.router", "before") } },
+      evidence: { feedback: "solved", pairs: 1, fresh: 0, before: 1, difference: -1, upper: -0.1 },
+    });
+    expect(await cli.ok(`cat ${listed[0].record}`)).toContain("rollbook.rollback.v1");
+    const text = await cli.ok("route rollbacks");
+    expect(text).toMatch(
+      /^1970-01-01 01:00:00 UTC, family router: router-\w{12} \(policy bandit\) was taken back for router-\w{12} \(no policy\)$/m,
+    );
+    expect(text).toContain("Outcomes: the feedback solved, 1 pair. Mean 0; of the router before it 1");
+    expect(text).toContain("Difference -1, upper bound -0.1, below 0 (minus the margin) at alpha 0.05.");
+    expect(text).toContain(`Record: ${listed[1].record}.`);
   });
 });

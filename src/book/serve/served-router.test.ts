@@ -18,8 +18,9 @@ import {
 } from "../../policy/index.ts";
 import type { RouterConfigInput } from "../../serve/index.ts";
 import { verifyBook } from "../maintain/index.ts";
-import { openBook } from "../open/index.ts";
+import { type OpenBook, openBook } from "../open/index.ts";
 import { explainCall } from "./explain-call.ts";
+import { listRollbacks } from "./list-rollbacks.ts";
 import { type BookRouter, openServedRouter } from "./served-router.ts";
 
 const TABLE = { default: ["small", "large"] };
@@ -138,8 +139,18 @@ describe("a router on a book", () => {
     // After reopening, the book still excludes the policy, until a newer verdict passes it.
     const again = await openServedRouter(book, CONFIG, { candidates: asked() });
     expect(statusOf(again)).toMatchObject({ serving: "static" });
+    const { schema: _, evidence, ...facts } = look!.rollback!.record;
+    const listed = { record: look!.rollback!.digest, ...facts };
+    expect(await listRollbacks(book)).toMatchObject([{ ...listed, state: "holds", evidence: { upper } }]);
     clock.advance(60_000);
     await release(policy, clock.nowMs());
+    expect(await listRollbacks(book)).toMatchObject([{ ...listed, state: "released-again" }]);
+    // The same book for a reader who trusts no key.
+    const strict: OpenBook = {
+      ...{ root: book.root, store: book.store, clock, signer: undefined, required: new Set() },
+      ...{ index: () => book.index(), close: async () => {} },
+    };
+    expect(await listRollbacks(strict)).toMatchObject([{ ...listed, state: "untrusted" }]);
     expect(await again.router.reload()).toBe("swapped");
     await again.close();
   });

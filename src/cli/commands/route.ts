@@ -1,15 +1,15 @@
-/** Implements `rollbook route`: shows the choice of a router, and explains the choice of a recorded call. */
+/** Implements `rollbook route`: shows the choice of a router, explains the choice of a recorded call, and lists rollbacks. */
 import { type Command, InvalidArgumentError } from "commander";
 import { isObject, parseJson, RollbookError } from "../../base/index.ts";
 import { wrongUsage } from "../../book/decisions/index.ts";
 import { isBook, keyringOf, trustedKeys } from "../../book/open/index.ts";
-import { askRouter, explainCall, readRouterFile } from "../../book/serve/index.ts";
+import { askRouter, explainCall, listRollbacks, readRouterFile } from "../../book/serve/index.ts";
 import type { PublicKey } from "../../contract/index.ts";
 import { neverSentWarning } from "../../policy/index.ts";
 import { checkRouterConfig } from "../../serve/index.ts";
 import { readText } from "../../store/index.ts";
 import { jsonLine } from "../../view/format.ts";
-import { renderAsked, renderExplained } from "../../view/route-view.ts";
+import { renderAsked, renderExplained, renderRollbacks } from "../../view/route-view.ts";
 import { addCommand, addGroup } from "../command.ts";
 import type { Io } from "../io.ts";
 import { type BookFlags, bookRoot, withBook } from "../with-book.ts";
@@ -84,6 +84,18 @@ exploration, as it was served.`,
       const explained = await withBook(io, flags, (book) => explainCall(book, call));
       io.out(flags.json ? jsonLine(explained) : renderExplained(explained));
     });
+  addCommand(route, "rollbacks", {
+    summary: "list the routers that were taken back, and the evidence",
+    description: `List the routers that a gateway took back because their outcomes were worse (\`router.rollback\`), the latest
+first: which router, when, which router serves instead, and the evidence. --json prints one line for each rollback.
+\`rollbook cat RECORD\` prints the sealed record, which also names every paired difference.`,
+    examples: ["rollbook route rollbacks", "rollbook route rollbacks --json"],
+  }).action(async (flags: BookFlags & { json?: true }) => {
+    const found = await withBook(io, flags, listRollbacks);
+    if (flags.json) for (const each of found) io.out(jsonLine(each));
+    else if (found.length > 0) io.out(renderRollbacks(found));
+    else io.err("the book holds no rollback: no gateway has taken a router back\n");
+  });
 }
 
 /** Reads the prompt, or the body of a request. */
