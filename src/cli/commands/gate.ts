@@ -117,7 +117,7 @@ ${TABLE_EXAMPLE}`,
     )
     .option(
       "--candidates-tried <n>",
-      "number of policies tried so far, here and elsewhere (default: those given)",
+      "number of policies tried on these rows so far, this gate included; a policy counts once for each gate (default: the number of --checkpoint)",
       wholeNumber,
     )
     .addOption(
@@ -158,7 +158,10 @@ async function run(io: Io, flags: GateFlags): Promise<void> {
   const found = await withKeeper(io, flags, async (keepIn) => {
     const result = await gateCheckpoints(datasetFrom(flags) ?? keepIn!, requestFrom(io, flags, keepIn));
     const { verdict, admitted } = result;
-    const earlier = keepIn === undefined ? 0 : await earlierGates(keepIn, verdict, admitted?.manifest);
+    const earlier =
+      keepIn === undefined
+        ? { gates: 0, policies: 0 }
+        : await earlierGates(keepIn, verdict, admitted?.manifest);
     return { ...result, earlier };
   });
   const { verdict, sealed, judged, findings, admitted, unrecorded, changed, earlier, neverSent } = found;
@@ -189,7 +192,7 @@ async function run(io: Io, flags: GateFlags): Promise<void> {
     for (const line of servedAsJudged(verdict.record, flags)) io.err(`note: ${line}\n`);
   io.out(
     flags.json
-      ? jsonLine({ verdict: verdict.digest, sealed, changed, earlier, ...verdict.record })
+      ? jsonLine({ verdict: verdict.digest, sealed, changed, earlier: earlier.gates, ...verdict.record })
       : renderVerdict(verdict, { sealed, changed, earlier, ...judged }),
   );
   if (verdict.record.outcome === "refuse") throw refusal(verdict.record);
