@@ -27,7 +27,7 @@ export function addRowOptions(
   command: Command,
   { data, families = "one" }: { data: boolean; families?: "one" | "all" },
 ): Command {
-  const each = families === "one" ? "the only one of the book" : "all";
+  const each = families === "one" ? "the only one of the selected decisions" : "all";
   if (data)
     command
       .option(
