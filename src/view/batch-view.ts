@@ -19,7 +19,7 @@ export function renderBatch(details: BatchDetails): string {
     `  reward       sum ${figure(totals.rewardSum)}, mean ${figure(totals.rewardMean)} a row`,
     `  advantage    sum ${figure(totals.advantageSum)}, mean ${figure(totals.advantageMean)} a sample`,
     `  groups       ${batch.groupCount}${isGrouped(batch) && equalGroups > 0 ? `, ${equalGroups} of them with equal rewards: advantage 0` : ""}`,
-    `  proofs       ${batch.proofCount} of execution, checked`,
+    `  proofs       ${batch.proofCount} proofs of execution, all checked`,
     `  sources      ${lineage.sources.length}`,
   ];
   return `${page(lines)}${indent(sourceTable(batch, lineage), 4)}${ledgerText(ledger)}`;
@@ -63,7 +63,7 @@ function isAgent({ id, digest }: TrainerBatch["target"]): boolean {
 }
 
 export function renderDifferences(differences: readonly BatchDifference[]): string {
-  if (differences.length === 0) return "the two are one batch\n";
+  if (differences.length === 0) return "the two names are of one batch\n";
   const part = (role: BatchDifference["role"], title: string) => {
     const own = differences.filter((each) => each.role === role);
     return own.length === 0

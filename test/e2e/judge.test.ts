@@ -336,7 +336,7 @@ describe("evaluate and gate on the command line", () => {
     );
     expect(code).toBe(1);
     expect(out).toMatch(
-      /^static.* refused: the log is too small: 63 units left to judge by\. Record about 1000/m,
+      /^static.* refused: the log is too small: 63 tasks left to judge by, with an effective sample size below 50\. Record about 1000/m,
     );
     const reasons = [...out.matchAll(/^\S.* refused: (.*)$/gm)].map(([, why]) => why);
     expect(new Set(reasons).size).toBe(reasons.length);

@@ -321,11 +321,7 @@ export async function familiesAt(
 
 /** Families with a stream that has a choice. An agent that ran unchanged, or named its model, has one candidate at each
  *  step. */
-async function withChoice(
-  book: OpenBook,
-  level: Level,
-  contents: readonly IndexedRecord[],
-): Promise<Id[]> {
+async function withChoice(book: OpenBook, level: Level, contents: readonly IndexedRecord[]): Promise<Id[]> {
   const families = new Set<Id>();
   for (const { digest, fields } of contents) {
     const [levels, named] = [fields.levels as string[], fields.families as Id[]];

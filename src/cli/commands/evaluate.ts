@@ -82,7 +82,9 @@ ${TABLE_EXAMPLE}`,
       "estimate missing propensities from the log; the result is then not certified",
     )
     .option("--discount <g>", JUDGE_DISCOUNT, share);
-  addRowOptions(addJudgeOptions(command), { data: true }).action((flags: EvaluateFlags) => run(io, flags));
+  addRowOptions(addJudgeOptions(command, { defaultRange: "the observed one" }), { data: true }).action(
+    (flags: EvaluateFlags) => run(io, flags),
+  );
 }
 
 async function run(io: Io, flags: EvaluateFlags): Promise<void> {

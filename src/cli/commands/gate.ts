@@ -130,16 +130,18 @@ ${TABLE_EXAMPLE}`,
     )
     .option(
       "--cost-range <low..high>",
-      "lowest and highest possible cost of one decision, in the same units; required by the methods other than student-t, if cost is judged",
+      "lowest and highest possible cost of one decision, in units of the logged cost; required if cost is judged by a method other than student-t (default: the observed one)",
       toRange,
     )
     .option("--discount <g>", JUDGE_DISCOUNT, share)
     .option("--dry-run", "judge only: seal no verdict, and so release nothing")
     .option("--require-trusted", "refuse unless a trusted key signed every record that is used")
     .option("--out <file>", "also write the verdict here; never overwritten");
-  addRowOptions(addJudgeOptions(command, "Used by all methods except student-t"), {
-    data: true,
-  }).action((flags: GateFlags) => run(io, flags));
+  const judged = addJudgeOptions(command, {
+    propensityFloor: "Used by all methods except student-t",
+    defaultRange: "0..1; with --method student-t the observed one",
+  });
+  addRowOptions(judged, { data: true }).action((flags: GateFlags) => run(io, flags));
 }
 
 async function run(io: Io, flags: GateFlags): Promise<void> {

@@ -1,7 +1,7 @@
 /** Renders a gate's verdict for a terminal. */
 import type { EarlierGates, PolicyEvaluation } from "../../book/judge/index.ts";
 import type { GateVerdict, Sealed } from "../../contract/index.ts";
-import { enoughUnits, judgeShareOf, withEffectiveSize } from "../../judge/ope/index.ts";
+import { enoughUnits, judgeShareOf } from "../../judge/ope/index.ts";
 import { measureName, WHOLE_REWARD } from "../data/verdict-sentence.ts";
 import { plural, short, table, thousands } from "../format.ts";
 
@@ -125,8 +125,7 @@ export function refusalText({ candidates, baseline, data, split, rule }: GateVer
       sharedBy.set(reason, [...(sharedBy.get(reason) ?? []), candidate]);
   const told = [...sharedBy].map(([reason, alike]) => {
     const ids = alike.map(({ revision }) => revision.id).join(", ");
-    const sizes = alike.map(({ support }) => support.effectiveSize);
-    const told = withEffectiveSize(reason, sizes).replace(/\.$/, "");
+    const told = reason.replace(/\.$/, "");
     const ofMeasure = /^[a-z ]+: the estimate is /.test(told);
     return `${ids}${ofMeasure ? "," : ":"} ${told.replace(/^the baseline: /, `the gate cannot judge the baseline (${baselineName(baseline)}): `)}.`;
   });

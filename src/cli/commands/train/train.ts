@@ -280,9 +280,13 @@ its bytes, and a replay store by the digest of its manifest.${note ?? ""}`,
     "choose the lowest confidence floor at which the mean loss of a decision on the calibration split is at most this, 0 … 1. A decision that agrees with the static table has loss 0; else the loss is (highest quality - quality of the decision) / (highest - lowest quality), by --quality-range; docs/judge.md (default: no floor)",
     share,
   );
-  return addRowOptions(addPromiseOptions(addSplitOptions(command), "Used by --floor-risk only"), {
-    data: true,
-  }).action((flags: TrainFlags) => run(io, flags, learner(flags)));
+  const promised = addPromiseOptions(addSplitOptions(command), {
+    propensityFloor: "Used by --floor-risk only",
+    defaultRange: "0..1",
+  });
+  return addRowOptions(promised, { data: true }).action((flags: TrainFlags) =>
+    run(io, flags, learner(flags)),
+  );
 }
 
 async function run(io: Io, flags: TrainFlags, learner: Learner): Promise<void> {
