@@ -95,7 +95,7 @@ export function resolveArtifact(
       ),
     );
   return one(found, {
-    what: "artifact",
+    what: "rollout",
     name,
     hint: also === undefined ? seeArtifacts : `${seeArtifacts} ${also}`,
     key: ({ content }) => content,
