@@ -83,7 +83,7 @@ function sourceTable(batch: TrainerBatch, lineage: PolicyRevisionLineage): strin
   const note = shared > 0 ? `${plural(shared, "row")} with samples of more than one source\n` : "";
   const isUnknown = batch.bySource.some(({ revision }) => typeof drift.get(revision.id) !== "bigint");
   const legend = isUnknown
-    ? "DRIFT counts the revisions from source to target; ? where one of the two has no number, or the source is the newer one\n"
+    ? "DRIFT counts the revisions from source to target; ? where it is unknown (the policy behind an imported log has no number) or the source is newer\n"
     : "";
   const isRouter = ({ id, digest }: TrainerBatch["target"]) => id === `router-${digest.slice(7, 19)}`;
   const mixed =

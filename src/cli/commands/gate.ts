@@ -57,14 +57,15 @@ export function addGate(program: Command, io: Io): void {
     summary: "pass a policy only if rows it has not seen show that it is not worse",
     description: `Pass a policy (exit 0) only if it is not worse than the baseline on the rows that \`train\` held out,
 else refuse it with reasons (exit 1). These rows are the judge split, and also the calibration split if no floor was set
-with --floor-risk. Two bounds decide. The lower bound of the difference in quality must be at least
--epsilon-quality. The upper bound of the difference in cost must be at most epsilon-cost. With --total-reward one
+with --floor-risk. Two bounds decide: the lower bound of the difference in quality must be at least
+-epsilon-quality, and the upper bound of the difference in cost at most epsilon-cost. With --total-reward one
 bound decides: the lower bound of the difference in total reward must be at least -epsilon-quality. Alpha is shared
-among all policies tried (Bonferroni). In a book, the verdict is sealed with everything needed to repeat it.
+among all policies tried (Bonferroni).
 
-In a book, a PASS is the release: gateways with \`checkpoint: released\` on this book serve the policy from then on, if it was
-trained from the book (without --data). A later refusal does not withdraw a release. With --dry-run nothing is sealed and nothing is released. To serve an older
-policy again, set \`router.checkpoint\` in the gateway's file to its folder; \`router.enabled: false\` serves the static table.
+In a book, the verdict is sealed with everything needed to repeat it, and a PASS is the release: gateways with
+\`checkpoint: released\` on this book serve the policy from then on, if it was trained from the book (without --data). A later
+refusal does not withdraw a release. To serve an older policy again, set \`router.checkpoint\` in the gateway's file to its
+folder; \`router.enabled: false\` serves the static table. With --dry-run nothing is sealed or released.
 
 Use --method confidence-sequence if you run the gate repeatedly on a growing log. The other methods allow one look.
 A log needs an effective sample size of 50, unless every outcome is known. Record about 1000 different tasks to train and judge a policy.
@@ -85,6 +86,10 @@ ${TABLE_EXAMPLE}`,
       "static (the table), behaviour (the log's policy), or a checkpoint",
       "static",
     )
+    .option("--dry-run", "judge only: seal no verdict, and so release nothing")
+    .option("--require-trusted", "refuse unless a trusted key signed every record that is used")
+    .option("--out <file>", "also write the verdict here; never overwritten")
+    .optionsGroup("Margins and bounds:")
     .option(
       "--epsilon-quality <x>",
       "non-inferiority margin on quality: the loss that is still accepted, in units of the reward",
@@ -133,10 +138,7 @@ ${TABLE_EXAMPLE}`,
       "lowest and highest possible cost of one decision, in units of the logged cost; required if cost is judged by a method other than student-t (default: the observed one)",
       toRange,
     )
-    .option("--discount <g>", JUDGE_DISCOUNT, share)
-    .option("--dry-run", "judge only: seal no verdict, and so release nothing")
-    .option("--require-trusted", "refuse unless a trusted key signed every record that is used")
-    .option("--out <file>", "also write the verdict here; never overwritten");
+    .option("--discount <g>", JUDGE_DISCOUNT, share);
   const judged = addJudgeOptions(command, {
     propensityFloor: "Used by all methods except student-t",
     defaultRange: "0..1; with --method student-t the observed one",

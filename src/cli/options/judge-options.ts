@@ -35,7 +35,7 @@ export interface JudgeFlags extends RowFlags, RangeFlags {
   seed: bigint;
 }
 
-/** What a command uses the terms for, as the end of their help. */
+/** Uses of the terms in a command, as the end of their help. */
 interface TermUses {
   /** A sentence that names the bounds that need the lowest propensity, if any. */
   readonly propensityFloor?: string;
@@ -48,10 +48,6 @@ export function addPromiseOptions(
   command: Command,
   { propensityFloor: usedBy, defaultRange }: TermUses,
 ): Command {
-  command.option(
-    "--table <file>",
-    "the static table (fixed rules, in YAML) that decides below the confidence floor (default: the one fitted in training)",
-  );
   if (usedBy !== undefined)
     command.option(
       "--propensity-floor <p>",
@@ -68,7 +64,7 @@ export function addPromiseOptions(
 }
 
 export function addJudgeOptions(command: Command, uses: TermUses): Command {
-  return addPromiseOptions(command, uses)
+  return addTableOption(addPromiseOptions(command, uses).optionsGroup("Router around the policy:"))
     .option(
       "--floor <c>",
       "confidence of the policy, 0 … 1, below which the static table decides. Each learner has its own scale (docs/glossary.md); `train --floor-risk` chooses a floor (default: the checkpoint's, else 0)",
@@ -92,7 +88,14 @@ export function addJudgeOptions(command: Command, uses: TermUses): Command {
       "--embeddings <url>",
       "embeddings endpoint, for a checkpoint that uses embeddings (default: only the cache of the book)",
     )
-    .addOption(seedOption("fixes folds and resampling", 0n));
+    .addOption(seedOption("fixes folds and resampling", 0n).helpGroup("Options:"));
+}
+
+export function addTableOption(command: Command): Command {
+  return command.option(
+    "--table <file>",
+    "the static table (fixed rules, in YAML) that decides below the confidence floor (default: the one fitted in training)",
+  );
 }
 
 /** Router around the judged policies: from its configuration if one is named, else from the flags. */

@@ -60,14 +60,14 @@ interface AssembleFlags extends BookFlags, FreshnessFlags {
 function addAssemble(batch: Command, io: Io): void {
   const command = addCommand(batch, "assemble", {
     summary: "assemble a batch from the artifacts of the book",
-    description: `Assemble a batch, the rows that a trainer learns from, out of the rollouts of the book, or of those
-that --artifact names. A rollout holds streams: the choices of one policy, at the level of tokens or of steps
-(decisions). A batch takes the streams of one level and one policy family. The same
-artifacts, records about them (receipts, verdicts, releases, feedback), target, options and seed give the same batch.
-The order in which artifacts arrived has no effect. The ledger lists everything left out, with the reason. The
-limits --drift and --policy-age affect this batch only. With --rollout-age, --clock-skew or --freshness psionic, the
-command first seals verdicts on all limits in the book, and later batches obey them too. Without a limit, a token batch leaves out rollouts that are more than 3 revisions behind the
-target, and a step batch takes rollouts of any age.`,
+    description: `Assemble a batch, the rows that a trainer learns from, out of the rollouts of the book. A rollout holds
+streams: the choices of one policy, at the level of tokens or of steps (decisions). A batch takes the streams of one
+level and one policy family. The ledger lists everything left out, with the reason. The same artifacts, records about
+them (receipts, verdicts, releases, feedback), target, options and seed give the same batch; the order of their arrival has no effect.
+
+Without an age limit, a token batch leaves out rollouts that are more than 3 revisions behind the target, and a step
+batch takes rollouts of any age. The limits --drift and --policy-age affect this batch only. With --rollout-age,
+--clock-skew or --freshness psionic, the command first seals verdicts on all limits in the book, and later batches obey them too.`,
     examples: [
       "rollbook batch assemble --target writer-r3 --level token",
       "rollbook batch assemble --target router-r2 --level step --advantage leave-one-out --seed 7",
@@ -83,10 +83,6 @@ target, and a step batch takes rollouts of any age.`,
         "required: level of the choices: token, or step (one decision, such as which model answers)",
       ).choices(["token", "step"]),
     )
-    .option(
-      "--family <family>",
-      "use only streams of this policy family, which must be the target's (default: stop if the rollouts hold several families)",
-    )
     .addOption(
       new Option(
         "--advantage <method>",
@@ -94,6 +90,12 @@ target, and a step batch takes rollouts of any age.`,
       ).choices(["mean-std", "leave-one-out", "claimed", "none"]),
     )
     .addOption(seedOption("fixes the order of rows", 0n))
+    .option("--require-trusted", "refuse unless a trusted key signed every record that is used")
+    .optionsGroup("Streams to use:")
+    .option(
+      "--family <family>",
+      "only streams of this policy family, which must be the target's (default: stop if the rollouts hold several families)",
+    )
     .option(
       "--feedback <name>",
       "where a stream has no reward, use late feedback of this name (`rollbook feedback --name`; default: none)",
@@ -112,7 +114,6 @@ target, and a step batch takes rollouts of any age.`,
       ).choices(["distribution", "choice"]),
     )
     .option("--require-verdict", "leave out rollouts that no validator has accepted")
-    .option("--require-trusted", "refuse unless a trusted key signed every record that is used")
     .option(
       "--max-length <n>",
       "leave out streams of more tokens or steps than this (default: no limit)",
