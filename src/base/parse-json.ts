@@ -4,8 +4,9 @@ import { isAscii } from "node:buffer";
 import { type Json, MAX_DEPTH } from "./canonical-json.ts";
 import { RollbookError } from "./errors.ts";
 
-export function parseJson(text: string, where = "input"): Json {
-  return new Reader(text, where, false).whole() as Json;
+/** `remedy` is the next step of the error: a sentence. */
+export function parseJson(text: string, where = "input", remedy?: string): Json {
+  return new Reader(text, where, { wide: false, remedy }).whole() as Json;
 }
 
 export type WideJson =
@@ -19,7 +20,7 @@ export type WideJson =
 
 /** As parseJson, for formats that write 64-bit integers as JSON numbers: integers beyond ±2^53 become bigints. */
 export function parseWideJson(text: string, where = "input"): WideJson {
-  return new Reader(text, where, true).whole();
+  return new Reader(text, where, { wide: true }).whole();
 }
 
 /** Decodes `bytes` as UTF-8. Refuses invalid sequences instead of replacing them. */
@@ -45,11 +46,13 @@ class Reader {
   readonly #text: string;
   readonly #where: string;
   readonly #wide: boolean;
+  readonly #remedy: string;
 
-  constructor(text: string, where: string, wide: boolean) {
+  constructor(text: string, where: string, options: { wide: boolean; remedy?: string | undefined }) {
     this.#text = text;
     this.#where = where;
-    this.#wide = wide;
+    this.#wide = options.wide;
+    this.#remedy = options.remedy ?? "Correct the JSON and try again.";
   }
 
   whole(): WideJson {
@@ -208,7 +211,7 @@ class Reader {
     return new RollbookError(
       code,
       { where: this.#where, line, column, ...fields },
-      `${at}: ${what}. Correct the JSON and try again.`,
+      `${at}: ${what}. ${this.#remedy}`,
       { cause },
     );
   }

@@ -49,7 +49,8 @@ const WORDS = {
   stream: "the choices of one policy in a rollout, as tokens or as steps (decisions)",
   family: "the name that all revisions of one policy share, such as router",
   revision: "one version of a policy; its folder, as `train` writes it, is a checkpoint",
-  admitted: "fit to teach and to judge: not failed, rejected or quarantined",
+  admitted:
+    "fit to train and judge with: not rejected, quarantined or cancelled, and not failed by a fault outside the agent",
   "static table": "fixed rules that choose a candidate: the baseline, and the fallback of a policy",
   reward: "the number that policies learn from: the weighted sum of the scores of a rollout",
   quality: "the reward without its cost and latency terms; without such terms, the reward itself",

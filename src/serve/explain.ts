@@ -98,7 +98,9 @@ function linesOf(facts: Facts, request: ExplainRequest): string[] {
     ...(why === undefined ? [] : [usedLine(why, facts)]),
     ...masked.map(({ id, reasons }) => `${id} could not be chosen: ${reasons.map(inWords).join(", ")}.`),
     ...(isExplored(facts, request)
-      ? [`The draw took it for exploration: ${figure(router!.exploration)} of choices are spread evenly.`]
+      ? [
+          `The draw took it for exploration: ${figure(router!.exploration)} of choices are uniform over the candidates.`,
+        ]
       : []),
     ...scores.map(scoreLine),
     ...featureLines(facts, request),

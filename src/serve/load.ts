@@ -201,7 +201,7 @@ async function learned(
     throw new RollbookError(
       "not-released",
       { family: config.family },
-      "checkpoint: released needs a book. Name a folder, or open the router on a book.",
+      "router.checkpoint is `released`, which needs a book with gate verdicts, and there is none. Name the book with --book, or the folder of a checkpoint in router.checkpoint.",
     );
   if (passed[0] !== undefined) throw passed[0].error;
   throw noRelease(context, standing);
@@ -277,7 +277,7 @@ function serveCheckpoint(
     throw new RollbookError(
       "no-floor",
       { where },
-      `${where}: in training, no confidence floor kept the loss within the promised risk, so the policy decides no request. Train it again with more rows or a higher --floor-risk, or set router.floor.`,
+      `${where}: no confidence floor kept the loss of revision ${revision.record.id} within the promised risk in training, so it decides no request. Train it again with more rows or a higher --floor-risk, or set router.floor.`,
     );
   const floor = promised ?? 0;
   const exploration = config.exploration ?? DEFAULT_EXPLORATION;
@@ -353,7 +353,7 @@ async function* releasedCheckpoints(
       }
       continue;
     }
-    yield { checkpoint, where: `revision ${revision.id} of the book` };
+    yield { checkpoint, where: "the book" };
     if (++found === MOST_RELEASES) return;
   }
 }

@@ -182,7 +182,7 @@ describe("a policy that may not serve leaves every request to the static table",
       /knows none of the candidates/,
     ],
     ["not released", { checkpoint: good, allowUngated: false }, /no gate verdict/],
-    ["asked of a book that is not there", { checkpoint: "released" }, /needs a book/],
+    ["asked of a book that is not there", { checkpoint: "released" }, /needs a book with gate verdicts/],
   ] as const)("%s", async (_, config, why) => {
     const { router, lines } = await open({ allowUngated: true, exploration: 0, ...config });
     expect(router.status()).toMatchObject({ serving: "static" });

@@ -130,7 +130,7 @@ export function requireFit(
     throw new RollbookError(
       "unseen-candidate",
       { where, candidates: candidates.map((one) => one.id), known: model.arms },
-      `${where.startsWith(`revision ${id} `) ? where : `${where}: revision ${id}`} knows none of the candidates (${candidates.map((one) => one.id).join(", ")}): it was trained on decisions among ${model.arms.join(", ")}. Name candidates that it knows, or train a policy on decisions among these.`,
+      `${where}: revision ${id} knows none of the candidates (${candidates.map((one) => one.id).join(", ")}): it was trained on decisions among ${model.arms.join(", ")}. Name candidates that it knows, or train a policy on decisions among these.`,
     );
   // A test question shows features that a candidate lacks.
   distribution({ prompt: "", fields: {} }, candidates, router);

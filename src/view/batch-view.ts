@@ -19,7 +19,7 @@ export function renderBatch(details: BatchDetails): string {
     `  reward       sum ${figure(totals.rewardSum)}, mean ${figure(totals.rewardMean)} a row`,
     `  advantage    sum ${figure(totals.advantageSum)}, mean ${figure(totals.advantageMean)} a sample`,
     `  groups       ${batch.groupCount}${isGrouped(batch) && equalGroups > 0 ? `, ${equalGroups} of them with equal rewards: advantage 0` : ""}`,
-    `  proofs       ${batch.proofCount} of execution, checked`,
+    `  proofs       ${batch.proofCount} proofs of execution, all checked`,
     `  sources      ${lineage.sources.length}`,
   ];
   return `${page(lines)}${indent(sourceTable(batch, lineage), 4)}${ledgerText(ledger)}`;
@@ -63,7 +63,7 @@ function isAgent({ id, digest }: TrainerBatch["target"]): boolean {
 }
 
 export function renderDifferences(differences: readonly BatchDifference[]): string {
-  if (differences.length === 0) return "the two are one batch\n";
+  if (differences.length === 0) return "the two names are of one batch\n";
   const part = (role: BatchDifference["role"], title: string) => {
     const own = differences.filter((each) => each.role === role);
     return own.length === 0
@@ -83,7 +83,7 @@ function sourceTable(batch: TrainerBatch, lineage: PolicyRevisionLineage): strin
   const note = shared > 0 ? `${plural(shared, "row")} with samples of more than one source\n` : "";
   const isUnknown = batch.bySource.some(({ revision }) => typeof drift.get(revision.id) !== "bigint");
   const legend = isUnknown
-    ? "DRIFT counts the revisions from source to target; ? where one of the two has no number, or the source is the newer one\n"
+    ? "DRIFT counts the revisions from source to target; ? where it is unknown (the policy behind an imported log has no number) or the source is newer\n"
     : "";
   const isRouter = ({ id, digest }: TrainerBatch["target"]) => id === `router-${digest.slice(7, 19)}`;
   const mixed =

@@ -106,11 +106,7 @@ function foreignError(error: unknown): RollbookError {
         : `${path} does not exist. Check the path.`,
     );
   if (code === "EISDIR")
-    return new RollbookError(
-      "no-file",
-      {},
-      `${path ?? "what was to be read"} is a directory. Name a file in it.`,
-    );
+    return new RollbookError("no-file", {}, `${path ?? "the input"} is a directory. Name a file in it.`);
   const name = typeof code === "string" ? code.toLowerCase() : "unexpected";
   return new RollbookError(
     name,

@@ -49,7 +49,8 @@ export function renderTrained(facts: TrainedFacts): string {
   const { id, model, rows, units, heldBack, added, batches, out, leastPropensity } = facts;
   const { revision, promise } = facts.checkpoint;
   const fresh = added === undefined ? "" : `, ${added} of them new`;
-  const line = `${id}: ${madeText(model)}; trained on ${rows} of ${plural(rows + heldBack, "row")}${fresh} (${plural(units, "unit")}); weights ${short(revision.record.digest)}; written to ${out}\n`;
+  const kept = facts.written ? `written to ${out}` : `nothing is new, ${out} is unchanged`;
+  const line = `${id}: ${madeText(model)}; trained on ${rows} of ${plural(rows + heldBack, "row")}${fresh} (${plural(units, "unit")}); weights ${short(revision.record.digest)}; ${kept}\n`;
   const from =
     batches.length === 0 ? "" : `from ${plural(batches.length, "batch")}: ${batches.map(short).join(", ")}\n`;
   const learned = model.kind === "value" ? valueText(facts) : "";

@@ -179,6 +179,26 @@ describe("what a new user of a log meets", () => {
     await cli.ok(`reward analyze --data ${data}`);
   });
 
+  it("a filter that leaves one family of a book needs no --family", async () => {
+    const cli = new Cli();
+    await cli.ok("init");
+    const rows = routing(200).map((row, i) => ({
+      ...row,
+      ...(i % 2 === 0
+        ? { agent_role: "tools", data_source: "real" }
+        : { agent_role: "router", data_source: "synthetic" }),
+    }));
+    await cli.ok(`data import ${cli.file("two.jsonl", lines(...rows))}`);
+    const train = (words: string) => cli.run(`train linucb --out ${join(cli.folder, "p")} --id p${words}`);
+    expect((await train("")).err).toContain("holds steps of the families router, tools. Choose one");
+    expect(await train(" --data-source real")).toMatchObject({
+      code: 0,
+      err: expect.stringContaining("tools (steps): 100 of 100 rollouts admitted"),
+    });
+    // A filter that selects nothing is the fault to report, not the families.
+    expect((await train(" --session nowhere")).err).toContain("--session nowhere");
+  });
+
   it("a policy with a field that no call carries is named by gate, route ask and the router of a gateway", async () => {
     const cli = new Cli();
     const rows = routing(300).map((row, i) => ({

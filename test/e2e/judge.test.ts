@@ -135,15 +135,22 @@ describe("evaluate and gate on the command line", () => {
     await cli.ok(`data import ${cli.file("more.jsonl", lines(...routingWorld(520, 3).slice(500)))}`);
     const second = await cli.ok(`${words} --epsilon-cost 1`);
     expect(second).toMatch(/WARNING: this is gate number 2 on these rows, and alpha is not corrected/);
-    const counted = await cli.run(`${words} --epsilon-cost 1 --candidates-tried 3 --dry-run`);
+    expect(second).toContain("for this gate --candidates-tried 2");
+    // A gate with two policies is one gate, and two policies to count.
+    const two = await cli.run(`${words} --epsilon-cost 3 --candidate ${folder}`);
+    expect(two.out).toContain("this is gate number 3 on these rows");
+    expect(two.out).toContain("for this gate --candidates-tried 4");
+    const fewer = await cli.run(`${words} --epsilon-cost 1 --candidates-tried 4 --dry-run`);
+    expect(fewer.out).toContain("for this gate --candidates-tried 5");
+    const counted = await cli.run(`${words} --epsilon-cost 1 --candidates-tried 5 --dry-run`);
     expect(counted.out).not.toContain("gate number");
     const sequence = "--method confidence-sequence --quality-only --propensity-floor 0.4";
     expect((await cli.run(`${words} ${sequence}`)).out).not.toContain("gate number");
     // A dry run counts the sealed gates before it. Later gates do not count a dry run.
     const dry = await cli.run(`${words} --epsilon-cost 2 --dry-run --json`);
     expect(dry.err).toContain("nothing is released, and later gates on these rows do not count this one");
-    expect(JSON.parse(dry.out)).toMatchObject({ outcome: "pass", sealed: false, earlier: 3 });
-    expect((await cli.json(`${words} --epsilon-cost 2`))[0]).toMatchObject({ earlier: 3, changed: [0] });
+    expect(JSON.parse(dry.out)).toMatchObject({ outcome: "pass", sealed: false, earlier: 4 });
+    expect((await cli.json(`${words} --epsilon-cost 2`))[0]).toMatchObject({ earlier: 4, changed: [0] });
   });
 
   it("say that a PASS in a book is the release, and release nothing with --dry-run", async () => {
@@ -329,7 +336,7 @@ describe("evaluate and gate on the command line", () => {
     );
     expect(code).toBe(1);
     expect(out).toMatch(
-      /^static.* refused: the log is too small: 63 units left to judge by\. Record about 1000/m,
+      /^static.* refused: the log is too small: 63 tasks left to judge by, with an effective sample size below 50\. Record about 1000/m,
     );
     const reasons = [...out.matchAll(/^\S.* refused: (.*)$/gm)].map(([, why]) => why);
     expect(new Set(reasons).size).toBe(reasons.length);

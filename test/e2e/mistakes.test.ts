@@ -260,6 +260,50 @@ describe("a log that cannot judge", () => {
   });
 });
 
+describe("an import without a book", () => {
+  it("reports the file and the missing source first, then the book", async () => {
+    const cli = new Cli();
+    const map = "--map model=arm,reward=score";
+    const log = cli.file("log.csv", "arm,score\ncheap,1\nstrong,0\n");
+    const fails = async (words: string) => (await cli.run(`data import ${words}`)).err;
+    expect(await fails(`${cli.folder}/none.csv ${map}`)).toContain("none.csv does not exist");
+    expect(await fails(`${log} ${map}`)).toContain("[no-data-source]");
+    expect(await fails(`${log} ${map} --data-source real`)).toContain("[no-book]");
+    // The advice is for the command that was given.
+    expect(await fails(log)).toContain("is not a routing dataset. Add --map model=…");
+    expect((await cli.run(`data check --data ${log}`)).err).toMatch(
+      /Make one with `rollbook data import .*` *, where each … is a column; add --dry-run to see how it is read\. \[wrong-usage\]/,
+    );
+  });
+});
+
+describe("a path that verify cannot verify", () => {
+  it("is told from a name, with the id to give for a checkpoint", async () => {
+    const cli = new Cli();
+    const log = cli.file("log.jsonl", decisions(40));
+    expect((await cli.run(`verify ${log}`)).err).toContain("is a path, but not a run pack. Name a run pack");
+    await cli.ok("init");
+    await cli.ok(`data import ${log}`);
+    const policy = `${cli.folder}/policy`;
+    expect(await cli.ok(`train ucb --id u --out ${policy}`)).toContain(`written to ${policy}`);
+    expect(await cli.ok(`train ucb --id u --out ${policy}`)).toContain(
+      `nothing is new, ${policy} is unchanged`,
+    );
+    expect((await cli.run(`verify ${policy}`)).err).toContain("It is a checkpoint: name the id");
+    await cli.ok("verify u");
+  });
+});
+
+it("a batch without its two required options names both, and one of no such name asks for a digest", async () => {
+  const cli = new Cli();
+  await cli.ok("init");
+  const { code, err } = await cli.run("batch assemble");
+  expect(code).toBe(2);
+  expect(err).toContain("options '--target <revision>' and '--level <level>' (token or step) not specified");
+  expect((await cli.run("batch assemble --target x")).err).toContain("option '--level <level>'");
+  expect((await cli.run("batch show zzzz")).err).toContain("Give at least 4 digits of its digest.");
+});
+
 describe("decisions of another family or session", () => {
   it("are what a filter that matches nothing is blamed on", async () => {
     const cli = new Cli();
@@ -294,7 +338,7 @@ describe("decisions of another family or session", () => {
     expect(made.batch.selection).toMatchObject({ family: "chooser", level: "step" });
     const text = await cli.ok("batch assemble --target a --level step --advantage none --seed 1");
     expect(text).toMatch(
-      / logged +\? .*\n +DRIFT counts the revisions .* \? where one of the two has no number/,
+      / logged +\? .*\n +DRIFT counts the revisions .* \? where it is unknown \(the policy behind an imported log has no number/,
     );
     const other = await cli.run("batch assemble --target a --level token --advantage none");
     expect(other.err).toMatch(/hold decisions and no tokens: use --level step.*`capture`.*docs\/gateway.md/);

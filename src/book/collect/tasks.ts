@@ -1,6 +1,6 @@
 /** Reads tasks: given row objects, or one JSON object per line of a file or a stream. */
 import { createReadStream, statSync } from "node:fs";
-import { decodeUtf8, isRollbookError, type Json, parseJson, RollbookError } from "../../base/index.ts";
+import { decodeUtf8, type Json, parseJson, RollbookError } from "../../base/index.ts";
 import { type NamedStream, splitLines } from "../import/index.ts";
 
 /** Row objects, the path of a JSON Lines file, or a stream of JSON Lines. */
@@ -37,17 +37,9 @@ async function* readRows({ name, stream }: NamedStream): AsyncGenerator<Json> {
 
 /** Parses one line of tasks. The error tells the form of the file, because its path may be the mistake. */
 export function parseTask(text: string, where: string): Json {
-  try {
-    return parseJson(text, where);
-  } catch (error) {
-    if (!isRollbookError(error, "bad-json")) throw error;
-    const { code, fields, message } = error;
-    const fault = message.replace(/ Correct the JSON and try again\.$/, "");
-    throw new RollbookError(
-      code,
-      fields,
-      `${fault} Tasks are JSON Lines. Correct the line, or name a file with one JSON object per line.`,
-      { cause: error },
-    );
-  }
+  return parseJson(
+    text,
+    where,
+    "Tasks are JSON Lines. Correct the line, or name a file with one JSON object per line.",
+  );
 }

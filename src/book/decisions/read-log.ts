@@ -96,7 +96,10 @@ async function refuseReplayStore(file: string): Promise<void> {
 
 /** Reads the rows of a routing dataset, at least one. If the file is another kind of table, the error tells how to
  *  convert it. */
-export async function* readDataset(file: string): AsyncGenerator<LoggedRow> {
+export async function* readDataset(
+  file: string,
+  { isImport = false }: { isImport?: boolean } = {},
+): AsyncGenerator<LoggedRow> {
   await refuseReplayStore(file);
   try {
     let empty = true;
@@ -114,9 +117,14 @@ export async function* readDataset(file: string): AsyncGenerator<LoggedRow> {
     if (!isRollbookError(error, "bad-json") && !isRollbookError(error, "bad-row")) throw error;
     if (tableFormOf(file) === "jsonl") throw error;
     const map = "--map model=…,reward=…,propensity=…,prompt=…";
-    throw wrongUsage(
-      `${file} is not a routing dataset. Make one with \`rollbook data import ${file} ${map} --out FILE\`, where each … is a column; add --dry-run to see how it is read`,
-      error,
+    const next = isImport
+      ? `Add ${map}, where each … is a column`
+      : `Make one with \`rollbook data import ${file} ${map} --out FILE\`, where each … is a column`;
+    throw new RollbookError(
+      "wrong-usage",
+      { file },
+      `${file} is not a routing dataset. ${next}; add --dry-run to see how it is read.`,
+      { cause: error },
     );
   }
 }
@@ -132,7 +140,7 @@ async function* rowsOf(file: string, flags: LogOptions): AsyncGenerator<LoggedRo
   if (flags.map !== undefined && !isTableFormat(flags.format)) throw idle("--map", flags.format);
   if (flags.format === "routing") {
     if (flags.actions !== undefined) throw idle("--actions", flags.format);
-    for await (const row of readDataset(file))
+    for await (const row of readDataset(file, { isImport: true }))
       yield row.source === "unknown" ? { ...row, source: flags.dataSource } : row;
     return;
   }

@@ -1,9 +1,15 @@
-/** Counts the gates that have already used the rows of a verdict.
- *  In: a book, the verdict. Out: a number. Writes nothing. */
+/** Counts the gates that have already used the rows of a verdict, and the policies that they judged.
+ *  In: a book, the verdict. Out: two numbers. Writes nothing. */
 import type { Digest } from "../../base/index.ts";
 import { GateVerdict, LoopEnvelope, Manifest, type Sealed } from "../../contract/index.ts";
 import { readRecord } from "../../store/index.ts";
 import type { OpenBook } from "../open/index.ts";
+
+export interface EarlierGates {
+  readonly gates: number;
+  /** A policy counts once for each gate that judged it: every look at the rows spends alpha. */
+  readonly policies: number;
+}
 
 /** Counts verdicts of the book on the same rows, or on a log that shares a rollout with this one, because a log
  *  grows between two looks. The windows of a run have separate rows, so their verdicts count only if the rows are
@@ -14,7 +20,7 @@ export async function earlierGates(
   /** Manifest of the verdict's rows, if they come from this book. A verdict that is not sealed has stored none
    *  there. */
   rows: Sealed<Manifest> | undefined,
-): Promise<number> {
+): Promise<EarlierGates> {
   const manifests = new Map<Digest, boolean>();
   let contents: ReadonlySet<Digest> | undefined;
   const artifactsOf = async (manifest: Digest) =>
@@ -34,12 +40,14 @@ export async function earlierGates(
     const { verdict } = await readRecord(book.store, LoopEnvelope, digest);
     if (verdict !== undefined) ofRuns.add(verdict);
   }
-  let count = 0;
+  let [gates, policies] = [0, 0];
   for (const { digest } of index.ofKind(GateVerdict.kind)) {
     if (digest === own) continue;
-    const earlier = (await readRecord(book.store, GateVerdict, digest)).data;
-    if (earlier.digest === data.digest || (!ofRuns.has(digest) && (await isShared(earlier.manifest))))
-      count++;
+    const earlier = await readRecord(book.store, GateVerdict, digest);
+    const { digest: rowsDigest, manifest } = earlier.data;
+    if (rowsDigest !== data.digest && (ofRuns.has(digest) || !(await isShared(manifest)))) continue;
+    gates++;
+    policies += earlier.candidates.length;
   }
-  return count;
+  return { gates, policies };
 }

@@ -12,7 +12,7 @@ import {
   type JudgedRow,
   realisedRisk,
 } from "../../judge/index.ts";
-import { type Interval, type Range, withEffectiveSize } from "../../judge/ope/index.ts";
+import type { Interval, Range } from "../../judge/ope/index.ts";
 import type { AnyFeatureSpec, Constraints, StaticTable } from "../../policy/index.ts";
 import type { DecisionRequest, DecisionSource } from "../decisions/index.ts";
 import type { EmbeddingPlace } from "../embed/index.ts";
@@ -145,11 +145,10 @@ function keptRange({ rows }: JudgeRows, { measures }: Evaluation, range: Range):
   return inside ? range : undefined;
 }
 
-function refusalOf({ contenders, measures }: Evaluation): RollbookError | undefined {
+function refusalOf({ contenders }: Evaluation): RollbookError | undefined {
   const [learned] = contenders;
   if (learned!.basis !== "refused") return undefined;
-  const size = learned!.panels[measures[0]!]!.diagnostics.effectiveSize;
-  const reasons = learned!.reasons.map((reason) => withEffectiveSize(reason, [size]));
+  const { reasons } = learned!;
   return new RollbookError(
     "refused",
     { reasons },

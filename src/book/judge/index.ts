@@ -1,6 +1,6 @@
 export { promiseFloor } from "./calibrate.ts";
 export { checkLog, type LogCheck } from "./check-log.ts";
-export { earlierGates } from "./earlier-gates.ts";
+export { type EarlierGates, earlierGates } from "./earlier-gates.ts";
 export { evaluateCheckpoint, type JudgeRequest, type PolicyEvaluation } from "./evaluate.ts";
 export { evaluateKnownTarget } from "./evaluate-target.ts";
 export { type GateRequest, type GateResult, gateCheckpoints } from "./gate.ts";

@@ -95,7 +95,7 @@ export function resolveArtifact(
       ),
     );
   return one(found, {
-    what: "artifact",
+    what: "rollout",
     name,
     hint: also === undefined ? seeArtifacts : `${seeArtifacts} ${also}`,
     key: ({ content }) => content,
@@ -228,7 +228,8 @@ function familiesOf(index: BookIndex, revision: string): string[] {
 
 export function resolveBatch(index: BookIndex, name: string): IndexedRecord {
   const found = index.named(name).filter((record) => record.kind === TrainerBatch.kind);
-  return one(found, { what: "batch", name, hint: "`rollbook batch show` lists them.", key: asItself });
+  const hint = "`rollbook batch show` lists them.";
+  return one(found, { what: "batch", name, hint, digestOnly: true, key: asItself });
 }
 
 /** Finds any record. */
@@ -281,6 +282,8 @@ interface WantedRecord<T> {
   readonly name: string;
   /** Advice on where to find the right name. */
   readonly hint: string;
+  /** True if such records have no id. */
+  readonly digestOnly?: boolean;
   /** Text of a candidate in the error (default: kind, id and digest). */
   show?(item: T): string;
   key(item: T): Pick<IndexedRecord, "digest"> & Partial<IndexedRecord>;
@@ -297,7 +300,7 @@ function one<T>(found: readonly T[], wanted: WantedRecord<T>): T {
     throw new RollbookError(
       "not-found",
       { name, what },
-      `no ${what} ${JSON.stringify(name)} in the book. Give its id or at least 4 digits of its digest. ${wanted.hint}`,
+      `no ${what} ${JSON.stringify(name)} in the book. Give ${wanted.digestOnly ? "" : "its id or "}at least 4 digits of its digest. ${wanted.hint}`,
     );
   }
   const { key, also = "", show = (item: T) => nameOf(key(item) as IndexedRecord) } = wanted;

@@ -41,10 +41,15 @@ export async function requireTrusted(
   const { untrusted } = await splitByTrust(book, index, records);
   const [first] = untrusted;
   if (first === undefined) return;
+  const { length } = untrusted;
+  const next =
+    index.attestationsOf(first.digest).length > 0
+      ? "Trust its signer with `rollbook keys trust` if you know who made it"
+      : "It has no signature: make a key with `rollbook keys new`, then import the record or its log again, which signs it";
   throw new RollbookError(
     "not-trusted",
     { records: untrusted.map(({ digest }) => digest) },
-    `${untrusted.length} records that count here are not signed by a key you trust, first the ${first.kind} ${first.digest}. Trust its signer with \`rollbook keys trust\` if you know who made it; \`rollbook verify --require-trusted\` counts all of them.`,
+    `${length === 1 ? "1 record that counts here is" : `${length} records that count here are`} not signed by a key you trust, first the ${first.kind} ${first.digest}. ${next}; \`rollbook verify --require-trusted\` counts all of them.`,
   );
 }
 

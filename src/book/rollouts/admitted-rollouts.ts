@@ -63,7 +63,7 @@ export type FreshnessChoice = "none" | DriftBudgets;
 
 export interface AdmittedRequest extends RolloutFilter {
   readonly level: Level;
-  /** Policy family (default: the target's, else the only family of the book at this level). */
+  /** Policy family (default: the target's, else the only family of the selected rollouts at this level). */
   readonly family?: string | undefined;
   /** Revision to improve, by id or digest. */
   readonly target?: string | undefined;
@@ -95,8 +95,9 @@ export async function admittedRollouts(book: OpenBook, request: AdmittedRequest)
   if (feedback !== undefined) requireFeedback(index, feedback);
   const target =
     request.target === undefined ? undefined : await readRevision(book, request.target, request.family);
-  const family = await familyOf(book, index, { ...request, target });
-  const manifest = collectManifest(index, chooseArtifacts(index, request));
+  const chosen = chooseArtifacts(index, request);
+  const family = await familyOf(book, index, { ...request, target, chosen });
+  const manifest = collectManifest(index, chosen);
   await requireTrustedManifest(book, index, manifest.record);
   const read: ReadBlob = (digest) => book.store.get(digest);
   const freshness = request.freshness ?? defaultFreshness(level);
@@ -253,13 +254,21 @@ async function familyOf(
     family,
     target,
     level,
-  }: Pick<AdmittedRequest, "family" | "level"> & { target: Sealed<PolicyRevision> | undefined },
+    chosen,
+  }: Pick<AdmittedRequest, "family" | "level"> & {
+    target: Sealed<PolicyRevision> | undefined;
+    chosen: readonly IndexedArtifact[];
+  },
 ): Promise<Id> {
   if (family !== undefined) return requireFamily(index, parseId(family, "--family"));
   if (target !== undefined) return target.record.family;
-  const recorded = await familiesAt(book, index, level);
+  const contents = chosen.map(({ content }) => content);
+  const within = await familiesAt(book, index, level, contents);
+  const recorded = within.length > 0 ? within : await familiesAt(book, index, level);
   if (recorded.length === 0) throw nothingAt(level);
-  const chose = recorded.length === 1 ? recorded : await withChoice(book, index, level);
+  // Filters that select nothing are the caller's error to report, not the families.
+  if (within.length === 0) return recorded[0]!;
+  const chose = recorded.length === 1 ? recorded : await withChoice(book, level, contents);
   const families = chose.length === 0 ? recorded : chose;
   if (families.length === 1) return families[0]!;
   throw new RollbookError(
@@ -292,9 +301,14 @@ function requireFamily(index: BookIndex, family: Id): Id {
 
 /** Families with a stream at this level. The index stores families and levels separately, so a content with both levels
  *  is read. */
-export async function familiesAt(book: OpenBook, index: BookIndex, level: Level): Promise<Id[]> {
+export async function familiesAt(
+  book: OpenBook,
+  index: BookIndex,
+  level: Level,
+  contents: readonly IndexedRecord[] = index.ofKind(RolloutContent.kind),
+): Promise<Id[]> {
   const families = new Set<Id>();
-  for (const { digest, fields } of index.ofKind(RolloutContent.kind)) {
+  for (const { digest, fields } of contents) {
     const [levels, named] = [fields.levels as string[], fields.families as Id[]];
     if (!levels.includes(level) || named.every((family) => families.has(family))) continue;
     if (levels.length === 1) for (const family of named) families.add(family);
@@ -307,9 +321,9 @@ export async function familiesAt(book: OpenBook, index: BookIndex, level: Level)
 
 /** Families with a stream that has a choice. An agent that ran unchanged, or named its model, has one candidate at each
  *  step. */
-async function withChoice(book: OpenBook, index: BookIndex, level: Level): Promise<Id[]> {
+async function withChoice(book: OpenBook, level: Level, contents: readonly IndexedRecord[]): Promise<Id[]> {
   const families = new Set<Id>();
-  for (const { digest, fields } of index.ofKind(RolloutContent.kind)) {
+  for (const { digest, fields } of contents) {
     const [levels, named] = [fields.levels as string[], fields.families as Id[]];
     if (!levels.includes(level) || named.every((family) => families.has(family))) continue;
     for (const stream of (await readRecord(book.store, RolloutContent, digest)).streams)

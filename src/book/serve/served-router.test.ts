@@ -254,7 +254,7 @@ describe("an explanation of a recorded call", () => {
     expect(step!.lines.join("\n")).toMatch(/around revision r1, judged by the gate verdict/);
     expect((await explainCall(book, "run-1")).steps).toEqual(steps);
     await expect(explainCall(book, "run-1.4")).rejects.toThrow(/and no call 4/);
-    await expect(explainCall(book, "run-9.0")).rejects.toThrow(/no artifact "run-9"/);
+    await expect(explainCall(book, "run-9.0")).rejects.toThrow(/no rollout "run-9"/);
   });
 
   test("names the verdict that released the router, not one that refused it", async () => {

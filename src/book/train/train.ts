@@ -118,6 +118,8 @@ export interface TrainedPolicy {
   /** Admitted rollouts, and the ledger of the others; set only if the source is a book. */
   readonly admitted?: AdmittedRollouts;
   readonly report?: object;
+  /** True if this call wrote the checkpoint to its folder; false if the folder already had it, or none was given. */
+  readonly written: boolean;
   /** True if this call sealed the revision in the book; false if the book already had it. */
   readonly sealed: boolean;
   /** Lowest propensity of the calibration rows. */
@@ -157,7 +159,7 @@ export async function trainPolicy(source: DecisionSource, request: TrainRequest)
           terms: { ...PROMISE_TERMS, ...request.promise },
         });
   const made = { ...bare, ...(promise === undefined ? {} : { promise }) };
-  const { checkpoint, sealed } = await keepCheckpoint(source, request, {
+  const { checkpoint, sealed, written } = await keepCheckpoint(source, request, {
     checkpoint: made,
     mayStand: taught.added !== undefined,
   });
@@ -173,7 +175,7 @@ export async function trainPolicy(source: DecisionSource, request: TrainRequest)
     unit: rule.unit,
   });
   const leastPropensity = calibration.reduce((least, row) => Math.min(least, row.propensity ?? 1), 1);
-  return { ...facts, units, warnings, checkpoint, model, sealed, leastPropensity };
+  return { ...facts, units, warnings, checkpoint, model, sealed, written, leastPropensity };
 }
 
 async function learnFromDataset(
@@ -348,22 +350,23 @@ async function keepCheckpoint(
   source: DecisionSource,
   { out }: TrainRequest,
   { checkpoint, mayStand }: { checkpoint: Checkpoint; mayStand: boolean },
-): Promise<{ checkpoint: Checkpoint; sealed: boolean }> {
+): Promise<Pick<TrainedPolicy, "checkpoint" | "sealed" | "written">> {
   const standing = mayStand && out !== undefined ? standingAt(out, checkpoint) : undefined;
-  if (standing !== undefined) return { checkpoint: standing, sealed: false };
+  if (standing !== undefined) return { checkpoint: standing, sealed: false, written: false };
   const known = isDataset(source) ? undefined : await knownRevision(source, checkpoint.revision.record);
   const kept = known === undefined ? checkpoint : { ...checkpoint, revision: known };
   if (out !== undefined) {
     writeCheckpoint(out, kept, { mode: isInBook(source, out) ? OWNER_ONLY : undefined });
     removeTrainingState(out);
   }
-  if (isDataset(source) || known !== undefined) return { checkpoint: kept, sealed: false };
+  const written = out !== undefined;
+  if (isDataset(source) || known !== undefined) return { checkpoint: kept, sealed: false, written };
   const { revision, promise, bytes } = checkpoint;
   await makeSealer(source.store, source.signer).add({
     envelope: revision,
     blobs: [{ kind: CHECKPOINT_KIND, bytes }, revision, ...(promise === undefined ? [] : [promise])],
   });
-  return { checkpoint, sealed: true };
+  return { checkpoint, sealed: true, written };
 }
 
 /** Checkpoint in the folder if it is the same revision: then there is nothing to do. */

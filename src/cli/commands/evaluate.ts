@@ -46,13 +46,13 @@ export function addEvaluate(program: Command, io: Io): void {
   const command = addCommand(program, "evaluate", {
     summary: "compare a learned policy with its baselines on rows it has not seen",
     description: `Compare a learned policy with its baselines on the rows that \`train\` held out: the judge split, and also
-the calibration split if no floor was set with --floor-risk. The baselines are the
-static table fitted on the same training rows, the best single candidate, the behaviour policy and a uniform choice. Where every outcome is known, an
-oracle is added. Policies choose as the router would, with its table, floor and exploration. The command first checks
-whether the log supports the comparison, and refuses (exit 1) if it does not. A log needs an effective sample size of 50,
-unless every outcome is known. Record about 1000 different tasks to train and judge a policy. The output ends with one sentence:
-better or not, by how much, how sure. --verbose prints the figures behind it. From a book it reads the admitted
-decisions of any age.
+the calibration split if no floor was set with --floor-risk. The baselines are the static table fitted on the same
+training rows, the best single candidate, the behaviour policy and a uniform choice; where every outcome is known, also an
+oracle. Policies choose as the router would, with its table, floor and exploration. The output ends with one sentence:
+better or not, by how much, how sure. --verbose prints the figures behind it.
+
+If the log does not support the comparison, the command refuses (exit 1). A log needs an effective sample size of 50,
+unless every outcome is known. Record about 1000 different tasks to train and judge a policy.
 
 ${TABLE_EXAMPLE}`,
     examples: [
@@ -81,8 +81,11 @@ ${TABLE_EXAMPLE}`,
       "--estimate-propensities",
       "estimate missing propensities from the log; the result is then not certified",
     )
+    .optionsGroup("Bounds:")
     .option("--discount <g>", JUDGE_DISCOUNT, share);
-  addRowOptions(addJudgeOptions(command), { data: true }).action((flags: EvaluateFlags) => run(io, flags));
+  addRowOptions(addJudgeOptions(command, { defaultRange: "the observed one" }), { data: true }).action(
+    (flags: EvaluateFlags) => run(io, flags),
+  );
 }
 
 async function run(io: Io, flags: EvaluateFlags): Promise<void> {

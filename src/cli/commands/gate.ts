@@ -57,14 +57,15 @@ export function addGate(program: Command, io: Io): void {
     summary: "pass a policy only if rows it has not seen show that it is not worse",
     description: `Pass a policy (exit 0) only if it is not worse than the baseline on the rows that \`train\` held out,
 else refuse it with reasons (exit 1). These rows are the judge split, and also the calibration split if no floor was set
-with --floor-risk. Two bounds decide. The lower bound of the difference in quality must be at least
--epsilon-quality. The upper bound of the difference in cost must be at most epsilon-cost. With --total-reward one
+with --floor-risk. Two bounds decide: the lower bound of the difference in quality must be at least
+-epsilon-quality, and the upper bound of the difference in cost at most epsilon-cost. With --total-reward one
 bound decides: the lower bound of the difference in total reward must be at least -epsilon-quality. Alpha is shared
-among all policies tried (Bonferroni). In a book, the verdict is sealed with everything needed to repeat it.
+among all policies tried (Bonferroni).
 
-In a book, a PASS is the release: gateways with \`checkpoint: released\` on this book serve the policy from then on, if it was
-trained from the book (without --data). A later refusal does not withdraw a release. With --dry-run nothing is sealed and nothing is released. To serve an older
-policy again, set \`router.checkpoint\` in the gateway's file to its folder; \`router.enabled: false\` serves the static table.
+In a book, the verdict is sealed with everything needed to repeat it, and a PASS is the release: gateways with
+\`checkpoint: released\` on this book serve the policy from then on, if it was trained from the book (without --data). A later
+refusal does not withdraw a release. To serve an older policy again, set \`router.checkpoint\` in the gateway's file to its
+folder; \`router.enabled: false\` serves the static table. With --dry-run nothing is sealed or released.
 
 Use --method confidence-sequence if you run the gate repeatedly on a growing log. The other methods allow one look.
 A log needs an effective sample size of 50, unless every outcome is known. Record about 1000 different tasks to train and judge a policy.
@@ -85,6 +86,10 @@ ${TABLE_EXAMPLE}`,
       "static (the table), behaviour (the log's policy), or a checkpoint",
       "static",
     )
+    .option("--dry-run", "judge only: seal no verdict, and so release nothing")
+    .option("--require-trusted", "refuse unless a trusted key signed every record that is used")
+    .option("--out <file>", "also write the verdict here; never overwritten")
+    .optionsGroup("Margins and bounds:")
     .option(
       "--epsilon-quality <x>",
       "non-inferiority margin on quality: the loss that is still accepted, in units of the reward",
@@ -117,7 +122,7 @@ ${TABLE_EXAMPLE}`,
     )
     .option(
       "--candidates-tried <n>",
-      "number of policies tried so far, here and elsewhere (default: those given)",
+      "number of policies tried on these rows so far, this gate included; a policy counts once for each gate (default: the number of --checkpoint)",
       wholeNumber,
     )
     .addOption(
@@ -130,16 +135,15 @@ ${TABLE_EXAMPLE}`,
     )
     .option(
       "--cost-range <low..high>",
-      "lowest and highest possible cost of one decision, in the same units; required by the methods other than student-t, if cost is judged",
+      "lowest and highest possible cost of one decision, in units of the logged cost; required if cost is judged by a method other than student-t (default: the observed one)",
       toRange,
     )
-    .option("--discount <g>", JUDGE_DISCOUNT, share)
-    .option("--dry-run", "judge only: seal no verdict, and so release nothing")
-    .option("--require-trusted", "refuse unless a trusted key signed every record that is used")
-    .option("--out <file>", "also write the verdict here; never overwritten");
-  addRowOptions(addJudgeOptions(command, "Used by all methods except student-t"), {
-    data: true,
-  }).action((flags: GateFlags) => run(io, flags));
+    .option("--discount <g>", JUDGE_DISCOUNT, share);
+  const judged = addJudgeOptions(command, {
+    propensityFloor: "Used by all methods except student-t",
+    defaultRange: "0..1; with --method student-t the observed one",
+  });
+  addRowOptions(judged, { data: true }).action((flags: GateFlags) => run(io, flags));
 }
 
 async function run(io: Io, flags: GateFlags): Promise<void> {
@@ -158,7 +162,10 @@ async function run(io: Io, flags: GateFlags): Promise<void> {
   const found = await withKeeper(io, flags, async (keepIn) => {
     const result = await gateCheckpoints(datasetFrom(flags) ?? keepIn!, requestFrom(io, flags, keepIn));
     const { verdict, admitted } = result;
-    const earlier = keepIn === undefined ? 0 : await earlierGates(keepIn, verdict, admitted?.manifest);
+    const earlier =
+      keepIn === undefined
+        ? { gates: 0, policies: 0 }
+        : await earlierGates(keepIn, verdict, admitted?.manifest);
     return { ...result, earlier };
   });
   const { verdict, sealed, judged, findings, admitted, unrecorded, changed, earlier, neverSent } = found;
@@ -189,7 +196,7 @@ async function run(io: Io, flags: GateFlags): Promise<void> {
     for (const line of servedAsJudged(verdict.record, flags)) io.err(`note: ${line}\n`);
   io.out(
     flags.json
-      ? jsonLine({ verdict: verdict.digest, sealed, changed, earlier, ...verdict.record })
+      ? jsonLine({ verdict: verdict.digest, sealed, changed, earlier: earlier.gates, ...verdict.record })
       : renderVerdict(verdict, { sealed, changed, earlier, ...judged }),
   );
   if (verdict.record.outcome === "refuse") throw refusal(verdict.record);

@@ -10,6 +10,7 @@ import { hasColor, type Io } from "../io.ts";
 import {
   addFreshnessOptions,
   budgetsOf,
+  FRESHNESS_GROUP,
   type FreshnessFlags,
   requireTarget,
 } from "../options/freshness-options.ts";
@@ -73,9 +74,10 @@ a model record its tokens with their log-probabilities; see Tokens in docs/gatew
         "a line per call and failover on stderr (default: pretty on a terminal, else off)",
       ).choices(["pretty", "json", "off"]),
     )
+    .optionsGroup(FRESHNESS_GROUP)
     .option(
       "--target <revision>",
-      "judge the freshness of closed rollouts against this policy revision (default: not judged)",
+      "judge the age of closed rollouts against this policy revision (default: not judged)",
     );
   addFreshnessOptions(command).action((flags: GatewayFlags) => serve(io, flags));
 }

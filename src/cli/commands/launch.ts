@@ -83,6 +83,9 @@ Your key signs the rollouts. If there is none, the command makes one in $ROLLBOO
     .option("--tasks <file>", "required: the tasks, one JSON object a line; - reads stdin")
     .option("--samples <n>", "rollouts per task", positiveWhole, 1)
     .option("--exp <id>", "name of the experiment; a new name gives new rollouts", "default")
+    .option(...PASS)
+    .addOption(seedOption("fixes the seeds of all rollouts", 0n))
+    .optionsGroup("Tasks and agent:")
     .option(
       "--model <id>",
       "name of the model that the agent asks for, rollout_config.model_id (default: none)",
@@ -103,7 +106,7 @@ Your key signs the rollouts. If there is none, the command makes one in $ROLLBOO
     )
     .option(
       "--environment <ref@version>",
-      "name and version of the environment, recorded with each rollout",
+      "label of the environment that the agent works in, as NAME@VERSION; recorded with each rollout",
       toEnvironment,
       "local@1",
     )
@@ -111,12 +114,12 @@ Your key signs the rollouts. If there is none, the command makes one in $ROLLBOO
     .addOption(
       new Option(
         "--rows <form>",
-        "form of the task lines: with prompt and metadata (slime), or plain payloads",
+        "form of the task lines: with prompt and metadata (slime), or plain payloads; auto decides by the fields of each line",
       )
         .choices(["auto", "slime", "plain"])
         .default("auto"),
     )
-    .addOption(seedOption("fixes the seeds of all rollouts", 0n))
+    .optionsGroup("Limits and retries:")
     .option(
       "--time-limit <s>",
       "seconds for one rollout, then it is truncated (default: no limit)",
@@ -141,8 +144,7 @@ Your key signs the rollouts. If there is none, the command makes one in $ROLLBOO
       "--retry <failed[:owner]>",
       `run again only the samples of this experiment whose last result is a failure, of this owner if it is named: ${failureOwner.options.join(", ")} (default: run all that are missing)`,
       retried,
-    )
-    .option(...PASS);
+    );
   addRunOptions(command, { queueDefault: "queue.db in the book", agentRequired: false }).action(
     (flags: LaunchFlags) => runLaunch(io, flags, command),
   );

@@ -47,17 +47,15 @@ function addWrite(replay: Command, io: Io): void {
   const command = addCommand(replay, "write", {
     summary: "write the admitted rollouts of the book to a new store",
     description: `Write the admitted rollouts of the book to a new Zarr store: chains, steps, all candidates, tokens,
-lineage, and q_h, a dense table with one row per state. --returns selects the reward of a step in q_h. root-gain is
-(error before the step - error after it) / error of the first state. The error of a state is its distance from the goal, a
-number that a program may record with each step. Most rollouts record no such distance: use reward-to-go, the recorded reward of the step. With either value, the return of a state is the discounted sum of that value from this step on
-(--gamma). A rollout that lacks the selected value has NaN there.`,
+lineage, and q_h, a dense table with one row per state. The return of a state in q_h is the discounted sum of the
+rewards that --returns selects, from this step on. A rollout that lacks them has NaN there.`,
     examples: [`rollbook replay write ${STORE} --family router`],
   }).argument("<store>", "a new directory, or s3://bucket/prefix");
   sourceOptions(layoutOptions(command))
     .addOption(
       new Option(
         "--returns <semantics>",
-        "the reward of a step in q_h: root-gain is the share of the first error that the step removes, reward-to-go its recorded reward. The return sums either from that step on (default: root-gain if all rollouts record errors, else reward-to-go)",
+        "the reward of a step in q_h. reward-to-go: its recorded reward. root-gain: (error before the step - error after it) / error of the first state, where the error is a distance from the goal that a program may record with each step (default: root-gain if all rollouts record errors, else reward-to-go)",
       ).choices(["root-gain", "reward-to-go"]),
     )
     .option("--gamma <number>", "discount of later rewards, per step, 0 … 1", share, 1)

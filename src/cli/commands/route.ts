@@ -79,7 +79,10 @@ is shown as a second decision. A name such as router-1b7c096aeddd is a router: a
 exploration, as it was served.`,
     examples: ["rollbook route explain r-0001.0", "rollbook route explain r-0001.0 --json"],
   })
-    .argument("<call>", "<rollout>.<number>, as the header x-rollbook-call of the reply says")
+    .argument(
+      "<call>",
+      "<rollout>.<number>, as the header x-rollbook-call of the reply says. For a rollout with one call, or a single decision (`POST /v1/route`, an imported row), its id is enough",
+    )
     .action(async (call: string, flags: BookFlags & { json?: true }) => {
       const explained = await withBook(io, flags, (book) => explainCall(book, call));
       io.out(flags.json ? jsonLine(explained) : renderExplained(explained));

@@ -27,10 +27,10 @@ another machine, use a queue on NATS; its credentials come from NATS_USER and NA
       "rollbook worker --book runs --queue nats://127.0.0.1:4222/runs --agent agent.mjs",
     ],
   });
-  addRunOptions(command, {})
+  command
     .option("--idle <s>", "seconds without work before it ends", wholeNumber, 60)
-    .option("--stay", "do not end; wait for more work")
-    .action((flags: WorkerFlags) => work(io, flags));
+    .option("--stay", "do not end; wait for more work");
+  addRunOptions(command, {}).action((flags: WorkerFlags) => work(io, flags));
 }
 
 async function work(io: Io, flags: WorkerFlags): Promise<void> {

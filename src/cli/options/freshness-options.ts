@@ -14,10 +14,14 @@ export interface FreshnessFlags {
   clockSkew?: number;
 }
 
+/** Heading of the age limits, and of the target that they need. */
+export const FRESHNESS_GROUP = "Age limits:";
+
 /** `none` is offered if there is a default to turn off. */
 export function addFreshnessOptions(command: Command, { none = false } = {}): Command {
   const profiles = Object.keys(FRESHNESS_PROFILES);
   return command
+    .optionsGroup(FRESHNESS_GROUP)
     .addOption(
       new Option(
         "--freshness <profile>",

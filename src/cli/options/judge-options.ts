@@ -35,13 +35,19 @@ export interface JudgeFlags extends RowFlags, RangeFlags {
   seed: bigint;
 }
 
-/** Options for terms that are fixed before the data is seen. `usedBy` is a sentence that names the bounds that need the
- *  lowest propensity, if any. */
-export function addPromiseOptions(command: Command, usedBy?: string): Command {
-  command.option(
-    "--table <file>",
-    "the static table (fixed rules, in YAML) that decides below the confidence floor (default: the one fitted in training)",
-  );
+/** Uses of the terms in a command, as the end of their help. */
+interface TermUses {
+  /** A sentence that names the bounds that need the lowest propensity, if any. */
+  readonly propensityFloor?: string;
+  /** Which range applies if none is given. */
+  readonly defaultRange: string;
+}
+
+/** Options for terms that are fixed before the data is seen. */
+export function addPromiseOptions(
+  command: Command,
+  { propensityFloor: usedBy, defaultRange }: TermUses,
+): Command {
   if (usedBy !== undefined)
     command.option(
       "--propensity-floor <p>",
@@ -52,13 +58,13 @@ export function addPromiseOptions(command: Command, usedBy?: string): Command {
   return command.addOption(
     new Option(
       "--quality-range <low..high>",
-      "lowest and highest possible quality, which is the reward without its cost and latency terms (default: 0..1 for --floor-risk and for the methods empirical-bernstein and confidence-sequence, else the observed one)",
+      `lowest and highest possible quality, which is the reward without its cost and latency terms (default: ${defaultRange})`,
     ).argParser(toRange),
   );
 }
 
-export function addJudgeOptions(command: Command, usedBy?: string): Command {
-  return addPromiseOptions(command, usedBy)
+export function addJudgeOptions(command: Command, uses: TermUses): Command {
+  return addTableOption(addPromiseOptions(command, uses).optionsGroup("Router around the policy:"))
     .option(
       "--floor <c>",
       "confidence of the policy, 0 … 1, below which the static table decides. Each learner has its own scale (docs/glossary.md); `train --floor-risk` chooses a floor (default: the checkpoint's, else 0)",
@@ -66,7 +72,7 @@ export function addJudgeOptions(command: Command, usedBy?: string): Command {
     )
     .option(
       "--exploration <e>",
-      "share of choices that the router makes at random among all candidates, 0 … 1. The policy is judged without exploration unless you state it. If a gateway's configuration sets no exploration, it serves a policy with the exploration of its gate verdict, and with 0.02 without a verdict",
+      "share of choices that the router makes at random among all candidates, 0 … 1",
       share,
       0,
     )
@@ -82,7 +88,14 @@ export function addJudgeOptions(command: Command, usedBy?: string): Command {
       "--embeddings <url>",
       "embeddings endpoint, for a checkpoint that uses embeddings (default: only the cache of the book)",
     )
-    .addOption(seedOption("fixes folds and resampling", 0n));
+    .addOption(seedOption("fixes folds and resampling", 0n).helpGroup("Options:"));
+}
+
+export function addTableOption(command: Command): Command {
+  return command.option(
+    "--table <file>",
+    "the static table (fixed rules, in YAML) that decides below the confidence floor (default: the one fitted in training)",
+  );
 }
 
 /** Router around the judged policies: from its configuration if one is named, else from the flags. */

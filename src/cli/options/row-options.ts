@@ -27,12 +27,13 @@ export function addRowOptions(
   command: Command,
   { data, families = "one" }: { data: boolean; families?: "one" | "all" },
 ): Command {
-  const each = families === "one" ? "the only one of the book" : "all";
+  command.optionsGroup("Decisions to use:");
+  const each = families === "one" ? "the only one of the selected decisions" : "all";
   if (data)
     command
       .option(
         "--data <file>",
-        "a routing dataset, as `data export` or `data import --out` wrote it (default: the decisions of the book, without rejected, quarantined and cancelled rollouts, and without failures that are not the agent's)",
+        "a routing dataset, as `data export` or `data import --out` wrote it (default: the admitted decisions of the book)",
       )
       .option(
         "--replay <store>",
@@ -41,27 +42,24 @@ export function addRowOptions(
   return command
     .option(
       "--family <family>",
-      `use only decisions of this policy family, the name that the log gives the policy that chose (default: ${each})`,
+      `only decisions of this policy family, the name that the log gives the policy that chose (default: ${each})`,
     )
     .option(
       "--exp <name>",
-      "use only rollouts of this experiment of the book, as `launch --exp` named it (default: all)",
+      "only rollouts of this experiment of the book, as `launch --exp` named it (default: all)",
     )
-    .option(
-      "--session <id>",
-      "use only decisions of this session (a rollout's group, else its id; default: all)",
-    )
+    .option("--session <id>", "only decisions of this session: a rollout's group, else its id (default: all)")
     .addOption(
-      new Option("--data-source <source>", "use only decisions of this source (default: both)").choices([
+      new Option("--data-source <source>", "only decisions of this source (default: both)").choices([
         "real",
         "synthetic",
       ]),
     )
-    .option("--since <date>", "use only decisions from this date on (ISO 8601; default: no limit)", toTime)
-    .option("--until <date>", "use only decisions before this date (ISO 8601; default: no limit)", toTime)
+    .option("--since <date>", "only decisions from this date on, in ISO 8601 (default: no limit)", toTime)
+    .option("--until <date>", "only decisions before this date, in ISO 8601 (default: no limit)", toTime)
     .option(
       "--feedback <name>",
-      "where a reward is missing, use late feedback of this name (`rollbook feedback --name`; default: none)",
+      "where a reward is missing, use late feedback of this name, as `rollbook feedback --name` gave it (default: none)",
     );
 }
 

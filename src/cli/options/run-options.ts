@@ -7,7 +7,13 @@ import { ISOLATIONS, type Isolation, type Progress } from "../../collect/rollout
 import { renderProgress } from "../../view/runs/launch-view.ts";
 import type { Io } from "../io.ts";
 import { type BookFlags, bookRoot } from "../with-book.ts";
-import { addFreshnessOptions, budgetsOf, type FreshnessFlags, requireTarget } from "./freshness-options.ts";
+import {
+  addFreshnessOptions,
+  budgetsOf,
+  FRESHNESS_GROUP,
+  type FreshnessFlags,
+  requireTarget,
+} from "./freshness-options.ts";
 import { positiveAmount, wholeNumber } from "./numbers.ts";
 
 export interface RunFlags extends FreshnessFlags, IsolationFlags {
@@ -31,9 +37,13 @@ export function addRunOptions(
     "--agent <file|url>",
     `${agentRequired ? "" : "required: "}a .js, .mjs, .ts or .py file, an executable, or a server's URL`,
   );
-  command.addOption(agent.makeOptionMandatory(agentRequired));
+  command.addOption(agent.makeOptionMandatory(agentRequired).helpGroup("Options:")).optionsGroup("Work:");
   if (queueDefault === undefined)
-    command.requiredOption("--queue <file|url>", "the queue of the launch: a file, or nats://HOST/NAME");
+    command.addOption(
+      new Option("--queue <file|url>", "the queue of the launch: a file, or nats://HOST/NAME")
+        .makeOptionMandatory()
+        .helpGroup("Options:"),
+    );
   else command.option("--queue <file|url>", `a file, or nats://HOST/NAME (default: ${queueDefault})`);
   command
     .option("--concurrency <n>", "rollouts at a time in this process", wholeNumber, 16)
@@ -58,12 +68,14 @@ export function addRunOptions(
       "--gateway-token-env <name>",
       "the environment variable with the gateway's token (default: no token)",
     )
-    .option(...METRICS_OPTION)
+    .option(...METRICS_OPTION);
+  addIsolationOptions(command)
+    .optionsGroup(FRESHNESS_GROUP)
     .option(
       "--target <revision>",
-      "judge the freshness of every rollout against this policy revision (default: not judged)",
+      "judge the age of every rollout against this policy revision (default: not judged)",
     );
-  return addFreshnessOptions(addIsolationOptions(command));
+  return addFreshnessOptions(command);
 }
 
 export const METRICS_OPTION = [

@@ -273,7 +273,7 @@ function drift(rows: readonly JudgedRow[]): DataFinding[] {
       found(
         "drift",
         "warn",
-        `the mean reward of ${arm} moves from ${early.mean.toPrecision(3)} in the first half of its rows to ${late.mean.toPrecision(3)} in the second (z = ${z.toFixed(1)}): an average over the log is not the value to come. Judge by recent rows (--since).`,
+        `the mean reward of ${arm} moves from ${early.mean.toPrecision(3)} in the first half of its rows to ${late.mean.toPrecision(3)} in the second (z = ${z.toFixed(1)}): the average over the log says little about future rewards. Judge by recent rows (--since).`,
       ),
     ];
   });

@@ -63,7 +63,7 @@ describe("refusal", () => {
     const verdict = judgePolicy(few, { rng: rngFrom(1) });
     expect(kinds(verdict)).toEqual(["thin-support"]);
     expect(panelText(verdict)).toContain(
-      "the log is too small: 19 units left to judge by. Record about 1000 different tasks to train",
+      "the log is too small: 19 tasks left to judge by, with an effective sample size below 50. Record about 1000 different tasks to train",
     );
   });
 
@@ -76,7 +76,7 @@ describe("refusal", () => {
     const verdict = judgePolicy(thin, { rng: rngFrom(1) });
     expect(kinds(verdict)).toEqual(["thin-support", "dominant-weight", "mean-weight"]);
     expect(panelText(verdict)).toContain("REFUSED");
-    expect(panelText(verdict)).toContain("effective sample size 2.0 of 10000");
+    expect(panelText(verdict)).toMatch(/effective sample size 2\.0 of 10.000 tasks, 50 needed/);
   });
 
   test("a mean weight of a few units that nearly agree is not checked, and of fifty it is", () => {

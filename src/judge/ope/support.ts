@@ -120,16 +120,6 @@ function explainRare({ actions, share, rows }: RareChoices, { names, wholeLog }:
   ].join(" ");
 }
 
-/** Adds the effective sample sizes of the refused policies to a reason about a small log. The size is not part of the
- *  reason: it differs by policy, and a shared reason is stated once. */
-export function withEffectiveSize(reason: string, sizes: readonly number[]): string {
-  const texts = [Math.min(...sizes), Math.max(...sizes)].map(below);
-  return reason.replace(
-    /^(the candidate: )?the log is too small: \d+ units? left to judge by/,
-    (said) => `${said}, effective sample size ${[...new Set(texts)].join(" to ")}`,
-  );
-}
-
 /** Rounded down: 49.97 is less than the 50 that an estimate needs. */
 function below(size: number): string {
   return (Math.floor(size * 10) / 10).toFixed(1);
@@ -156,8 +146,8 @@ function explainFault(fault: SupportFault, { names, judgeShare, unit }: FaultCon
   switch (fault.kind) {
     case "thin-support":
       return isSmallLog(fault, judgeShare)
-        ? `the log is too small: ${plural(fault.units, "unit")} left to judge by. ${smallLogRemedy({ judging: judgeShare === 1 ? fault.enough : null, judgeShare, unit })}.`
-        : `effective sample size ${fault.effectiveSize.toFixed(1)} of ${fault.units} units, ${fault.needed} needed: the policy rarely does what was logged. ${smallLogRemedy({ judging: fault.enough, judgeShare, unit })}. Or explore more, or judge a policy closer to the logging one.`;
+        ? `the log is too small: ${plural(fault.units, unit ?? "task")} left to judge by, with an effective sample size below ${fault.needed}. ${smallLogRemedy({ judging: judgeShare === 1 ? fault.enough : null, judgeShare, unit })}.`
+        : `effective sample size ${below(fault.effectiveSize)} of ${plural(fault.units, unit ?? "task")}, ${fault.needed} needed: the policy rarely does what was logged. ${smallLogRemedy({ judging: fault.enough, judgeShare, unit })}. Or explore more, or judge a policy closer to the logging one.`;
     case "dominant-weight":
       return `one unit holds ${percent(fault.share)} of all weight (the largest weight of a row is ${fault.largestWeight.toPrecision(4)}), at most ${percent(fault.allowed)} allowed: the estimate would be that unit's reward. Raise the propensity floor of the logging policy.`;
     case "unsupported-actions":

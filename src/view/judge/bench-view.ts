@@ -25,7 +25,7 @@ export function renderBench(result: BenchResult): string {
     `${suite.name}: ${tasks.heldOut} held-out tasks, ${plural(repetitions, "log")} of ${thousands(decisions)} decisions\n\n`,
     lines,
     `\noptimum ${known.best.toFixed(4)}, best single model ${known.bestSingle.toFixed(4)}, `,
-    `behaviour ${known.behaviour.toFixed(4)}, even choice ${known.uniform.toFixed(4)}\n`,
+    `behaviour ${known.behaviour.toFixed(4)}, uniform choice ${known.uniform.toFixed(4)}\n`,
     `${verdictOf(arms)}\n`,
   ].join("");
 }

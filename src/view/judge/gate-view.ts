@@ -1,7 +1,7 @@
 /** Renders a gate's verdict for a terminal. */
-import type { PolicyEvaluation } from "../../book/judge/index.ts";
+import type { EarlierGates, PolicyEvaluation } from "../../book/judge/index.ts";
 import type { GateVerdict, Sealed } from "../../contract/index.ts";
-import { enoughUnits, judgeShareOf, withEffectiveSize } from "../../judge/ope/index.ts";
+import { enoughUnits, judgeShareOf } from "../../judge/ope/index.ts";
 import { measureName, WHOLE_REWARD } from "../data/verdict-sentence.ts";
 import { plural, short, table, thousands } from "../format.ts";
 
@@ -50,8 +50,8 @@ interface VerdictFacts extends JudgedFacts {
   readonly sealed: boolean;
   /** Share of decisions that differ from the baseline's, for each candidate. */
   readonly changed: readonly number[];
-  /** Number of earlier gates on these rows. */
-  readonly earlier: number;
+  /** Earlier gates on these rows. */
+  readonly earlier: EarlierGates;
 }
 
 type JudgedFacts = Pick<
@@ -90,18 +90,18 @@ const ROUNDING = 1e-9;
 
 /** Alpha holds for a single look, unless the bound holds for any number of looks. */
 function repeatText(
-  earlier: number,
+  { gates, policies }: EarlierGates,
   { rule: { method, tried, discount }, candidates }: GateVerdict,
 ): string[] {
-  // A user who gives a larger --candidates-tried has counted the earlier gates.
-  const isCounted = tried >= candidates.length + earlier;
-  if (earlier === 0 || method === "confidence-sequence" || isCounted) return [];
+  const all = candidates.length + policies;
+  // A user who gives at least this --candidates-tried has counted the earlier gates.
+  if (gates === 0 || method === "confidence-sequence" || tried >= all) return [];
   const isCostJudged = candidates.some(({ checks }) => checks.some(({ measure }) => measure === "cost"));
-  const sequence = `Use --method confidence-sequence${isCostJudged ? " with --cost-range LOW..HIGH" : ""} for repeated gates, or count`;
+  const sequence = `use --method confidence-sequence${isCostJudged ? " with --cost-range LOW..HIGH" : ""}, or `;
   // Only student-t judges chains of decisions.
-  const remedy = discount === undefined ? sequence : "Count";
+  const remedy = discount === undefined ? sequence : "";
   return [
-    `WARNING: this is gate number ${earlier + 1} on these rows, and alpha is not corrected for the earlier ones. ${remedy} every policy in --candidates-tried`,
+    `WARNING: this is gate number ${gates + 1} on these rows, and alpha is not corrected for the earlier ones. For repeated gates ${remedy}count the policies of all of them: for this gate --candidates-tried ${all}`,
   ];
 }
 
@@ -125,8 +125,7 @@ export function refusalText({ candidates, baseline, data, split, rule }: GateVer
       sharedBy.set(reason, [...(sharedBy.get(reason) ?? []), candidate]);
   const told = [...sharedBy].map(([reason, alike]) => {
     const ids = alike.map(({ revision }) => revision.id).join(", ");
-    const sizes = alike.map(({ support }) => support.effectiveSize);
-    const told = withEffectiveSize(reason, sizes).replace(/\.$/, "");
+    const told = reason.replace(/\.$/, "");
     const ofMeasure = /^[a-z ]+: the estimate is /.test(told);
     return `${ids}${ofMeasure ? "," : ":"} ${told.replace(/^the baseline: /, `the gate cannot judge the baseline (${baselineName(baseline)}): `)}.`;
   });

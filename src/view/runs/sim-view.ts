@@ -52,7 +52,7 @@ export function renderCollected(options: {
   const rows = [
     { name: "best policy", value: best },
     { name: `best single model (${bestSingle.model})`, value: bestSingle.value },
-    { name: "even choice", value: uniform },
+    { name: "uniform choice", value: uniform },
     { name: `behaviour (${policy})`, value: behaviour },
   ];
   const exact = table(rows, [

@@ -12,7 +12,12 @@ import {
 import { jsonLine, plural, short, table } from "../../../view/format.ts";
 import { addCommand } from "../../command.ts";
 import type { Io } from "../../io.ts";
-import { addFreshnessOptions, budgetsOf, type FreshnessFlags } from "../../options/freshness-options.ts";
+import {
+  addFreshnessOptions,
+  budgetsOf,
+  FRESHNESS_GROUP,
+  type FreshnessFlags,
+} from "../../options/freshness-options.ts";
 import { type BookFlags, withBook } from "../../with-book.ts";
 
 interface AdmitFlags extends BookFlags, FreshnessFlags {
@@ -27,12 +32,13 @@ export function addAdmit(artifact: Command, io: Io): void {
     summary: "judge whether rollouts may be used for training, and seal the verdicts",
     description: `Judge whether rollouts may be used for training, and seal the verdicts, by default for all rollouts of the book.
 Later batches, trainings and evaluations obey the newest verdict of each validator, and leave out rollouts that it rejects or quarantines.
---target judges freshness: how many revisions the policy of a rollout is behind
-that revision, and how old policy and rollout are. Name the newest revision: rollouts of a revision newer than the
-target are rejected. So are rollouts whose distance from the target is unknown. To use them, run admit again with
-another --target. --validate checks the proof of execution, times and token counts,
-and looks for copies. It skips rollouts that this validator has judged before. The verdict unobserved means that the
-rollout holds no choice by the target's policy family; it is not used. docs/keep.md lists all verdicts.`,
+
+--target judges the age of a rollout: how many revisions its policy is behind the target, and how old policy and rollout
+are. Name the newest revision: rollouts of a newer one, or of unknown distance, are rejected. To use them, run admit again with
+another --target. The verdict unobserved means that the rollout holds no choice by the target's policy family; it is not used.
+
+--validate checks the proof of execution, times and token counts, and looks for copies. It skips rollouts that this
+validator has judged before. docs/keep.md lists all verdicts.`,
     examples: [
       "rollbook artifact admit r-0001 --target writer-r3 --drift 1/5",
       "rollbook artifact admit --validate --json",
@@ -46,14 +52,14 @@ rollout holds no choice by the target's policy family; it is not used. docs/keep
       "--exp <id>",
       "with --target: only rollouts of this experiment, as `launch --exp` named it (default: all)",
     )
-    .option(
-      "--target <revision>",
-      "judge freshness against this policy revision: id, digest, or first digits (default: freshness is not judged)",
-    );
-  addFreshnessOptions(command)
     .option("--validate", "check proofs of execution, times, token counts and copies")
     .option("--validator <id>", "name of the validator in the verdicts of --validate", "rollbook")
-    .action((names: string[], flags: AdmitFlags) => runAdmit(io, names, flags));
+    .optionsGroup(FRESHNESS_GROUP)
+    .option(
+      "--target <revision>",
+      "judge the age of rollouts against this policy revision: id, digest, or first digits (default: not judged)",
+    );
+  addFreshnessOptions(command).action((names: string[], flags: AdmitFlags) => runAdmit(io, names, flags));
 }
 
 async function runAdmit(io: Io, artifacts: readonly string[], flags: AdmitFlags): Promise<void> {

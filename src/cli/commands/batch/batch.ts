@@ -8,6 +8,7 @@ import {
   listBatches,
   showBatch,
 } from "../../../book/batches/index.ts";
+import { wrongUsage } from "../../../book/decisions/index.ts";
 import { knownRevisions } from "../../../book/open/index.ts";
 import {
   type AdvantageMethod,
@@ -41,7 +42,7 @@ export function addBatch(program: Command, io: Io): void {
 
 interface AssembleFlags extends BookFlags, FreshnessFlags {
   target?: string;
-  level: "token" | "step";
+  level?: "token" | "step";
   family?: string;
   advantage?: AdvantageMethod;
   seed: bigint;
@@ -59,14 +60,14 @@ interface AssembleFlags extends BookFlags, FreshnessFlags {
 function addAssemble(batch: Command, io: Io): void {
   const command = addCommand(batch, "assemble", {
     summary: "assemble a batch from the artifacts of the book",
-    description: `Assemble a batch, the rows that a trainer learns from, out of the rollouts of the book, or of those
-that --artifact names. A rollout holds streams: the choices of one policy, at the level of tokens or of steps
-(decisions). A batch takes the streams of one level and one policy family. The same
-artifacts, records about them (receipts, verdicts, releases, feedback), target, options and seed give the same batch.
-The order in which artifacts arrived has no effect. The ledger lists everything left out, with the reason. The
-limits --drift and --policy-age affect this batch only. With --rollout-age, the command first seals verdicts in the
-book, and later batches obey them too. Without a limit, a token batch leaves out rollouts that are more than 3 revisions behind the
-target, and a step batch takes rollouts of any age.`,
+    description: `Assemble a batch, the rows that a trainer learns from, out of the rollouts of the book. A rollout holds
+streams: the choices of one policy, at the level of tokens or of steps (decisions). A batch takes the streams of one
+level and one policy family. The ledger lists everything left out, with the reason. The same artifacts, records about
+them (receipts, verdicts, releases, feedback), target, options and seed give the same batch; the order of their arrival has no effect.
+
+Without an age limit, a token batch leaves out rollouts that are more than 3 revisions behind the target, and a step
+batch takes rollouts of any age. The limits --drift and --policy-age affect this batch only. With --rollout-age,
+--clock-skew or --freshness psionic, the command first seals verdicts on all limits in the book, and later batches obey them too.`,
     examples: [
       "rollbook batch assemble --target writer-r3 --level token",
       "rollbook batch assemble --target router-r2 --level step --advantage leave-one-out --seed 7",
@@ -74,19 +75,13 @@ target, and a step batch takes rollouts of any age.`,
   })
     .option(
       "--target <revision>",
-      "required: the policy revision to improve: id, digest, or first digits; `artifact ls --revisions` lists them; for an imported log the id is `logged`",
+      "required: the policy revision to improve: id, digest, or first digits; `artifact ls --revisions` lists them (an imported log has the revision `logged`)",
     )
     .addOption(
       new Option(
         "--level <level>",
-        "level of the choices: token, or step (one decision, such as which model answers)",
-      )
-        .choices(["token", "step"])
-        .makeOptionMandatory(),
-    )
-    .option(
-      "--family <family>",
-      "use only streams of this policy family, which must be the target's (default: stop if the rollouts hold several families)",
+        "required: level of the choices: token, or step (one decision, such as which model answers)",
+      ).choices(["token", "step"]),
     )
     .addOption(
       new Option(
@@ -95,6 +90,12 @@ target, and a step batch takes rollouts of any age.`,
       ).choices(["mean-std", "leave-one-out", "claimed", "none"]),
     )
     .addOption(seedOption("fixes the order of rows", 0n))
+    .option("--require-trusted", "refuse unless a trusted key signed every record that is used")
+    .optionsGroup("Streams to use:")
+    .option(
+      "--family <family>",
+      "only streams of this policy family, which must be the target's (default: stop if the rollouts hold several families)",
+    )
     .option(
       "--feedback <name>",
       "where a stream has no reward, use late feedback of this name (`rollbook feedback --name`; default: none)",
@@ -113,7 +114,6 @@ target, and a step batch takes rollouts of any age.`,
       ).choices(["distribution", "choice"]),
     )
     .option("--require-verdict", "leave out rollouts that no validator has accepted")
-    .option("--require-trusted", "refuse unless a trusted key signed every record that is used")
     .option(
       "--max-length <n>",
       "leave out streams of more tokens or steps than this (default: no limit)",
@@ -132,7 +132,7 @@ function digestArgument(text: string): Digest {
 
 async function runAssemble(io: Io, flags: AssembleFlags): Promise<void> {
   const { target, level, family, advantage, feedback, requireVerdict, maxLength, seed, exclude } = flags;
-  if (target === undefined) throw await missingTarget(io, flags);
+  if (level === undefined || target === undefined) throw await missingOptions(io, flags);
   if (level === "token" && flags.propensity !== undefined)
     throw new RollbookError(
       "wrong-usage",
@@ -159,15 +159,20 @@ async function runAssemble(io: Io, flags: AssembleFlags): Promise<void> {
   });
 }
 
-/** Lists the known revisions, which Commander's own error cannot do. */
-async function missingTarget(io: Io, flags: BookFlags): Promise<RollbookError> {
+/** Names all missing options, and lists the known revisions, which Commander's own error cannot do. */
+async function missingOptions(io: Io, flags: AssembleFlags): Promise<RollbookError> {
+  const missing = [
+    ...(flags.target === undefined ? ["'--target <revision>'"] : []),
+    ...(flags.level === undefined ? ["'--level <level>' (token or step)"] : []),
+  ];
+  const what = `required option${missing.length > 1 ? "s" : ""} ${missing.join(" and ")} not specified`;
+  if (flags.target !== undefined) return wrongUsage(what);
   const known = await withBook(io, flags, async (book) => knownRevisions(await book.index())).catch(
     (error) => {
       if (isRollbookError(error, "no-book")) return error.message;
       throw error;
     },
   );
-  const what = "required option '--target <revision>' not specified";
   return new RollbookError("wrong-usage", {}, `${what}. ${known} See --help.`);
 }
 

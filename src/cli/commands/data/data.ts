@@ -49,11 +49,19 @@ export function addData(program: Command, io: Io): void {
 function addCheck(data: Command, io: Io): void {
   const command = addCommand(data, "check", {
     summary: "check whether a log can judge a policy: size, propensities, repeated rows, outliers, drift",
-    description: `Look for faults in a decision log: missing propensities, too few tasks (below 50 refused,
-below 1000 a warning), rows that occur twice, a candidate that is hardly ever chosen (fewer than 10 times and in less than 1 % of the rows; often a
-misspelt name), a reward that never changes, outliers (more than 20 times the distance from the median within which 99 % of the rewards lie), rewards that drift (|z| above 4.5),
-and logged probabilities that do not match the choices (|z| above 4.5). \`evaluate\` and \`gate\` look for such faults in the rows they
-judge by. Exit 1 if the log is not fit to judge a policy.`,
+    description: `Look for faults in a decision log. Exit 1 if the log is not fit to judge a policy. \`evaluate\` and
+\`gate\` look for the same faults in the rows they judge by.
+
+  size             below 50 tasks a fault, below 1000 a warning
+  propensities     missing, or they do not match the choices (|z| above 4.5)
+  duplicates       rows that occur twice
+  sessions         decisions of one session that depend on each other
+  candidates       one is chosen fewer than 10 times and in less than 1 % of the rows; often a misspelt name
+  constant-reward  the reward never changes
+  outliers         more than 20 times the distance from the median within which 99 % of the rewards lie
+  heavy-tail       one decision holds much of all reward or cost of a candidate
+  drift            the mean reward of a candidate changes over time (|z| above 4.5)
+  costs            some decisions have no known cost, so cost is not judged`,
     examples: [
       "rollbook data check --data decisions.jsonl",
       "rollbook data check --data decisions.jsonl --json",

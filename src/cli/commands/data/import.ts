@@ -17,7 +17,7 @@ import {
   wrongUsage,
 } from "../../../book/decisions/index.ts";
 import { isBook, keyringOf, loadSigner } from "../../../book/open/index.ts";
-import type { RoutingMeta } from "../../../convert/index.ts";
+import { type RoutingMeta, sealDecision } from "../../../convert/index.ts";
 import { renderDataset } from "../../../view/data/dataset-view.ts";
 import { renderPreview } from "../../../view/data/log-preview.ts";
 import { jsonLine, plural, printable, thousands } from "../../../view/format.ts";
@@ -128,8 +128,11 @@ async function sealLog(
 ): Promise<void> {
   const signer = flags.sign ? loadSigner(keyringOf(io)) : undefined;
   const root = bookRoot(io, flags);
-  // Faults of the file are reported before conflicts with the book.
-  if (flags.format === "routing") for await (const _ of readLog(file, flags)) break;
+  // Faults of the file and a missing --data-source are reported before a missing book and conflicts with one.
+  for await (const row of readLog(file, { ...flags, onNote: undefined })) {
+    sealDecision(row);
+    break;
+  }
   const note =
     flags.again === true || !isBook(root) ? undefined : await requireFirstImport(root, file, flags);
   const sealed = await sealDecisions(root, readLog(file, flags), {

@@ -1,7 +1,8 @@
 /** Implements `rollbook verify`, `rollbook artifact verify` and `rollbook batch verify`: recomputes every claim. */
 import { existsSync, readFileSync } from "node:fs";
+import { join } from "node:path";
 import type { Command } from "commander";
-import { type Digest, isDigest, RollbookError } from "../../../base/index.ts";
+import { type Digest, isDigest, isRollbookError, RollbookError } from "../../../base/index.ts";
 import {
   type Verified,
   type VerifyRequest,
@@ -45,7 +46,7 @@ a trusted key signed them.`,
   })
     .argument(
       "[name]",
-      "an id, a digest, the first digits of one, or the path of a run pack, which `pack seal` wrote: a result with all of its inputs (default: the whole book)",
+      "id or digest of a record, its first digits, or the path of a run pack, as `pack seal` writes it (default: the whole book)",
     )
     .option(...TRUST_FLAG)
     .option(
@@ -63,7 +64,9 @@ a trusted key signed them.`,
         name === undefined
           ? [await verifyBook(book, { ...options(io), ...expect })]
           : verifyNamed(book, name, options(io)),
-      );
+      ).catch((error) => {
+        throw name === undefined ? error : namedAsPath(name, error);
+      });
       judge(io, { ...own, ...expect }, verified);
     });
 }
@@ -96,6 +99,18 @@ export function addBatchVerify(batch: Command, io: Io): void {
       judge(io, flags, verified);
       requireCut(verified);
     });
+}
+
+/** Explains a name that is no record, but a path. A record takes precedence over a file of the same name. */
+function namedAsPath(name: string, error: unknown): unknown {
+  if (!(isRollbookError(error, "not-found") || isRollbookError(error, "no-book")) || !existsSync(name))
+    return error;
+  const next = existsSync(join(name, "revision.json"))
+    ? "It is a checkpoint: name the id of its revision, as `rollbook artifact ls --revisions` lists it."
+    : "Name a run pack, as `pack seal` and `bench run --run-pack-dir` write it, or the id of a record.";
+  return new RollbookError(error.code, error.fields, `${name} is a path, but not a run pack. ${next}`, {
+    cause: error,
+  });
 }
 
 /** Reads a digest, or a file that names one. */

@@ -34,11 +34,10 @@ export function addSimRun(sim: Command, io: Io): void {
     description: `Run an agent on every task of a folder, in parallel sandboxes, through launcher, queue and gateway,
 and seal each rollout. Hidden tests decide the reward. The same command again runs only the missing rollouts.
 
-Agents: \`chat\` drives a model, one of the simulated ones or what a router chooses; \`reference\` hands in the
-reference solutions; any other name is an agent file as for launch, which gets the visible part of a task as its
-payload and returns { finalState: { files } }.
-
-For the chat agent it also prints the exact expected reward, and that of the best policy.`,
+Agents: \`chat\` asks a simulated model, the one of --model or the one that --router or --checkpoint chooses, and the
+command also prints its exact expected reward and that of the best policy. \`reference\` hands in the reference
+solutions. Any other name is an agent file as for launch: it gets the visible part of a task as its payload and
+returns { finalState: { files } }.`,
     examples: [
       "rollbook sim run --book runs --tasks tasks --agent reference --engine quickjs",
       "rollbook sim run --book runs --tasks tasks --model sim-small --workers 4 --engine quickjs --min-pass 0.1",
@@ -46,7 +45,7 @@ For the chat agent it also prints the exact expected reward, and that of the bes
   })
     .requiredOption("--tasks <dir>", "the folder that `rollbook sim generate` wrote")
     .option("--agent <agent>", "chat, reference, or an agent file", "chat")
-    .option("--model <name>", "the model that answers (default: the first one)")
+    .option("--model <name>", "the simulated model that answers (default: the first one of --models)")
     .option(
       "--router <file>",
       "a static table, in YAML, that chooses the model of each rollout (default: --model answers all)",

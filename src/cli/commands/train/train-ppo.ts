@@ -60,7 +60,7 @@ kill, the same command continues the training and ends with the same weights.`,
     .option("--steps <n>", "steps in the world, in total", positiveWhole, 100_000)
     .option("--environments <n>", "copies of the world that run in parallel", positiveWhole, 8)
     .option("--horizon <n>", "steps of each world between two updates", positiveWhole, 128)
-    .option("--epochs <n>", "passes over the steps of an update", positiveWhole, 10)
+    .option("--epochs <n>", "passes over the steps that an update learns from", positiveWhole, 10)
     .option("--batch <n>", "steps of a minibatch", positiveWhole, 128)
     .option(
       "--rate <x>",
@@ -73,7 +73,7 @@ kill, the same command continues the training and ends with the same weights.`,
       "discount of a reward one step later, 0 … 1 (default: 0.99; 1 for --env simulator)",
       share,
     )
-    .option("--entropy <x>", "weight of the entropy bonus", nonNegative, 0)
+    .option("--entropy <x>", "weight of the entropy bonus, 0 or more", nonNegative, 0)
     .addOption(seedOption("fixes worlds, draws and the first weights", 0n))
     .action((flags: PpoFlags) => run(io, flags));
 }

@@ -10,7 +10,7 @@ import { renderCurvePoint, renderTrained, trainedJson } from "../../../view/trai
 import { addCommand, addGroup, seedOption } from "../../command.ts";
 import type { Io } from "../../io.ts";
 import { embeddingPlace } from "../../options/embedding-options.ts";
-import { addPromiseOptions, type PromiseFlags } from "../../options/judge-options.ts";
+import { addPromiseOptions, addTableOption, type PromiseFlags } from "../../options/judge-options.ts";
 import { addNetworkOptions, type NetworkFlags, networkConfig } from "../../options/network-options.ts";
 import { nonNegative, positiveWhole, share, wholeNumber } from "../../options/numbers.ts";
 import { addRowOptions, type RowFlags, requestOf, withDecisions } from "../../options/row-options.ts";
@@ -247,13 +247,12 @@ function addTrainer(
   const { name, summary, note, learner, example = "", discountHelp = DISCOUNT_HELP } = trainer;
   const command = addCommand(train, name, {
     summary,
-    description: `${summary[0]!.toUpperCase()}${summary.slice(1)}. The same rows, options and seed
-give the same checkpoint. Training uses the train split and records it, so that evaluate and gate never judge the policy on rows
-that it was trained on. Without --data and --replay it trains on the
-admitted decisions of the book: without rollouts that failed by task, provider, sandbox or infrastructure, and without cancelled,
-rejected and quarantined ones. A failure of the agent counts if it has a reward, for example from a scorer. The decisions become a
-sealed batch that the revision names, and the checkpoint is sealed in the book too. The lineage names a dataset file by the SHA-256 of
-its bytes, and a replay store by the digest of its manifest.${note ?? ""}`,
+    description: `${summary[0]!.toUpperCase()}${summary.slice(1)}. The same rows, options and seed give the same checkpoint.
+Training uses the train split and records it, so that evaluate and gate judge only by other rows. Without --data and
+--replay it trains on the admitted decisions of the book: those decisions become a sealed batch that the revision
+names, and the checkpoint is sealed in the book too. Rollouts that were rejected, quarantined or cancelled, or failed by
+task, provider, sandbox or infrastructure, are left out; a failure of the agent counts if it has a reward. A dataset file
+or a replay store is recorded by its digest.${note ?? ""}`,
     examples: [
       `rollbook train ${name} --data routing.jsonl${example} --out policies/${name} --id router-${name}`,
     ],
@@ -268,21 +267,27 @@ its bytes, and a replay store by the digest of its manifest.${note ?? ""}`,
       "--parent <dir|id>",
       "the revision that the new one succeeds in its lineage: a checkpoint's folder, or a revision of the book (if two families have a revision with this id, --policy selects the family). Its family is the default of --policy; its weights are not read (default: none)",
     )
-    .addOption(seedOption("seed of draws and hold-outs", 0n));
+    .addOption(seedOption("seed of draws and hold-outs", 0n))
+    .optionsGroup("Split and confidence floor:");
+  addSplitOptions(command);
   if (note === STATE_NOTE)
     command.option(
       "--no-baseline",
       "do not fit a static table (fixed rules, the baseline of evaluate and gate) on the same rows",
     );
-  command.option("--discount <g>", discountHelp, share);
   command.option(
     "--floor-risk <a>",
-    "choose the lowest confidence floor at which the mean loss of a decision on the calibration split is at most this, 0 … 1. A decision that agrees with the static table has loss 0; else the loss is (highest quality - quality of the decision) / (highest - lowest quality), by --quality-range; docs/judge.md (default: no floor)",
+    "choose the lowest confidence floor at which the mean loss of a decision on the calibration split is at most this, 0 … 1. The loss is 0 where the policy agrees with the static table, else the share of --quality-range that the decision misses (docs/judge.md; default: no floor)",
     share,
   );
-  return addRowOptions(addPromiseOptions(addSplitOptions(command), "Used by --floor-risk only"), {
-    data: true,
-  }).action((flags: TrainFlags) => run(io, flags, learner(flags)));
+  addPromiseOptions(addTableOption(command), {
+    propensityFloor: "Used by --floor-risk only",
+    defaultRange: "0..1",
+  });
+  return addRowOptions(command, { data: true })
+    .optionsGroup("Learner:")
+    .option("--discount <g>", discountHelp, share)
+    .action((flags: TrainFlags) => run(io, flags, learner(flags)));
 }
 
 async function run(io: Io, flags: TrainFlags, learner: Learner): Promise<void> {

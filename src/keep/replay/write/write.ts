@@ -43,7 +43,7 @@ export async function writeReplay(options: WriteOptions): Promise<WriteResult> {
       throw new RollbookError(
         "replay-exists",
         { root },
-        `${root} is already a replay store. Append to it, or name another directory.`,
+        `${root} is already a replay store. Add to it with \`rollbook replay append\`, or name another directory.`,
       );
     refuseForeign(root);
     const returns = checkReturns({ ...DEFAULT_RETURNS, ...options.returns });
