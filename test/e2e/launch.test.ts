@@ -107,7 +107,7 @@ describe("rollbook launch", () => {
     const cli = new Cli();
     const agent = cli.file("one.mjs", "export default () => 1;");
     for (const [metadata, said] of [
-      [{ _rollout: { base_url: "x" } }, "metadata._rollout is called rollout_config now"],
+      [{ _rollout: { base_url: "x" } }, "metadata._rollout has no effect"],
       [[1], "metadata is an array, not an object"],
       ["text", "metadata is a string, not an object"],
     ] as const) {

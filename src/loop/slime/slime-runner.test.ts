@@ -75,7 +75,7 @@ describe("the folder of a run with slime", () => {
     [{ prompt: "p", metadata: [1] }, "metadata is an array"],
     [{ prompt: 4, metadata: {} }, "prompt is neither a text nor a list of messages"],
     [{ metadata: {} }, "prompt is neither"],
-    [{ prompt: "p", metadata: { _rollout: {} } }, "metadata._rollout is called rollout_config now"],
+    [{ prompt: "p", metadata: { _rollout: {} } }, "metadata._rollout has no effect"],
   ])("refuses the row %j before anything is written", async (row, message) => {
     await expect(runnerOf([{ prompt: "fine", metadata: {} }, row]).prepare()).rejects.toThrow(
       new RegExp(`rows.jsonl:2: .*${message}`),

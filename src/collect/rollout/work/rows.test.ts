@@ -28,7 +28,7 @@ describe("readRow", () => {
   it.each([[{ _rollout: {} }], [{ prompt: "p", metadata: { _rollout: { base_url: "x" } } }]])(
     "refuses the old name of rollout_config in %j",
     (row) => {
-      expect(() => readRow(row, { where: "row 3" })).toThrow("_rollout is called rollout_config now");
+      expect(() => readRow(row, { where: "row 3" })).toThrow("_rollout has no effect");
     },
   );
 

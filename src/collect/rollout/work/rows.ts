@@ -45,8 +45,8 @@ function requireNewNames(row: Record<string, Json>, where: string): void {
     if (isObject(place) && Object.hasOwn(place, "_rollout"))
       throw new RollbookError(
         "renamed-field",
-        { where, field: `${name}_rollout`, renamed: "rollout_config" },
-        `${where}: ${name}_rollout is called rollout_config now. Rename it, or leave it out: the launcher adds rollout_config to every payload.`,
+        { where, field: `${name}_rollout` },
+        `${where}: the field ${name}_rollout has no effect. Remove it: the launcher gives every agent its rollout_config.`,
       );
 }
 
