@@ -102,7 +102,7 @@ function settingText({ suite, tasks, decisions, repetitions, seed, known }: Benc
       ["value of the optimum", number(known.best)],
       ["value of the best single model", number(known.bestSingle)],
       ["value of the behaviour", number(known.behaviour)],
-      ["value of an even choice", number(known.uniform)],
+      ["value of a uniform choice", number(known.uniform)],
     ],
   );
 }

@@ -63,7 +63,7 @@ function isAgent({ id, digest }: TrainerBatch["target"]): boolean {
 }
 
 export function renderDifferences(differences: readonly BatchDifference[]): string {
-  if (differences.length === 0) return "the two names are of one batch\n";
+  if (differences.length === 0) return "both names are of the same batch\n";
   const part = (role: BatchDifference["role"], title: string) => {
     const own = differences.filter((each) => each.role === role);
     return own.length === 0

@@ -8,6 +8,7 @@ import {
   LEAST_TASKS,
   type NeuralReport,
   returnDiscount,
+  splitOf,
   type ValueReport,
 } from "../learn/index.ts";
 import { figure, plural, short } from "./format.ts";
@@ -49,8 +50,9 @@ export function renderTrained(facts: TrainedFacts): string {
   const { id, model, rows, units, heldBack, added, batches, out, leastPropensity } = facts;
   const { revision, promise } = facts.checkpoint;
   const fresh = added === undefined ? "" : `, ${added} of them new`;
+  const unit = splitOf(model, id)?.rule.unit ?? "unit";
   const kept = facts.written ? `written to ${out}` : `nothing is new, ${out} is unchanged`;
-  const line = `${id}: ${madeText(model)}; trained on ${rows} of ${plural(rows + heldBack, "row")}${fresh} (${plural(units, "unit")}); weights ${short(revision.record.digest)}; ${kept}\n`;
+  const line = `${id}: ${madeText(model)}; trained on ${rows} of ${plural(rows + heldBack, "row")}${fresh} (${plural(units, unit)}); weights ${short(revision.record.digest)}; ${kept}\n`;
   const from =
     batches.length === 0 ? "" : `from ${plural(batches.length, "batch")}: ${batches.map(short).join(", ")}\n`;
   const learned = model.kind === "value" ? valueText(facts) : "";

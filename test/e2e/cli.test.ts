@@ -88,7 +88,7 @@ describe("a book from the command line", () => {
     const words = await cli.ok(`batch diff ${a.digest} ${c.digest}`);
     expect(words).toMatch(/why they differ:\n.*artifacts: 3 only in the first/);
     expect(words).toContain("seed: 0 against 1");
-    expect(await cli.ok(`batch diff ${a.digest} ${a.digest}`)).toBe("the two are one batch\n");
+    expect(await cli.ok(`batch diff ${a.digest} ${a.digest}`)).toBe("both names are of the same batch\n");
     expect((await cli.json("batch show")).length).toBe(2);
   });
 

@@ -6,7 +6,8 @@ import { routingContext } from "../../src/collect/sim/tasks/prompt.ts";
 import { DEFAULT_MODELS } from "../../src/collect/sim/world/models.ts";
 import { candidateOf } from "../../src/collect/sim/world/world.ts";
 import type { RoutingRow } from "../../src/convert/routing-jsonl.ts";
-import { Cli } from "../support/cli.ts";
+import { Cli, lines } from "../support/cli.ts";
+import { routingWorld } from "../support/routing-world.ts";
 import { handTasks } from "../support/sim-tasks.ts";
 
 function withTasks(count: number): Cli {
@@ -59,6 +60,12 @@ describe("rollbook sim run", () => {
     expect(values.expected).toBeGreaterThan(single);
     expect(values.expected).toBeLessThanOrEqual(values.best);
     expect((await cli.run(`sim run ${tasks} --checkpoint ${checkpoint} --model sim-small`)).code).toBe(2);
+    const log = cli.file("other.jsonl", lines(...routingWorld(60, 3)));
+    const other = join(cli.folder, "other");
+    await cli.ok(`train ucb --data ${log} --split all --out ${other} --id other`);
+    expect((await cli.run(`sim run ${tasks} --checkpoint ${other}`)).err).toContain(
+      "was trained on decisions among cheap, strong, and knows none of the simulated models (sim-large,",
+    );
   });
 
   it("names the engine that cannot run the tasks before it begins", async () => {

@@ -94,7 +94,20 @@ function routeOf(request: SimulateRequest, world: SimWorld): ModelRoute {
 
 function routerFrom({ router, checkpoint, floor }: SimulateRequest, world: SimWorld): Router {
   if (checkpoint === undefined) return { table: readTable(router!, world), floor: 0, exploration: 0 };
-  return routerOf(setupOf(loadPolicy(checkpoint), { table: router, floor, exploration: 0 }));
+  const loaded = loadPolicy(checkpoint);
+  requireKnownModel(loaded.checkpoint.model.arms, world, checkpoint);
+  return routerOf(setupOf(loaded, { table: router, floor, exploration: 0 }));
+}
+
+/** Refuses a policy that knows no model here: it would never decide, and the run would not tell. */
+function requireKnownModel(arms: readonly string[], { models }: SimWorld, checkpoint: string): void {
+  const names = models.map(({ name }) => name);
+  if (names.some((name) => arms.includes(name))) return;
+  throw new RollbookError(
+    "unseen-candidate",
+    { checkpoint, models: names, known: arms },
+    `${checkpoint} was trained on decisions among ${arms.join(", ")}, and knows none of the simulated models (${names.join(", ")}). Train a policy on decisions of \`rollbook sim collect\`, or name its models with --models.`,
+  );
 }
 
 /** Undefined if the router is asked for every turn, or if limits stop models early. */

@@ -93,9 +93,12 @@ function run(io: Io, flags: PpoFlags): void {
 function worldOf({ env, tasks, models, ...flags }: PpoFlags): OnlineWorld {
   if (env === "cart-pole") {
     if (tasks !== undefined || models !== undefined || flags.features !== undefined)
-      throw wrongUsage("--tasks, --models and --features have no effect on cart-pole. Add --env simulator");
+      throw wrongUsage(
+        "--tasks, --models and --features have no effect with --env cart-pole. Remove them, or use --env simulator",
+      );
     return { kind: env };
   }
-  if (tasks === undefined) throw wrongUsage("--env simulator needs --tasks");
+  if (tasks === undefined)
+    throw wrongUsage("--env simulator needs --tasks, the folder that `rollbook sim generate` wrote");
   return { kind: env, tasks, models, spec: readSpec(given({ features: flags.features })) };
 }

@@ -207,7 +207,7 @@ function addValueTrainer(
     )
     .option(
       "--mean-cost <x>",
-      "maximise quality at this mean cost of a decision, in the same units; this sets the cost weight (default: no limit)",
+      "maximise quality at this mean cost of a decision, in units of the logged cost; this sets the cost weight (default: no limit)",
       nonNegative,
     )
     .option(

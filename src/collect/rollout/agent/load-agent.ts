@@ -101,7 +101,7 @@ function checkExecutable(path: string): void {
   } catch (cause) {
     throw badAgent(
       path,
-      "is neither JavaScript, TypeScript, Python nor executable. Make it executable, or wrap it",
+      "is not an agent: it is neither JavaScript, TypeScript nor Python, and not executable. Name another file, or make it executable",
       cause,
     );
   }
