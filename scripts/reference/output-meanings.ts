@@ -252,6 +252,8 @@ export const MEANINGS: Readonly<Record<string, string>> = {
   planned: "windows that are planned",
   running: "true if a process runs it",
   ended: "windows that have ended",
+  activity:
+    "current work of the process: its id, the window and its state, rollouts done and in all; absent if no process runs",
   windows: "the windows so far",
   "windows[].window": "number of the window, from 1",
   "windows[].state": "state of the window",

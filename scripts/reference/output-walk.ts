@@ -10,6 +10,7 @@ import { run } from "../../src/cli/run.ts";
 import { writeTasks } from "../../src/collect/sim/prove/task-files.ts";
 import type { RoutingRow } from "../../src/convert/routing-jsonl.ts";
 import { readTar } from "../../src/keep/pack/index.ts";
+import { holdRun } from "../../src/loop/control.ts";
 import { DEMO_OUTPUT } from "../../test/support/demo-output.ts";
 import { SMALL, writeLoop } from "../../test/support/loop-world.ts";
 import { RECORDED_CSV, RECORDED_YAML } from "../../test/support/recorded-answers.ts";
@@ -52,8 +53,11 @@ const trainer = (kind: string, options = ""): Step => [
   `train ${kind} --data @rows.jsonl --out @${kind} --id ${kind}${options}`,
 ];
 
-/** A function prepares data that no command makes. */
-type Step = readonly [titles: readonly string[], words: string | ((folder: string) => Promise<void>)];
+/** A function prepares a state that no command leaves, and returns the documents of a command, if it runs one. */
+type Step = readonly [titles: readonly string[], words: string | ((folder: string) => Promise<Documents>)];
+type Documents = readonly { readonly kind?: string; readonly digest?: string }[];
+
+const RUN_STATUS = "run status --config @loop.yaml --book @loop-book";
 
 /** Titles on the page and command words; `@` is the folder, `BATCH` the assembled batch. A title `launch: KIND` takes
  *  the lines of that kind, and steps with the same title share a table. Steps without a title prepare later steps. */
@@ -124,7 +128,8 @@ const STEPS: readonly Step[] = [
   [["sim replay"], "sim replay --recorded @recorded.yaml --port 0"],
   [["run start, resume, status"], "run start --config @loop.yaml --book @loop-book"],
   [["run start, resume, status"], "run resume --config @loop.yaml --book @loop-book"],
-  [["run start, resume, status"], "run status --config @loop.yaml --book @loop-book"],
+  [["run start, resume, status"], RUN_STATUS],
+  [["run start, resume, status"], statusWhileRunning],
   [["run stop"], "run stop --config @loop.yaml --book @loop-book"],
   [["run report"], "run report --config @loop.yaml --book @loop-book --out @report.html"],
   [["bench ls"], "bench ls"],
@@ -154,12 +159,11 @@ export async function commandOutputs(): Promise<CommandOutput[]> {
     const outputs = new Map<string, object[]>([["demo", [DEMO_OUTPUT]]]);
     const batches: string[] = [];
     for (const [titles, words] of STEPS) {
-      if (typeof words !== "string") {
-        await words(folder);
-        continue;
-      }
       const [first = "", last = ""] = [batches[0], batches.at(-1)];
-      const documents = await documentsOf(folder, words.replace("FIRST", first).replace("BATCH", last));
+      const documents =
+        typeof words === "string"
+          ? await documentsOf(folder, words.replace("FIRST", first).replace("BATCH", last))
+          : await words(folder);
       if (titles[0] === "batch assemble") batches.push(documents[0]!.digest!);
       for (const title of titles) {
         const kind = title.split(": ")[1];
@@ -173,11 +177,20 @@ export async function commandOutputs(): Promise<CommandOutput[]> {
   }
 }
 
+/** The status while a process collects. */
+function statusWhileRunning(folder: string): Promise<Documents> {
+  return holdRun({ root: join(folder, "loop-book"), run: SMALL.run }, async (_, tell) => {
+    tell({ window: 1, state: "collecting", done: 1, total: 4 });
+    return documentsOf(folder, RUN_STATUS);
+  });
+}
+
 /** A rollback needs a gateway and many outcomes. */
-function rolledBack(folder: string): Promise<void> {
-  return rollBack(join(folder, "book"), digestJson("test.router", "new"), {
+async function rolledBack(folder: string): Promise<Documents> {
+  await rollBack(join(folder, "book"), digestJson("test.router", "new"), {
     ...{ policy: "ucb", feedback: "solved", verdict: digestJson("test.verdict", "new") },
   });
+  return [];
 }
 
 /** Two decisions per rollout. */
@@ -208,7 +221,7 @@ function writeInputs(folder: string): void {
   readTar(join(EXAMPLES, "example-pack.tar"), join(folder, "pack"));
 }
 
-async function documentsOf(folder: string, words: string): Promise<{ kind?: string; digest?: string }[]> {
+async function documentsOf(folder: string, words: string): Promise<Documents> {
   const streams = { out: "", err: "" };
   const code = await run([...words.replaceAll("@", `${folder}/`).split(" "), "--json"], {
     stdin: (async function* () {})(),

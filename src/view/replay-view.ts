@@ -8,7 +8,10 @@ import {
 } from "../keep/replay/index.ts";
 import { indent, page, plural, printable, short, table, thousands } from "./format.ts";
 
-export function renderWritten(root: string, { manifest, rollouts, chains, skipped }: WriteResult): string {
+export function renderWritten(
+  root: string,
+  { manifest, rollouts, chains, skipped }: Omit<WriteResult, "withoutErrors">,
+): string {
   const { rows, segments, generation } = manifest;
   const lines = [
     `${root}: ${plural(chains, "chain")} of ${plural(rollouts, "rollout")} written${skipped > 0 ? `, ${thousands(skipped)} skipped that were there` : ""}`,

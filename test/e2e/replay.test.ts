@@ -52,6 +52,17 @@ describe("rollbook replay", () => {
         /^warning: in 27 chains, a step has no recorded errors, .*--returns reward-to-go\.$/m,
       ),
     ]);
+    // The append warns of the chains that it writes, not of those that the store has.
+    const one = join(cli.folder, "one");
+    await cli.ok(`replay write ${one} --returns root-gain --artifact r-0001`);
+    const appended = await cli.run(`replay append ${one}`);
+    expect([appended.code, appended.err]).toEqual([
+      0,
+      expect.stringMatching(
+        /^warning: in 26 chains, a step has no recorded errors, .*Write another store with --returns reward-to-go\.$/m,
+      ),
+    ]);
+    expect((await cli.run(`replay append ${one}`)).err).not.toContain("warning");
     await refused("replay write elsewhere --gamma 2", 2, "from 0 to 1");
     await refused(`replay info ${cli.book}`, 1, "no-replay-store");
 

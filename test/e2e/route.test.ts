@@ -158,6 +158,15 @@ describe("rollbook route ask", () => {
     );
     const [asked] = await cli.json(`route ask --config ${config} --prompt Prove`);
     expect(asked.status).toMatchObject({ serving: "policy", policy: { id: "bandit" } });
+    // Without a list of candidates, those of the released policy are used.
+    const bare = cli.file("bare.yaml", "router: { checkpoint: released }\n");
+    expect(await cli.json(`route ask --config ${bare} --prompt Prove`)).toMatchObject([
+      { candidates: asked.candidates, status: { policy: { id: "bandit" } } },
+    ]);
+    const other = cli.file("other.yaml", "router: { checkpoint: released, family: other }\n");
+    expect((await cli.run(`route ask --config ${other} --prompt Prove`)).err).toContain(
+      "no candidate to choose among: no released policy of other is in the book.",
+    );
 
     // Judged without --router. The gate reports the limit of its PASS. A router that explores keeps the earlier
     // release.

@@ -6,6 +6,7 @@ import {
   type AppendOptions,
   appendReplay,
   hasManifest,
+  isMeasured,
   type ReturnSemantics,
   type Returns,
   type WriteResult,
@@ -42,8 +43,6 @@ interface NewReplayRequest extends ReplayRequest {
 
 interface ReplayWritten extends WriteResult {
   readonly admitted: readonly AdmittedRollouts[];
-  /** Chains whose returns are NaN, because `root-gain` was requested and they have a step without errors. */
-  readonly withoutErrors: number;
 }
 
 export async function writeReplay(book: OpenBook, request: NewReplayRequest): Promise<ReplayWritten> {
@@ -52,15 +51,14 @@ export async function writeReplay(book: OpenBook, request: NewReplayRequest): Pr
   const returns: Partial<Returns> = { semantics, ...given({ gamma: request.gamma }) };
   const options = await storeOptions(book, request, admitted);
   const write = (root: string) => writeStore({ ...options, root, returns });
-  const withoutErrors = request.returns === "root-gain" ? await countWithoutErrors(admitted) : 0;
-  return { ...(await withReplay(request.root, "write", write)), admitted, withoutErrors };
+  return { ...(await withReplay(request.root, "write", write)), admitted };
 }
 
 export async function extendReplay(book: OpenBook, request: ReplayRequest): Promise<ReplayWritten> {
   const admitted = await admitAll(book, request);
   const options = await storeOptions(book, request, admitted);
   const append = (root: string) => appendReplay({ ...options, root });
-  return { ...(await withReplay(request.root, "write", append)), admitted, withoutErrors: 0 };
+  return { ...(await withReplay(request.root, "write", append)), admitted };
 }
 
 /** Extends the store, or creates it if there is none. */
@@ -145,19 +143,12 @@ async function carriedReturns(admitted: readonly AdmittedRollouts[]): Promise<Re
   return chains === 0 ? "reward-to-go" : "root-gain";
 }
 
-async function countWithoutErrors(admitted: readonly AdmittedRollouts[]): Promise<number> {
-  let without = 0;
-  for await (const isMeasured of measuredChains(admitted)) if (!isMeasured) without++;
-  return without;
-}
-
 /** For each chain of decisions, true if every step measured its errors. */
 async function* measuredChains(admitted: readonly AdmittedRollouts[]): AsyncGenerator<boolean> {
   for (const { rows, level, read } of admitted) {
     if (level !== "step") continue;
     for (const { content, stream } of rows) {
-      const { steps } = (await readRecord(read, RolloutContent, content)).streams[stream] as StepStream;
-      yield steps.every(({ before, after }) => before !== undefined && after !== undefined);
+      yield isMeasured((await readRecord(read, RolloutContent, content)).streams[stream] as StepStream);
     }
   }
 }

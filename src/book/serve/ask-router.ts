@@ -2,6 +2,7 @@
  *  In: a configuration, a question, a book if there is one. Out: the decision with its explanation. Writes nothing. */
 import { type Clock, nearestName, RollbookError } from "../../base/index.ts";
 import {
+  type Checkpoint,
   type DecisionCandidate,
   type DecisionContext,
   fieldsNeverSent,
@@ -11,8 +12,10 @@ import {
   declaredCandidates,
   type Explanation,
   openRouter,
+  type PolicyReleases,
   type RouterConfig,
   type RouterStatus,
+  releasedRevisionsOf,
 } from "../../serve/index.ts";
 import type { OpenBook } from "../open/index.ts";
 import { requireKnownFields } from "./asked-fields.ts";
@@ -52,11 +55,25 @@ export interface AskedRouter {
 }
 
 /** Candidates that the configuration declares, else candidates that its checkpoint was trained on. */
-function knownTo(config: RouterConfig): readonly DecisionCandidate[] {
+async function knownTo(
+  config: RouterConfig,
+  releases: PolicyReleases | undefined,
+): Promise<readonly DecisionCandidate[]> {
   const declared = declaredCandidates(config);
-  const { checkpoint } = config;
-  if (declared.length > 0 || checkpoint === undefined || checkpoint === "released") return declared;
-  return readCheckpoint(checkpoint).model.arms.map(bare);
+  const { checkpoint, family } = config;
+  if (declared.length > 0 || checkpoint === undefined) return declared;
+  if (checkpoint !== "released") return readCheckpoint(checkpoint).model.arms.map(bare);
+  const released = releases === undefined ? undefined : await newestCheckpoint(releases, family);
+  return released?.model.arms.map(bare) ?? [];
+}
+
+/** Checkpoint of the newest release of the family that the book holds. */
+async function newestCheckpoint(releases: PolicyReleases, family: string): Promise<Checkpoint | undefined> {
+  for (const { revision } of releasedRevisionsOf(await releases.standing())) {
+    const found = await releases.checkpoint(revision, family);
+    if (found !== undefined) return found;
+  }
+  return undefined;
 }
 
 function bare(id: string): DecisionCandidate {
@@ -76,17 +93,18 @@ function requireKnownCandidates(named: readonly string[], known: readonly Decisi
 }
 
 export async function askRouter(config: RouterConfig, request: AskRequest): Promise<AskedRouter> {
-  const { prompt, fields, clock, book, call = "ask", known = knownTo(config) } = request;
+  const { prompt, fields, clock, book, call = "ask" } = request;
+  const releases =
+    book === undefined ? undefined : policyReleasesOf(book, { trusts: trustsOf(config, request.trusts) });
+  const known = request.known ?? (await knownTo(config, releases));
   if (request.known !== undefined) requireKnownCandidates(request.candidates ?? [], request.known);
   const candidates = request.candidates?.map((id) => known.find((one) => one.id === id) ?? bare(id)) ?? known;
   if (candidates.length === 0)
     throw new RollbookError(
       "no-candidate",
       {},
-      "there is no candidate to choose among. Name a policy with --checkpoint, or the gateway's file with --config, or candidates with --candidate.",
+      `there is no candidate to choose among${config.checkpoint === "released" ? `: no released policy of ${config.family} is in the book` : ""}. Name a policy with --checkpoint, or the gateway's file with --config, or candidates with --candidate.`,
     );
-  const releases =
-    book === undefined ? undefined : policyReleasesOf(book, { trusts: trustsOf(config, request.trusts) });
   // A single question needs no reload watch.
   const { reload: _, ...once } = config;
   const router = await openRouter(once, { releases, clock, candidates, asksOnly: request.asksCheckpoint });

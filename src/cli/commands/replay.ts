@@ -124,7 +124,7 @@ async function write(
   if (!flags.json) io.err(renderEveryAdmitted(admitted));
   if (withoutErrors > 0)
     io.err(
-      `warning: in ${plural(withoutErrors, "chain")}, a step has no recorded errors, so root-gain returns are NaN. Use --returns reward-to-go.\n`,
+      `warning: in ${plural(withoutErrors, "chain")}, a step has no recorded errors, so root-gain returns are NaN. ${fresh ? "Use --returns reward-to-go" : "Write another store with --returns reward-to-go"}.\n`,
     );
 }
 

@@ -50,6 +50,7 @@ export {
   type CompactOptions,
   collectOrphans,
   compactReplay,
+  isMeasured,
   isReplayStore,
   type Layout,
   listOrphans,

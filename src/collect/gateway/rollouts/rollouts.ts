@@ -165,7 +165,7 @@ export class Rollouts {
         throw new HttpRefusal(
           409,
           "rollout-exists",
-          `rollout ${id} is open already, for another task or policy. ${NEW_ID}`,
+          `rollout ${id} is open already, for another task, policy or worker. ${NEW_ID}`,
         );
       case "closing":
         throw nameTaken(id, "is being closed");

@@ -24,12 +24,14 @@ const ask: RolloutFunction = async (_, { baseUrl, apiKey, signal }) => {
   return reply.choices[0]!.message.content === "4" ? 1 : 0;
 };
 
+type RunOptions = Readonly<Record<string, unknown>> & { readonly task?: object };
+
 async function world(config: object = {}) {
   const test = await TestGateway.open({ upstreams: { main: { retries: 0 } }, ...config });
   const { start } = await launchWorld();
   const recorder = gatewayRecorder({ url: `${test.gateway.url}/`, token: TOKEN }, bookRecorder());
-  const run = (agent: RolloutFunction, options: object = {}) =>
-    collect(start([{ q: 1 }], agent, { recorder, book: test.book, ...options } as never));
+  const run = (agent: RolloutFunction, { task = { q: 1 }, ...options }: RunOptions = {}) =>
+    collect(start([task], agent, { recorder, book: test.book, ...options } as never));
   return { test, run, recorder };
 }
 
@@ -200,6 +202,41 @@ describe("rollouts recorded by a gateway", () => {
     expect((await test.artifacts()).map(({ rolloutId }) => rolloutId.replace(/^[^.]*/, "")).sort()).toEqual([
       ...["", ".run-2", ".run-3"],
     ]);
+  });
+
+  it("in a new queue close attempts that a killed process left open, and say nothing", async () => {
+    const { test, run, recorder } = await world();
+    test.upstream.otherwise = json(chatReply({ content: "4" }));
+    const near = gatewayRecorder(
+      { url: test.gateway.url, token: TOKEN, desk: test.gateway.desk },
+      bookRecorder(),
+    );
+    for (const [name, each] of Object.entries({ far: recorder, near })) {
+      const task = { q: name };
+      // A process that is killed after its first call leaves the attempt open.
+      const killed: Recorder = {
+        ...each,
+        async open(opening) {
+          const { baseUrl, apiKey } = await each.open(opening);
+          await ask({}, { baseUrl, apiKey, signal: opening.signal } as never);
+          throw new RollbookError("read-only", {}, "killed");
+        },
+      };
+      await expect(run(ask, { recorder: killed, worker: "first", task })).rejects.toThrow("killed");
+      const lines: string[] = [];
+      const [result] = await run(ask, {
+        ...{ recorder: each, worker: "second", queue: (await launchWorld()).queue, task },
+        log: (line: string) => lines.push(line),
+      });
+      expect([name, lines, result]).toMatchObject([name, [], { state: "sealed", attempt: 1, reward: 1 }]);
+      const endings = (await test.artifacts())
+        .filter(({ rolloutId }) => rolloutId.startsWith(result!.rolloutId))
+        .map(({ rolloutId, ending }) => [rolloutId, ending.kind, ending.owner]);
+      expect(endings).toEqual([
+        [result!.rolloutId, "failed", "infrastructure"],
+        [`${result!.rolloutId}.run-2`, "terminal", undefined],
+      ]);
+    }
   });
 
   it.each(

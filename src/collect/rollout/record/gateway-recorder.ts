@@ -77,10 +77,14 @@ export function gatewayRecorder(place: GatewayPlace, fallback: Recorder, wait: G
   };
 }
 
+/** Refusals of a gateway to open a rollout whose name an earlier attempt has: closed, still open after its worker was
+ *  killed, or damaged by a crash. */
+const NAME_TAKEN: readonly unknown[] = ["rollout-closed", "rollout-exists", "rollout-damaged"];
+
 /** True if a recording could not begin because an earlier attempt has its name. A recreated queue counts claims from 1
- *  again. The next claim has another name. */
+ *  again. The next claim has another name, and closes an attempt that is still open. */
 export function isNameTaken(error: unknown): boolean {
-  return error instanceof RollbookError && error.fields.refusal === "rollout-closed";
+  return error instanceof RollbookError && NAME_TAKEN.includes(error.fields.refusal);
 }
 
 function namesUpTo(item: string, last: number): readonly string[] {

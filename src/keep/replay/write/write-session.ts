@@ -10,6 +10,7 @@ import {
   type ReplayWriter,
   type RolloutContent,
   readTokenColumns,
+  type StepStream,
   Task,
 } from "../../../contract/index.ts";
 import { makeDirectory, readRecord, syncDirectory } from "../../../store/index.ts";
@@ -65,6 +66,8 @@ export class WriteSession {
   rollouts = 0;
   chains = 0;
   skipped = 0;
+  /** Chains whose returns are NaN: the store has `root-gain`, and a step has no errors. */
+  withoutErrors = 0;
   readonly segments: ReplaySegment[] = [];
   readonly reasons: ReasonNames;
   readonly #options: AppendOptions;
@@ -121,6 +124,8 @@ export class WriteSession {
       const chain = labelChain({ digest, content, task, streamIndex, columns }, feedback);
       await addChain(this.#segment(), chain);
       this.chains++;
+      if (this.#manifest.returns.semantics === "root-gain" && stream.level === "step" && !isMeasured(stream))
+        this.withoutErrors++;
       if (this.#isFull()) await this.#closeCurrent();
     }
   }
@@ -167,6 +172,11 @@ export class WriteSession {
       syncDirectory(this.#options.root);
     }
   }
+}
+
+/** True if every step measured its errors. */
+export function isMeasured({ steps }: Pick<StepStream, "steps">): boolean {
+  return steps.every(({ before, after }) => before !== undefined && after !== undefined);
 }
 
 export function writerOf(writer: Partial<ReplayWriter> = {}): ReplayWriter {

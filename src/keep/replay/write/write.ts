@@ -31,6 +31,8 @@ interface WriteOptions extends AppendOptions {
 export interface WriteResult extends WriteProgress {
   /** Chains that the store already had. */
   readonly skipped: number;
+  /** Written chains whose returns are NaN, because the store has `root-gain` and a step of theirs has no errors. */
+  readonly withoutErrors: number;
   readonly manifest: ReplayManifest;
 }
 
