@@ -32,6 +32,13 @@ describe("launch on a book", () => {
     });
   });
 
+  it("leaves no book and no key behind where the file of tasks is wrong", async () => {
+    const { path } = libraryHome();
+    for (const wrong of [path("none.jsonl"), path(".")])
+      await expect(launch(wrong, { book: path("runs"), agent: echo }).ended).rejects.toThrow();
+    expect([path("runs"), path("home/key.pem")].filter(existsSync)).toEqual([]);
+  });
+
   it("takes tasks from a file and from an async iterable, and both are the same rollouts", async () => {
     const { path } = libraryHome();
     writeFileSync(path("tasks.jsonl"), tasks.map((each) => `${JSON.stringify(each)}\n`).join(""));

@@ -110,6 +110,7 @@ async function openLaunch(
 ): Promise<{ launch: Launch; close(): Promise<void> }> {
   const root = typeof request.book === "string" ? request.book : request.book.root;
   checkQueue(request, { root, create: true });
+  const rows = rowsOf(tasks);
   const oracles = typeof tasks === "string" ? [tasks] : [];
   const agent = await agentOf(request.agent, { ...request, hidden: hiddenFrom(request, ...oracles) });
   const { book, clock, signer, trusts, admit, leave } = await openPlace(request, { create: true });
@@ -138,7 +139,7 @@ async function openLaunch(
     metrics = await serveMetrics(request.metrics, async () =>
       launch === undefined ? "" : launchPage(launch.progress(), await queue.counts()),
     );
-    launch = startLaunch(rowsOf(tasks), {
+    launch = startLaunch(rows, {
       ...settings,
       ...workerOptions(request),
       ...{ agent, book: book.store, queue, clock, signer, trusts, worker: workerName(request) },

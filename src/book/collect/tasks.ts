@@ -9,7 +9,10 @@ export type Tasks = string | NamedStream | Iterable<object> | AsyncIterable<obje
 const MAX_ROW_BYTES = 16 * 1024 * 1024;
 
 export function rowsOf(tasks: Tasks): Iterable<unknown> | AsyncIterable<unknown> {
-  if (typeof tasks === "string") return readFile(tasks);
+  if (typeof tasks === "string") {
+    requireFile(tasks);
+    return readFile(tasks);
+  }
   return "stream" in tasks ? readRows(tasks) : tasks;
 }
 
@@ -19,9 +22,13 @@ export function sourceOf(tasks: Tasks): string | undefined {
   return "stream" in tasks ? tasks.name : undefined;
 }
 
-async function* readFile(path: string): AsyncGenerator<Json> {
+/** Checked at once, not with the first row: a wrong path then leaves no book behind. */
+function requireFile(path: string): void {
   if (statSync(path).isDirectory())
     throw new RollbookError("no-file", { path }, `${path} is a directory. Name a file of tasks in it.`);
+}
+
+async function* readFile(path: string): AsyncGenerator<Json> {
   yield* readRows({ name: path, stream: createReadStream(path) });
 }
 

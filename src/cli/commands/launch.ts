@@ -66,7 +66,7 @@ where metadata is the payload that the agent gets. Any other object is itself th
 The agent is a module (.mjs, .js, .ts) whose default export is a function (payload, context), a Python file, another program, or
 a URL. context has seed, sample, signal, baseUrl, apiKey and rolloutConfig, among others. The function returns a reward
 (a number), or an object with any of reward, metrics, finalState, ending, streams and calls. An exception is a failure
-of the agent. A Python file or a program reads one JSON object from stdin, the payload with a field rollout_config, and prints
+of the agent. A Python file or a program reads one JSON object from stdin, with payload and rollout_config among its fields, and prints
 its result to stdout as one JSON object, with final_state instead of finalState. docs/executor.md describes all of it.
 
 The report ends with the mean reward over tasks and its 95 % interval. If all rewards are between 0 and 1, the interval is

@@ -46,7 +46,12 @@ export function addRunOptions(
     );
   else command.option("--queue <file|url>", `a file, or nats://HOST/NAME (default: ${queueDefault})`);
   command
-    .option("--concurrency <n>", "rollouts at a time in this process", wholeNumber, 16)
+    .option(
+      "--concurrency <n>",
+      `rollouts at a time in this process${queueDefault === undefined ? "" : "; 0 leaves all rollouts to workers"}`,
+      wholeNumber,
+      16,
+    )
     .option("--rate <n>", "most rollouts to start per second (default: no limit)", positiveAmount)
     .option(
       "--attempts <n>",
