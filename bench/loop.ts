@@ -110,7 +110,7 @@ async function byHand(folder: string, text: string): Promise<void> {
     const rows = drawRows(world, {
       count: config.rollouts / config.samples,
       rng: rngFrom(0).split("window 1"),
-      file: config.file,
+      options: config.options,
     });
     await world.collect({
       ...{

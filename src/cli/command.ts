@@ -1,18 +1,20 @@
 /** Declares commands: every one has --json, those on a book have --book, and every help ends with examples. */
 import { type Command, InvalidArgumentError, Option } from "commander";
 
-/** Adds a command under `parent`. `examples` are printed at the end of its help and run unchanged. */
+const BOOK_HELP = "the book's directory (default: $ROLLBOOK_BOOK, else .rollbook)";
+
+/** Adds a command under `parent`. `examples` are printed at the end of its help and run unchanged. `book`: false if the
+ *  command works on no book; a text if it finds its book in another way. */
 export function addCommand(
   parent: Command,
   usage: string,
-  options: { summary: string; description?: string; examples: readonly string[]; book?: boolean },
+  options: { summary: string; description?: string; examples: readonly string[]; book?: false | string },
 ): Command {
   const command = parent
     .command(usage)
     .summary(options.summary)
     .description(unwrap(options.description ?? sentence(options.summary)));
-  if (options.book !== false)
-    command.option("--book <dir>", "the book's directory (default: $ROLLBOOK_BOOK, else .rollbook)");
+  if (options.book !== false) command.option("--book <dir>", options.book ?? BOOK_HELP);
   return withExamples(command.option("--json", "print JSON instead of text"), options.examples);
 }
 

@@ -124,7 +124,7 @@ function requireBegun({ run, windows }: RunState, { book, config }: RunChoice): 
   throw new RollbookError(
     "run-not-begun",
     { run, book },
-    `the run ${run} has not begun in ${book}. Begin it with \`rollbook run start --config ${config.file}\`, or correct run: and book: in the configuration.`,
+    `the run ${run} has not begun in ${book}. Begin it with \`rollbook run start ${config.options}\`, or correct run: and book: in the configuration.`,
   );
 }
 
@@ -141,8 +141,8 @@ export function checkBegun(state: RunState, request: RunChoice, root: string): D
       "run-exists",
       { run, windows: windows.length },
       hasEnded
-        ? `the run ${run} has ended in ${book}, after ${plural(windows.length, "window")}. See it with \`rollbook run status --config ${config.file}\`. To extend it, raise windows: and run \`rollbook run resume --config ${config.file}\`. A new run needs another name under run:.`
-        : `the run ${run} has begun in ${book} (window ${windows.length} is ${windows.at(-1)!.state}). Continue it with \`rollbook run resume --config ${config.file}\`, or give the new run another name under run:.`,
+        ? `the run ${run} has ended in ${book}, after ${plural(windows.length, "window")}. See it with \`rollbook run status ${config.options}\`. To extend it, raise windows: and run \`rollbook run resume ${config.options}\`. A new run needs another name under run:.`
+        : `the run ${run} has begun in ${book} (window ${windows.length} is ${windows.at(-1)!.state}). Continue it with \`rollbook run resume ${config.options}\`, or give the new run another name under run:.`,
     );
   }
   if (config.isDigest(began)) {
@@ -164,6 +164,6 @@ function requireWindows({ run, windows }: RunState, config: LoopConfig): void {
   throw new RollbookError(
     "loop-changed",
     { run, keys: ["windows"], begun, windows: config.windows },
-    `the configuration sets windows: ${config.windows}, but window ${begun} of the run ${run} has begun. Set windows: ${begun} or more, then run \`rollbook run resume --config ${config.file}\`.`,
+    `the configuration sets windows: ${config.windows}, but window ${begun} of the run ${run} has begun. Set windows: ${begun} or more, then run \`rollbook run resume ${config.options}\`.`,
   );
 }

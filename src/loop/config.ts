@@ -85,7 +85,9 @@ export const configSchema = z.strictObject({
     )
     .default("loop")
     .describe("The name of the run: ids of rollouts and revisions begin with it."),
-  book: z.optional(path).describe("The book (default: `--book`, else `.rollbook`)."),
+  book: z
+    .optional(path)
+    .describe("The book, unless `--book` names another (default: `$ROLLBOOK_BOOK`, else `.rollbook`)."),
   world: z
     .discriminatedUnion("kind", [simulator, agent, tokenWorld])
     .describe("Where rollouts come from. The other keys of this section depend on `kind`."),
@@ -239,8 +241,8 @@ export const configSchema = z.strictObject({
 });
 
 export type LoopConfig = Omit<z.output<typeof configSchema>, "learner" | "learners"> & {
-  /** File of the configuration, for the commands that an error names. */
-  readonly file: string;
+  /** Options that name the run in the commands of an error: `--config FILE`, and `--book` if the user gave it. */
+  readonly options: string;
   /** At least one learner, no two of a kind; empty if a model is trained on tokens. */
   readonly learners: readonly LearnerConfig[];
   /** Set only for a world of kind tokens. */
@@ -276,7 +278,7 @@ export function parseLoopConfig(text: string, where: string, folder: string): Lo
     return earlier.has(other);
   };
   const { workers: ___, ...settings } = covered;
-  return { ...withPaths(config, folder), file: where, digest, isDigest, settings };
+  return { ...withPaths(config, folder), options: `--config ${where}`, digest, isDigest, settings };
 }
 
 /** Replaces the settings that fit a token window to its machine by their defaults. A run that ran out of memory, or that
@@ -371,7 +373,7 @@ function contradictionIn({
 function withPaths(
   { learner, learners, ...config }: z.output<typeof configSchema>,
   folder: string,
-): Omit<LoopConfig, "file" | "digest" | "isDigest" | "settings"> {
+): Omit<LoopConfig, "options" | "digest" | "isDigest" | "settings"> {
   const at = (name: string) => (isAbsolute(name) || /^(https?|s3):/.test(name) ? name : join(folder, name));
   const { book, table, world, replay } = config;
   return {

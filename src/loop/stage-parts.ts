@@ -96,9 +96,9 @@ interface AssignedWorld {
 }
 
 export function assignedTo(config: LoopConfig, world: AssignedWorld, window: LoopWindow): Assigned {
-  const { rollouts, samples, seed, file } = config;
+  const { rollouts, samples, seed, options } = config;
   const rng = rngFrom(seed).split(`window ${window.number}`);
-  return world.assign(drawRows(world, { count: rollouts / samples, rng, file }), samples);
+  return world.assign(drawRows(world, { count: rollouts / samples, rng, options }), samples);
 }
 
 /** Fixes the members of the window before any rollout runs. */
@@ -207,7 +207,7 @@ function requireComplete(
   throw new RollbookError(
     "window-incomplete",
     { window, sealed, expected, dead: progress.dead },
-    `window ${window}: ${sealed} of ${plural(expected, "rollout")} sealed.${why} Continue with \`rollbook run resume --config ${config.file}\`.`,
+    `window ${window}: ${sealed} of ${plural(expected, "rollout")} sealed.${why} Continue with \`rollbook run resume ${config.options}\`.`,
   );
 }
 

@@ -102,7 +102,18 @@ describe("rollbook feedback", () => {
       err: expect.stringContaining("run-1.0 names call 0, and --call names call 1"),
     });
     expect((await tell("run-1.7 --name good")).err).toContain("unknown-call");
-    expect((await tell("run-9.0 --name good")).err).toContain("unknown-rollout");
+    // A rollout of another book: the error names the book of the gateway.
+    expect((await tell("r-0036 --name good")).err).toMatch(
+      /^error: the gateway at http:\S+, which writes to the book \S+, has no rollout r-0036\. Check .* leave --gateway out and name that book with --book\. \[unknown-rollout\]$/m,
+    );
+    expect((await tell("run-9.0 --name good")).err).toContain("has no rollout run-9.0.");
+    // A name can exist in both books. With --book, the books are compared first.
+    expect(await tell(`run-1 --name other --book ${cli.book}`)).toMatchObject({
+      ...{
+        code: 1,
+        err: expect.stringMatching(/writes to the book .* these rollouts belong to .*\[other-book\]/),
+      },
+    });
     for (const id of ["run-1", "run-1.1"]) await test.closed(id);
     const added = (await test.feedback()).map(({ name, call }) => ({ name, call }));
     expect(added).toHaveLength(2);

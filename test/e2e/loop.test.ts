@@ -57,6 +57,14 @@ describe("rollbook run on the simulator", () => {
       ),
     ]);
     expect(existsSync(join(cli.book, "loop", "lopo"))).toBe(false);
+    // With --book, the suggested commands name the same book.
+    const elsewhere = `--config ${config} --book ${join(cli.folder, "elsewhere")}`;
+    expect(await cli.ok(`run status ${elsewhere}`)).toContain(
+      `\`rollbook run start ${elsewhere}\` begins it`,
+    );
+    expect((await cli.run(`run start --config ${config} --book ${cli.book}`)).err).toContain(
+      `\`rollbook run status --config ${config} --book ${cli.book}\``,
+    );
     const done = await statusOf(cli, `status --config ${config}`);
     expect(await cli.run(`run start --config ${config}`)).toMatchObject({
       code: 1,
@@ -75,7 +83,7 @@ describe("rollbook run on the simulator", () => {
       ),
     });
     expect(await cli.ok(`run status --config ${fewer}`)).toMatch(
-      /^loop: window 2 has begun, but \S+fewer\.yaml sets windows: 1\. Set windows to 2 or more\.$/m,
+      /^loop: window 2 has begun, but the configuration sets windows: 1\. Set windows: 2 or more, then run `rollbook run resume --config \S+fewer\.yaml`\.$/m,
     );
     const other = writeConfig(cli.folder, { ...SMALL, seed: 1, gate: { alpha: 0.01 } }, "other.yaml");
     for (const how of ["resume", "start"]) {

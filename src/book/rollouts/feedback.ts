@@ -2,7 +2,12 @@
  *  In: an open book, or the address of a running gateway, and the outcome. Out: `added`, true if the outcome was new.
  *  The same key again changes nothing. Admission decides which feedback counts. */
 import { type Digest, parseId, RollbookError, reasonOf } from "../../base/index.ts";
-import { type GatewayPlace, gatewayUrls } from "../../collect/rollout/index.ts";
+import {
+  checkGatewayBook,
+  type GatewayPlace,
+  gatewayBook,
+  gatewayUrls,
+} from "../../collect/rollout/index.ts";
 import { Feedback, RolloutContent, seal } from "../../contract/index.ts";
 import { makeSealer, readRecord } from "../../store/index.ts";
 import { callIn, type OpenBook, resolveCall } from "../open/index.ts";
@@ -71,16 +76,38 @@ export async function addFeedback(book: OpenBook, request: FeedbackRequest): Pro
   return { added: true, feedback: record.digest };
 }
 
-/** Sends feedback to a gateway, where the rollout may still be open. */
-export async function sendFeedback(place: GatewayPlace, request: FeedbackRequest): Promise<FeedbackAdded> {
+/** Sends feedback to a gateway, where the rollout may still be open. `book`: refuses a gateway on another book, where
+ *  the same name can belong to another rollout (default: not compared, because the book may be on another machine). */
+export async function sendFeedback(
+  place: GatewayPlace,
+  request: FeedbackRequest,
+  { book }: { book?: Parameters<typeof checkGatewayBook>[1] } = {},
+): Promise<FeedbackAdded> {
+  if (book !== undefined) await checkGatewayBook(place, book);
   const { rollout, call } = request;
   const answer = await post(place, request, { rollout, call });
   const named = callIn(rollout);
   // Only the gateway knows if a rollout has exactly this name. If not, the name is read as the name of a call.
-  return resultOf(
+  const last =
     named !== undefined && answer.refusal === "unknown-rollout"
       ? await post(place, request, { rollout: named.rollout, call: agreedCall(request, named.call) })
-      : answer,
+      : answer;
+  if (last.refusal === "unknown-rollout") throw await notThere(place, rollout);
+  return resultOf(last);
+}
+
+/** The rollout is in another book, or nowhere. */
+async function notThere(place: GatewayPlace, rollout: string): Promise<RollbookError> {
+  const [url] = gatewayUrls(place);
+  // A gateway of an earlier version does not name its book. The refusal is the same.
+  const root = await gatewayBook(place).then(
+    (book) => `, which writes to the book ${book.root},`,
+    () => "",
+  );
+  return new RollbookError(
+    "unknown-rollout",
+    { url, rollout },
+    `the gateway at ${url}${root} has no rollout ${rollout}. Check the whole id. If the rollout is sealed in another book, leave --gateway out and name that book with --book.`,
   );
 }
 

@@ -24,7 +24,8 @@ export function addFeedbackCommand(program: Command, io: Io): void {
     summary: "add an outcome to a rollout or to one of its calls",
     description: `Add an outcome to a rollout or to one of its calls, at any time. The outcome is a separate record;
 the artifact does not change. \`batch assemble --feedback NAME\` uses it as a reward. Sending the same key again
-changes nothing; with another value it is refused, and the first value counts. With --gateway the rollout may still be open.`,
+changes nothing; with another value it is refused, and the first value counts. With --gateway the rollout may still be open;
+with --book too, a gateway that writes to another book is refused.`,
     examples: [
       "rollbook feedback r-0001 --name solved --value 1",
       "rollbook feedback r-0001.0 --name helpful --value 0.5 --key ticket-17",
@@ -47,10 +48,14 @@ changes nothing; with another value it is refused, and the first value counts. W
     .action(async (rollout: string, flags: FeedbackFlags) => {
       const { gateway: url, gatewayTokenEnv, name, value, call, key, source } = flags;
       const outcome = { rollout, name, value, call, key, source };
+      const sent = (place: Parameters<typeof sendFeedback>[0]) =>
+        flags.book === undefined
+          ? sendFeedback(place, outcome)
+          : withBook(io, flags, ({ store }) => sendFeedback(place, outcome, { book: store }));
       const told =
         url === undefined
           ? await withBook(io, { ...flags, mode: "write" }, (book) => addFeedback(book, outcome))
-          : await sendFeedback({ url, ...gatewayToken(io, gatewayTokenEnv) }, outcome);
+          : await sent({ url, ...gatewayToken(io, gatewayTokenEnv) });
       io.out(flags.json ? jsonLine(told) : `${told.added ? "added" : "there already"}\n`);
     });
 }

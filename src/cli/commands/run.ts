@@ -47,12 +47,16 @@ const FOLLOW = [
 const CONFIG_HELP =
   "the loop's configuration in YAML; `rollbook init --example` writes one, docs/loop.md explains it";
 
+const BOOK_HELP =
+  "the book's directory (default: `book:` of the configuration, else $ROLLBOOK_BOOK, else .rollbook)";
+
 export function addRun(program: Command, io: Io): void {
   const group = addGroup(program, "run", {
     summary: "run the training loop: collect, train, judge, release, window after window",
     examples: ["rollbook run start --config loop.yaml", "rollbook run status --config loop.yaml"],
   });
   addCommand(group, "start", {
+    book: BOOK_HELP,
     summary: "begin a run and work until its last window has ended",
     description: `Begin a run and work until its last window has ended. The first window collects rollouts with the behaviour
 policy that the configuration declares (\`behaviour:\`), even if the book already has a released policy. The gate compares with the released policy; before any release, with the behaviour policy.
@@ -72,6 +76,7 @@ split.shares [0.6, 0.2, 0.2], gate.alpha 0.05, seed 0. docs/settings.md lists al
     .option(...METRICS_OPTION)
     .action((flags: LoopFlags) => work(io, flags, flags.resume === true ? "start-or-resume" : "start"));
   addCommand(group, "resume", {
+    book: BOOK_HELP,
     summary: "continue a run that was stopped, killed or failed",
     description: `Continue a run from its last sealed record. A run without a record has not begun: it is refused, and
 \`rollbook run start\` begins it. The configuration must be the one that the run began with. Only \`book\`,
@@ -85,6 +90,7 @@ failed, by the provider for example, keeps this result: no batch takes it, and i
     .option(...METRICS_OPTION)
     .action((flags: LoopFlags) => work(io, flags, "resume"));
   addCommand(group, "status", {
+    book: BOOK_HELP,
     summary: "print the state of a run",
     description: `Print the state of a run, from its records and from the process that runs it. VALUE BEFORE is the exact
 expected reward of the policy that collected the window, VALUE AFTER that of the policy that serves after it. They and
@@ -95,6 +101,7 @@ OPTIMUM are known only for simulated tasks. The estimate of a new policy is off-
     .requiredOption("--config <file>", CONFIG_HELP)
     .action((flags: LoopFlags) => status(io, flags));
   addCommand(group, "report", {
+    book: BOOK_HELP,
     summary: "write the report of a run as one HTML file",
     description: `Write the report of a run as one HTML file: reward by window, policies at the gate, cost and quality,
 the loss ledger and the lineage, as charts and as tables. The file needs no network and runs no script. It covers the
@@ -105,6 +112,7 @@ windows that have ended, and is made from the sealed records of the book.`,
     .requiredOption("--out <file>", "the HTML file; never overwritten")
     .action((flags: LoopFlags & { out: string }) => report(io, flags));
   addCommand(group, "stop", {
+    book: BOOK_HELP,
     summary: "ask the process of a run to stop, and wait until it has",
     description: `Ask the process of a run to stop, and wait until it has. It finishes its current stage. While it
 collects, it starts no more rollouts and waits for those that run. \`rollbook run resume\` continues the run.`,
@@ -140,7 +148,7 @@ async function work(io: Io, flags: LoopFlags, how: RunHow): Promise<void> {
   const { state, done } = await ran.finally(end).catch((error: unknown) => {
     if (isRollbookError(error) && REFUSALS.includes(error.code)) throw error;
     const next = begun
-      ? `The run is kept as it stands. Continue it with \`rollbook run resume --config ${flags.config}\` once the cause is gone.`
+      ? `The run is kept as it stands. Continue it with \`rollbook run resume ${config.options}\` once the cause is gone.`
       : "No step was recorded. Repeat the command once the cause is gone.";
     if (!isRollbookError(error)) {
       io.err(`${clear}${next}\n`);
@@ -150,20 +158,20 @@ async function work(io: Io, flags: LoopFlags, how: RunHow): Promise<void> {
     throw new RollbookError(code, fields, `${message} ${next}`, { cause });
   });
   const facts = statusOf(state, { book, config });
-  io.out(flags.json ? jsonLine(facts) : renderLoop(facts, flags.config));
+  io.out(flags.json ? jsonLine(facts) : renderLoop(facts, config.options));
   if (done) return;
   const again = facts.windows.length === 0 ? "start" : "resume";
   throw new RollbookError(
     "run-stopped",
     { run: config.run, ended: facts.ended, windows: config.windows },
-    `the run ${config.run} was stopped after ${facts.ended} of ${config.windows} windows. Continue it with \`rollbook run ${again} --config ${flags.config}\`.`,
+    `the run ${config.run} was stopped after ${facts.ended} of ${config.windows} windows. Continue it with \`rollbook run ${again} ${config.options}\`.`,
   );
 }
 
 async function status(io: Io, flags: LoopFlags): Promise<void> {
   const { config, book } = settingsOf(io, flags);
   const facts = await loopStatus(book, config);
-  io.out(flags.json ? jsonLine(facts) : renderLoop(facts, flags.config));
+  io.out(flags.json ? jsonLine(facts) : renderLoop(facts, config.options));
 }
 
 async function report(io: Io, flags: LoopFlags & { out: string }): Promise<void> {
@@ -193,6 +201,8 @@ async function stop(io: Io, flags: LoopFlags): Promise<void> {
 function settingsOf(io: Io, flags: LoopFlags): { config: LoopConfig; book: string } {
   const remedy = "Name the loop's configuration with --config";
   const text = readText(flags.config, "the configuration of a loop", { code: "no-config", remedy });
-  const config = parseLoopConfig(text, flags.config, dirname(flags.config));
-  return { config, book: flags.book ?? config.book ?? bookRoot(io, flags) };
+  const parsed = parseLoopConfig(text, flags.config, dirname(flags.config));
+  // The commands that messages suggest must find the same book.
+  const options = flags.book === undefined ? parsed.options : `${parsed.options} --book ${flags.book}`;
+  return { config: { ...parsed, options }, book: flags.book ?? parsed.book ?? bookRoot(io, flags) };
 }

@@ -83,7 +83,7 @@ export function openTokenWorld(config: TokenWorldConfig, inputs: TokenInputs, ru
   const { family, environment, python, device, threads } = config;
   const { agent, tasks, heldOut, tokenizer, weights } = inputs;
   const digests = tasks.map((row) => digestJson("rollbook.loop-row.v1", row));
-  const place = { python, device, threads, log, config: loop.file };
+  const place = { python, device, threads, log, options: loop.options };
   const server = new ModelServer(place, { maxBatch: config.maxBatch });
   const keeper = startCatalogKeeper(book.root, log);
   const keptThread = new KeptThread();
@@ -136,7 +136,7 @@ export function openTokenWorld(config: TokenWorldConfig, inputs: TokenInputs, ru
           await gateway.close();
           await keeper.caughtUp();
         }
-        if (deaths + 1 >= DEATHS) throw diedTooOften(experiment, loop.file);
+        if (deaths + 1 >= DEATHS) throw diedTooOften(experiment, loop.options);
         log(`${experiment}: the model server died; it is started again for the rollouts that are left`);
       }
     },
@@ -153,7 +153,7 @@ export function openTokenWorld(config: TokenWorldConfig, inputs: TokenInputs, ru
         throw new RollbookError(
           reply.error.code,
           {},
-          `the trainer: ${reply.error.message} The window stays as it is; continue with \`rollbook run resume --config ${loop.file}\`.`,
+          `the trainer: ${reply.error.message} The window stays as it is; continue with \`rollbook run resume ${loop.options}\`.`,
         );
       return checkReport(reply.report);
     },
@@ -200,10 +200,10 @@ function gatewayConfig({
   };
 }
 
-function diedTooOften(experiment: string, config: string): RollbookError {
+function diedTooOften(experiment: string, options: string): RollbookError {
   return new RollbookError(
     "server-died",
     { experiment, deaths: DEATHS },
-    `the model server died ${DEATHS} times in ${experiment}. Look at its last lines, lower world.maxBatch if memory ran out, and continue with \`rollbook run resume --config ${config}\`.`,
+    `the model server died ${DEATHS} times in ${experiment}. Look at its last lines, lower world.maxBatch if memory ran out, and continue with \`rollbook run resume ${options}\`.`,
   );
 }

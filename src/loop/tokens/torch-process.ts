@@ -16,8 +16,8 @@ export interface TorchPlace {
   readonly device: string;
   readonly threads?: number | undefined;
   readonly log: (line: string) => void;
-  /** File of the run's configuration, for the command that an error names. */
-  readonly config: string;
+  /** Options that name the run in the command of an error. */
+  readonly options: string;
 }
 
 /** Package in this checkout or in the installed package; if it is missing, Python must have it installed. */
@@ -30,17 +30,17 @@ export class TorchProcess {
   readonly #lines: AsyncIterator<string>;
   readonly #last: string[] = [];
   readonly #what: string;
-  readonly #config: string;
+  readonly #options: string;
   /** Aborts when the process has ended, for any reason. */
   readonly ended: AbortSignal;
 
   constructor(
     what: "serve" | "train",
-    { python, device, threads, log, config }: TorchPlace,
+    { python, device, threads, log, options }: TorchPlace,
     args: readonly string[] = [],
   ) {
     this.#what = what === "serve" ? "the model server" : "the trainer";
-    this.#config = config;
+    this.#options = options;
     const path = [existsSync(PACKAGE) ? PACKAGE : "", process.env.PYTHONPATH ?? ""].filter(
       (each) => each !== "",
     );
@@ -98,7 +98,7 @@ export class TorchProcess {
     return new RollbookError(
       "torch-died",
       { what: this.#what, pid: this.pid, code: this.#child.exitCode, signal: this.#child.signalCode },
-      `${this.#what} has ended (${this.#child.signalCode ?? `exit ${this.#child.exitCode}`}).${said} Continue with \`rollbook run resume --config ${this.#config}\`.`,
+      `${this.#what} has ended (${this.#child.signalCode ?? `exit ${this.#child.exitCode}`}).${said} Continue with \`rollbook run resume ${this.#options}\`.`,
     );
   }
 

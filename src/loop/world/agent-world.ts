@@ -23,7 +23,7 @@ type AgentConfig = Extract<LoopConfig["world"], { kind: "agent" }>;
 
 /** `hidden`: paths, beside its tasks, that the agent must not see. */
 export async function agentWorld(
-  loop: Pick<LoopConfig, "file" | "gateways" | "gatewayTokenEnv">,
+  loop: Pick<LoopConfig, "options" | "gateways" | "gatewayTokenEnv">,
   config: AgentConfig,
   hidden: readonly string[],
 ): Promise<LoopWorld> {
@@ -71,7 +71,7 @@ export async function agentWorld(
             start.add(result);
           },
         });
-        start.check(experiment, loop.file);
+        start.check(experiment, loop.options);
         return { results, progress };
       } finally {
         await gateway.close();

@@ -23,14 +23,14 @@ export class FailingStart {
     if (this.#fresh.length === FIRST && this.#reason !== undefined) this.#stop.abort();
   }
 
-  check(experiment: string, config: string): void {
+  check(experiment: string, options: string): void {
     const reason = this.signal.aborted ? this.#reason : undefined;
     if (reason === undefined) return;
     const { owner, message } = reason;
     throw new RollbookError(
       "window-failing",
       { experiment, owner, failed: FIRST },
-      `${experiment} stopped: its first ${FIRST} rollouts failed in every attempt, all by the ${owner}: ${asSentence(message.split("\n")[0]!)} Correct the cause, then run \`rollbook run resume --config ${config}\`. It runs the rollouts that have no result. Failed rollouts stay in the book, and training does not use them.`,
+      `${experiment} stopped: its first ${FIRST} rollouts failed in every attempt, all by the ${owner}: ${asSentence(message.split("\n")[0]!)} Correct the cause, then run \`rollbook run resume ${options}\`. It runs the rollouts that have no result. Failed rollouts stay in the book, and training does not use them.`,
     );
   }
 

@@ -50,13 +50,13 @@ export interface LoopWorld {
   readonly exact: { value(router: Router): number; readonly best: number } | undefined;
 }
 
-/** Refuses a world with fewer tasks than a window needs. `begun` is the configuration of a run that has a record, so its
- *  settings are fixed. */
+/** Refuses a world with fewer tasks than a window needs. `begun` names, as options of a command, a run that has a
+ *  record: its settings are fixed. */
 export function requireTasks({ rows }: Pick<LoopWorld, "rows">, count: number, begun?: string): void {
   if (count <= rows) return;
   const remedy =
     begun !== undefined
-      ? `Add tasks and continue with \`rollbook run resume --config ${begun}\`, or start a run under another name under run:.`
+      ? `Add tasks and continue with \`rollbook run resume ${begun}\`, or start a run under another name under run:.`
       : "Lower rollouts, raise samples, or add tasks, and start the run again: nothing of it is recorded yet.";
   throw new RollbookError(
     "too-few-tasks",
@@ -68,9 +68,9 @@ export function requireTasks({ rows }: Pick<LoopWorld, "rows">, count: number, b
 /** Draws the rows of a window without replacement, only from the seed and the number of the window. */
 export function drawRows(
   world: Pick<LoopWorld, "rows">,
-  { count, rng, file }: { count: number; rng: Rng; file: string },
+  { count, rng, options }: { count: number; rng: Rng; options: string },
 ): number[] {
-  requireTasks(world, count, file);
+  requireTasks(world, count, options);
   return rng
     .shuffle(Array.from({ length: world.rows }, (_, i) => i))
     .slice(0, count)

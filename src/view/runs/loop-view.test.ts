@@ -29,7 +29,7 @@ test("a policy that the gate does not let through is told as a result, with what
       ...{ run: "loop", book: "book", planned: 1, ended: 1, running: false },
       windows: [{ ...window, reasons: ["the log is too small", "nothing acts"], serves: "behaviour" }],
     },
-    "loop.yaml",
+    "--config loop.yaml",
   );
   expect(text).toContain(
     "window 1: no new policy is released, and behaviour goes on. The log does not show that the new one is good enough: the log is too small; nothing acts\nloop: 1 of 1 window ended, done\n",
@@ -40,10 +40,10 @@ test("repeated attempts do not count as rollouts of a window", () => {
   const window = { window: 1, state: "collecting", rollouts: 240, collectedBy: "behaviour" } as const;
   const status = { run: "loop", book: "book", planned: 1, ended: 0, running: false, windows: [window] };
   const collected = { window: 1, done: 240, total: 240 };
-  expect(renderLoop({ ...status, collected }, "l.yaml")).toContain(
+  expect(renderLoop({ ...status, collected }, "--config l.yaml")).toContain(
     "not running: `rollbook run resume --config l.yaml` continues it. Window 1 has collected 240 of 240 rollouts\n",
   );
-  expect(renderLoop({ ...status, collected: { ...collected, attempts: 502 } }, "l.yaml")).toContain(
+  expect(renderLoop({ ...status, collected: { ...collected, attempts: 502 } }, "--config l.yaml")).toContain(
     "Window 1 has attempted 240 of 240 rollouts, some more than once (502 attempts)\n",
   );
 });
@@ -55,8 +55,8 @@ test("rollouts that a batch leaves out are counted by reason", () => {
     { reason: "cancelled", rollouts: 1 },
   ];
   const status = { run: "loop", book: "book", planned: 1, ended: 1, running: false };
-  expect(renderLoop({ ...status, windows: [{ ...window, excluded }] }, "l.yaml")).toContain(
+  expect(renderLoop({ ...status, windows: [{ ...window, excluded }] }, "--config l.yaml")).toContain(
     "window 1: the batch leaves out 22 rollouts (failed-provider), 1 rollout (cancelled)\n",
   );
-  expect(renderLoop({ ...status, windows: [window] }, "l.yaml")).not.toContain("leaves out");
+  expect(renderLoop({ ...status, windows: [window] }, "--config l.yaml")).not.toContain("leaves out");
 });

@@ -75,8 +75,8 @@ export interface LoopStatus {
   readonly digest?: string;
 }
 
-/** `config`: the file of the run's configuration, for the commands that the text names. */
-export function renderLoop(status: LoopStatus, config: string): string {
+/** `options` name the run in the commands of the text: `--config FILE`, and `--book` if it was given. */
+export function renderLoop(status: LoopStatus, options: string): string {
   const { windows, digest } = status;
   const isExact = windows.some(({ optimum }) => optimum !== undefined);
   const columns = COLUMNS.filter(({ title }) => isExact || !EXACT.has(title));
@@ -97,7 +97,7 @@ export function renderLoop(status: LoopStatus, config: string): string {
         ],
   );
   const end = digest === undefined ? "" : `run digest ${short(digest as never)}\n`;
-  return `${lines}${unused.join("")}${refused.join("")}${whereIs(status, config)}\n${end}`;
+  return `${lines}${unused.join("")}${refused.join("")}${whereIs(status, options)}\n${end}`;
 }
 
 const COLUMNS: readonly TableColumn<WindowStatus>[] = [
@@ -115,7 +115,7 @@ const COLUMNS: readonly TableColumn<WindowStatus>[] = [
 /** Columns that are known only for simulated tasks. */
 const EXACT: ReadonlySet<string> = new Set(["VALUE BEFORE", "VALUE AFTER", "OPTIMUM"]);
 
-function whereIs(status: LoopStatus, config: string): string {
+function whereIs(status: LoopStatus, options: string): string {
   const { run, planned, ended, running, activity, collected, emptyWindow, windows } = status;
   const now =
     running && activity !== undefined
@@ -125,17 +125,17 @@ function whereIs(status: LoopStatus, config: string): string {
         : `. ${collectedText(collected)}`;
   const begun = windows.length;
   if (begun > planned && !running)
-    return `${run}: window ${begun} has begun, but ${config} sets windows: ${planned}. Set windows to ${begun} or more${now}.`;
+    return `${run}: window ${begun} has begun, but the configuration sets windows: ${planned}. Set windows: ${begun} or more, then run \`rollbook run resume ${options}\`${now}.`;
   const how =
     ended === planned && begun === ended
       ? "done"
       : running
         ? "running"
         : begun === 0
-          ? `not begun: \`rollbook run start --config ${config}\` begins it`
+          ? `not begun: \`rollbook run start ${options}\` begins it`
           : emptyWindow !== undefined
             ? `stopped: window ${emptyWindow} is sealed and has no rollout to learn from, so \`rollbook run resume\` cannot continue. Correct the cause, and start the run under another name under run:`
-            : `not running: \`rollbook run resume --config ${config}\` continues it`;
+            : `not running: \`rollbook run resume ${options}\` continues it`;
   return `${run}: ${ended} of ${plural(planned, "window")} ended, ${how}${now}`;
 }
 

@@ -34,6 +34,11 @@ export async function checkGatewayBook(place: GatewayPlace, book: Pick<Book, "id
   if (failures.length === checks.length) throw failures[0];
 }
 
+/** Book that a running gateway writes to. */
+export function gatewayBook(place: GatewayPlace): Promise<{ readonly id: string; readonly root: string }> {
+  return bookOf({ ...place, url: gatewayUrls(place)[0]! }, { isOver: true });
+}
+
 /** Removes the trailing slash and the /v1 of base URLs. */
 export function gatewayUrls({ url }: GatewayPlace): string[] {
   return url
