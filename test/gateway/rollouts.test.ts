@@ -346,11 +346,14 @@ describe("feedback", () => {
     expect(await test.feedback()).toMatchObject([{ name: "good", call: 0 }]);
   });
 
-  it("is not for agents: a rollout's key may call models only", async () => {
+  it("is not for agents: the refusal lists what a rollout's key may do", async () => {
     const test = await TestGateway.open();
     const opened = await test.openRollout();
-    for (const path of ["/v1/feedback", "/v1/rollouts", `/v1/rollouts/${opened.id}/close`])
-      expect((await test.post(path, {}, as(opened))).status).toBe(403);
+    for (const path of ["/v1/feedback", "/v1/rollouts", `/v1/rollouts/${opened.id}/close`]) {
+      const refused = await test.post(path, {}, as(opened));
+      expect(refused.status).toBe(403);
+      expect(refused.text).toContain("call models, count tokens, list models and ask for a route");
+    }
   });
 });
 

@@ -152,7 +152,7 @@ function requireOwner({ isOwner }: Caller): void {
     throw new HttpRefusal(
       403,
       "forbidden",
-      "a rollout's key may call models and ask for a route. Send an access token.",
+      "a rollout's key may only call models, count tokens, list models and ask for a route. Send an access token.",
     );
 }
 
