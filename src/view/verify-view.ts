@@ -61,14 +61,18 @@ function damagedLines(rollouts: readonly string[]): string[] {
 
 function outsideLines({ outside }: VerifyReport): string[] {
   if (outside.length === 0) return [];
-  const named = new Map<Digest, VerifyReport["outside"]>();
-  for (const each of outside) named.set(each.digest, [...(named.get(each.digest) ?? []), each]);
+  const named = new Map<Digest, { first: (typeof outside)[number]; others: number }>();
+  for (const each of outside) {
+    const known = named.get(each.digest);
+    if (known === undefined) named.set(each.digest, { first: each, others: 0 });
+    else known.others++;
+  }
   const left = named.size - MOST_OUTSIDE;
   return [
     `not in the book, so not checked: ${plural(named.size, "digest")}`,
-    ...[...named].slice(0, MOST_OUTSIDE).map(([digest, [first, ...others]]) => {
-      const more = others.length === 0 ? "" : `, and ${plural(others.length, "other reference")}`;
-      return `  ${short(digest)}: ${first!.field} of ${first!.record}${more}`;
+    ...[...named].slice(0, MOST_OUTSIDE).map(([digest, { first, others }]) => {
+      const more = others === 0 ? "" : `, and ${plural(others, "other reference")}`;
+      return `  ${short(digest)}: ${first.field} of ${first.record}${more}`;
     }),
     ...(left > 0 ? [`  … and ${thousands(left)} more (--json lists all)`] : []),
   ];
