@@ -52,6 +52,7 @@ export const MEANINGS: Readonly<Record<string, string>> = {
   problems: "failed checks; empty if `ok`",
   ok: "true if all checks passed",
   // artifact
+  "artifact import rollouts": "how many of the imported records are rollouts",
   imported: "records that are new in the book; a rollout with all its parts counts once",
   already: "records that the book already held",
   refused: "records that were refused",

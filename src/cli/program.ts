@@ -52,7 +52,7 @@ const WORDS = {
   admitted:
     "fit to train and judge with: not rejected, quarantined or cancelled, and not failed by a fault outside the agent",
   "static table": "fixed rules that choose a candidate: the baseline, and the fallback of a policy",
-  reward: "the number that policies learn from: the weighted sum of the scores of a rollout",
+  reward: "of a choice: the number that policies learn from; of a rollout: the weighted sum of its scores",
   quality: "the reward without its cost and latency terms; without such terms, the reward itself",
   confidence:
     "how sure a policy is of its best candidate, 0 … 1; each learner has its own scale (docs/glossary.md)",
@@ -64,9 +64,16 @@ const WORDS = {
   "other-family": "a reason: the choices are of another policy family than the command asks for",
   "other-level": "a reason: the rollout holds tokens and the command asks for steps, or the reverse",
   "no-propensity": "a reason: the probability of the logged choice is not recorded",
-  stale: "a reason: the policy of the rollout is too far behind the target, or the distance is unknown",
+  "no-verdict": "a reason: --require-verdict is given, and no validator has judged the rollout",
+  unlabelled: "a reason: the choices have no reward",
+  "task-quarantined":
+    "a reason: another rollout of the same task failed by the task itself; `artifact show` names it",
+  stale:
+    "a reason: the policy of the rollout is too far behind the target or of unknown distance, now or in the newest verdict",
   "accepted-exact": "an outcome of freshness: the policy of the rollout is the target itself",
-  pack: "one storage file of the book",
+  released: "of a policy: it passed `gate`; of a rollout: `artifact release` lifted its quarantine",
+  pack: "one storage file of the book; the command `pack` makes run packs",
+  head: "a signed list of all packs of the book at one moment, by which `verify` finds missing ones",
   "run pack": "a folder or tar file with a result and all of its inputs, as `pack seal` writes it",
   split: "`train` divides the rows of a log: some train, some set the floor (calibration), some judge",
   unit: "rows with the same task, session or decision: they count as one observation",

@@ -22,7 +22,7 @@ export function renderBatch(details: BatchDetails): string {
     `  proofs       ${batch.proofCount} proofs of execution, all checked`,
     `  sources      ${lineage.sources.length}`,
   ];
-  return `${page(lines)}${indent(sourceTable(batch, lineage), 4)}${ledgerText(ledger)}`;
+  return `${page(lines)}${indent(sourceTable(batch, lineage), 4)}${ledgerText(ledger, batch)}`;
 }
 
 /** Warnings about a new batch that a trainer would not notice, each with the option that helps. */
@@ -88,7 +88,7 @@ function sourceTable(batch: TrainerBatch, lineage: PolicyRevisionLineage): strin
   const isRouter = ({ id, digest }: TrainerBatch["target"]) => id === `router-${digest.slice(7, 19)}`;
   const mixed =
     !isRouter(batch.target) && batch.bySource.some(({ revision }) => isRouter(revision))
-      ? "For a source router-…, add 1 to DRIFT: a run counts its routers from 1. --drift compares the number as printed.\n"
+      ? "--drift compares DRIFT as printed. A run numbers its routers apart from its policies, so DRIFT of a router-… can be 0.\n"
       : "";
   const rows = table(batch.bySource, [
     { title: "SOURCE", cell: (each) => each.revision.id },
@@ -101,13 +101,12 @@ function sourceTable(batch: TrainerBatch, lineage: PolicyRevisionLineage): strin
   return rows + legend + mixed + note;
 }
 
-function ledgerText(ledger: LossLedger): string {
+function ledgerText(ledger: LossLedger, { target }: Pick<TrainerBatch, "target">): string {
   const { considered, batched, excluded } = ledger;
   const sum = `  ledger       ${plural(considered.streams, "stream")} considered = ${thousands(batched.streams)} batched + ${thousands(excluded.streams)} excluded\n`;
   if (ledger.reasons.length === 0) return sum;
   const reasons = table(ledger.reasons, [
     { title: "EXCLUDED AS", cell: (each) => each.reason },
-    { title: "ARTIFACTS", align: "right", cell: (each) => String(each.artifacts) },
     { title: "STREAMS", align: "right", cell: (each) => String(each.streams) },
     { title: "SAMPLES", align: "right", cell: (each) => String(each.samples) },
     { title: "TOKENS", align: "right", cell: (each) => String(each.tokens) },
@@ -115,7 +114,12 @@ function ledgerText(ledger: LossLedger): string {
   const replaced = ledger.reasons.some(({ reason }) => reason === "not-accepted")
     ? "not-accepted: attempts that another attempt at the same sample replaced\n"
     : "";
-  return sum + indent(reasons + replaced, 4);
+  // The ledger names its limits if they excluded a stream. Without them, only a verdict can have done it.
+  const verdicts =
+    ledger.freshness === undefined && ledger.reasons.some(({ reason }) => reason === "stale")
+      ? `stale: by an earlier verdict, perhaps against another target. \`rollbook artifact admit --target ${target.id}\` judges them again\n`
+      : "";
+  return sum + indent(reasons + replaced + verdicts, 4);
 }
 
 function optionText(options: TrainerBatch["options"]): string {

@@ -23,7 +23,7 @@ export function renderVerifyReport(
     `${what}: ${plural(report.blobs, "blob")}, ${plural(report.bytes, "byte")}`,
     ...reachedLines(reached),
     problems.length === 0
-      ? `self-consistent: yes, every digest, record, reference and batch fits${report.erased.tombstones.length === 0 ? "" : ", but for what was erased"}`
+      ? `self-consistent: yes, everything that was checked fits${report.erased.tombstones.length === 0 ? "" : ", but for what was erased"}`
       : `self-consistent: NO, ${plural(problems.length, "problem")}`,
     ...problems.slice(0, MOST_PROBLEMS).map(problemText),
     ...(problems.length > MOST_PROBLEMS
@@ -61,12 +61,19 @@ function damagedLines(rollouts: readonly string[]): string[] {
 
 function outsideLines({ outside }: VerifyReport): string[] {
   if (outside.length === 0) return [];
-  const left = outside.length - MOST_OUTSIDE;
+  const named = new Map<Digest, { first: (typeof outside)[number]; others: number }>();
+  for (const each of outside) {
+    const known = named.get(each.digest);
+    if (known === undefined) named.set(each.digest, { first: each, others: 0 });
+    else known.others++;
+  }
+  const left = named.size - MOST_OUTSIDE;
   return [
-    `outside the book: ${plural(outside.length, "reference")}, named and not checked`,
-    ...outside
-      .slice(0, MOST_OUTSIDE)
-      .map(({ record, field, digest }) => `  ${record}: ${field} refers to ${short(digest)}`),
+    `not in the book, so not checked: ${plural(named.size, "digest")}`,
+    ...[...named].slice(0, MOST_OUTSIDE).map(([digest, { first, others }]) => {
+      const more = others === 0 ? "" : `, and ${plural(others, "other reference")}`;
+      return `  ${short(digest)}: ${first.field} of ${first.record}${more}`;
+    }),
     ...(left > 0 ? [`  … and ${thousands(left)} more (--json lists all)`] : []),
   ];
 }
@@ -84,11 +91,7 @@ function headLine({ count, latest }: VerifyReport["heads"], { whole }: { whole: 
   if (!whole) return "heads: not checked for one record. `rollbook verify` checks them for the whole book";
   if (latest === undefined)
     return "heads: none, so a missing pack would not be noticed. `rollbook head` writes one";
-  const shared =
-    count > latest.sequence
-      ? " (some share a number, which is normal: processes wrote them at the same time)"
-      : "";
-  return `heads: ${thousands(count)} checked against the storage files (packs)${shared}; the newest is number ${latest.sequence}, digest ${latest.digest}, and was signed at ${new Date(latest.atMs).toISOString()}`;
+  return `heads: ${thousands(count)} checked; the newest is number ${latest.sequence}, digest ${latest.digest}, signed at ${new Date(latest.atMs).toISOString()}`;
 }
 
 /** All other records that must be signed; kinds with missing signatures are named. */
@@ -151,7 +154,7 @@ const MADE_BECAUSE = {
 } as const;
 
 function madeLine({ why, atMs }: NonNullable<Verified["catalogMade"]>): string {
-  return `  The catalog is from ${new Date(atMs).toISOString()} (${MADE_BECAUSE[why]}). If records were deleted before that time, this check cannot notice it.`;
+  return `  The catalog was built at ${new Date(atMs).toISOString()} (${MADE_BECAUSE[why]}). It cannot show records that were deleted before.`;
 }
 
 function problemText({ code, record, where, message }: Problem): string {

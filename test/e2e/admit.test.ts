@@ -61,6 +61,23 @@ describe("admission", () => {
     }
   });
 
+  it("names the failure that quarantines a task, which no release cancels", async () => {
+    const ending = { kind: "failed", owner: "task", message: "no answer" };
+    const { task } = draftWire("x") as { task: object };
+    const other = draftWire("other", { task: { ...task, id: "other-task" } });
+    await cli.ok("artifact import -", lines(draftWire("broken", { ending }), other));
+    const why = "its task made broken fail. No release changes that.";
+    expect(await cli.run(["artifact", "release", "from-r8", "--reason", "test"])).toMatchObject({
+      code: 1,
+      err: expect.stringContaining(`from-r8 is left out as task-quarantined: ${why}`),
+    });
+    for (const name of ["broken", "other"]) {
+      const refused = await cli.run(["artifact", "release", name, "--reason", "test"]);
+      expect(refused.err).toContain("there is nothing to release");
+      expect(await cli.ok(`artifact show ${name}`)).not.toContain("task-quarantined");
+    }
+  });
+
   it("says of each rollout why, and nothing twice", async () => {
     const admit = () => cli.json("artifact admit --target r8 --rollout-age 30/60");
     const first = await admit();
@@ -76,7 +93,32 @@ describe("admission", () => {
     const { out, err } = await cli.run("artifact admit --target r8 --rollout-age 30/60");
     expect(out).toMatch(/from-r4 +freshness +quarantined +its policy is 4 revisions behind the target/);
     expect(out).not.toContain("from-r6");
-    expect(err).toContain("4 judgements, 0 of them new; 2 accepted, which only --json lists");
+    expect(err).toContain("4 judgements, 0 of them new: 2 accepted (--json lists them), 2 not");
+  });
+
+  it("shows verdicts in order of time, and which ones later verdicts replaced", async () => {
+    const targets = ["r8", "r1", "r7", "r2", "r6"];
+    for (const target of targets)
+      await cli.ok(`artifact admit from-r4 --target ${target} --freshness default`);
+    const shown = (await cli.ok("artifact show from-r4")).match(/^ {2}verdict .*$/gm)!;
+    const said = shown.map((line) => line.match(/verdict +(\w+) by freshness for the family \S+, at/)?.[1]);
+    expect(said).toEqual(["quarantined", "rejected", "accepted", "rejected", "accepted"]);
+    expect(shown.map((line) => line.endsWith(", replaced by a later one"))).toEqual([
+      ...[true, true, true, true, false],
+    ]);
+  });
+
+  it("says below the ledger that an earlier verdict made a stream stale, and how to judge it again", async () => {
+    const note = "stale: by an earlier verdict, perhaps against another target.";
+    await cli.ok("artifact admit from-r6 --target r4 --freshness default");
+    const words = "batch assemble --target r8 --level token";
+    expect(await cli.ok(`${words} --freshness none`)).toContain(
+      `${note} \`rollbook artifact admit --target r8\` judges them again`,
+    );
+    await cli.ok("artifact admit from-r6 --target r8 --freshness default");
+    // Here the limits of the batch exclude a stream, and no verdict does.
+    expect(await cli.ok(words)).toMatch(/^ +stale +1 /m);
+    expect(await cli.ok(words)).not.toContain(note);
   });
 
   it("lets clocks disagree by a minute, by as much as is told, and not at all under the psionic profile", async () => {
@@ -118,6 +160,9 @@ describe("admission", () => {
       Array(4).fill(["rollbook", "rejected: execution-proof-missing"]),
     );
     expect(await cli.json("artifact admit --validate")).toEqual([]);
+    expect((await cli.run("artifact admit --validate")).err).toBe(
+      "nothing to judge: the validator rollbook has judged all rollouts before. To judge one again, name it\n",
+    );
     const refused = await cli.run("batch assemble --target r8 --level token");
     expect([refused.code, refused.err]).toEqual([1, expect.stringContaining("rejected 4")]);
   });

@@ -75,7 +75,7 @@ describe("rollbook head and verify --expect", () => {
   it("verify says when the catalog was made anew", async () => {
     const { cli } = await bookWithHead();
     rmSync(join(cli.book, "catalog.db"));
-    expect(await cli.ok("verify")).toMatch(/is from \S+ \(there was none before\)/);
+    expect(await cli.ok("verify")).toMatch(/was built at \S+ \(there was none before\)/);
     await cli.ok("catalog rebuild");
     expect(await cli.ok("verify")).toMatch(/by `catalog rebuild`/);
   });

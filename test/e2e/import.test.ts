@@ -30,6 +30,18 @@ describe("importing again", () => {
   });
 });
 
+it("counts the rollouts among the records, and shows which of them their task quarantines", async () => {
+  const cli = await emptyBook();
+  expect(await cli.ok("artifact import --no-sign examples/rollouts.jsonl")).toBe(
+    "59 imported (36 rollouts), 0 already there, 0 refused\n",
+  );
+  expect(await cli.json("artifact ls")).toHaveLength(36);
+  const line = "  left out     task-quarantined: the task made r-0033 fail\n";
+  expect(await cli.ok("artifact show r-0034")).toContain(line);
+  for (const name of ["r-0033", "r-0001"])
+    expect(await cli.ok(`artifact show ${name}`)).not.toContain("task-quarantined");
+});
+
 describe("a warning", () => {
   it("names a revision without a record, wherever the record stands in the file", async () => {
     const cli = await emptyBook();

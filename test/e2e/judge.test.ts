@@ -212,7 +212,7 @@ describe("evaluate and gate on the command line", () => {
     ]);
     expect(err).not.toMatch(/now serve|artifact import/);
     expect(await cli.ok("verify")).toMatch(
-      /^outside the book: \d+ references?, .*\n {2}\S+: .* refers to \w{12}$/m,
+      /^not in the book, so not checked: \d+ digests?\n {2}\w{12}: \S+ of \S+/m,
     );
     const [{ external, outside }] = await cli.json("verify");
     expect(outside).toHaveLength(external);

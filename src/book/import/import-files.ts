@@ -26,6 +26,8 @@ interface ImportOptions {
 export interface ImportSummary {
   /** Records new to the book; a rollout with all its parts counts once. */
   imported: number;
+  /** How many of the imported records are rollouts. */
+  rollouts: number;
   /** Records that were already in the book, byte for byte. */
   already: number;
   refused: number;
@@ -44,7 +46,7 @@ export async function importFiles(
 ): Promise<ImportSummary> {
   if (options.strict) {
     const rehearsal = await readAll(sources, options, { write: async () => {}, sign: async () => false });
-    if (rehearsal.refused > 0) return { ...rehearsal, imported: 0 };
+    if (rehearsal.refused > 0) return { ...rehearsal, imported: 0, rollouts: 0 };
   }
   const writer = new Writer(options);
   const watch = new ImportWatch(options.index);
@@ -75,7 +77,7 @@ async function readAll(
   to: Destination,
 ): Promise<ImportSummary> {
   const admission = new ImportCheck(options.book, options.index);
-  const summary: ImportSummary = { imported: 0, already: 0, refused: 0, repaired: 0, signed: 0 };
+  const summary: ImportSummary = { imported: 0, rollouts: 0, already: 0, refused: 0, repaired: 0, signed: 0 };
   let items = 0;
   for (const source of sources) {
     for await (const item of readItems(source)) {
@@ -94,6 +96,7 @@ async function readAll(
         } else {
           await to.write(prepared);
           summary[there ? "repaired" : "imported"]++;
+          if (!there && prepared.content !== undefined) summary.rollouts++;
         }
       }
     }

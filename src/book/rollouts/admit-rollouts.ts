@@ -29,12 +29,14 @@ import {
   artifactsOf,
   type BookIndex,
   type IndexedArtifact,
+  type IndexedRecord,
   type OpenBook,
   requireTrusted,
   resolveArtifact,
 } from "../open/index.ts";
 import { chooseArtifacts, type RolloutFilter } from "./admitted-rollouts.ts";
 import { readRevision } from "./read-revision.ts";
+import { taskFailures } from "./task-failures.ts";
 import {
   type AdmissionResult,
   afterAll,
@@ -145,15 +147,20 @@ export async function releaseRollout(
       const verdict = { digest, record: await readRecord(store, Verdict, digest) } as Sealed<Verdict>;
       releases.push(releaseQuarantined(verdict, { by, reason, atMs: clock.nowMs() }));
     }
-  if (releases.length === 0)
-    throw new RollbookError(
-      "not-quarantined",
-      { artifact: content.id, content: content.digest },
-      `no verdict quarantines ${content.id} now: there is nothing to release. \`rollbook artifact show ${content.id}\` lists its verdicts.`,
-    );
+  if (releases.length === 0) throw await nothingToRelease(book, content);
   const sealer = makeSealer(store, signer);
   await Promise.all(releases.map((release) => sealer.add({ envelope: release, blobs: [release] })));
   return { rolloutId: content.id!, releases };
+}
+
+/** No release cancels the quarantine of a task, so the message says what does. */
+async function nothingToRelease(book: OpenBook, { id, digest }: IndexedRecord): Promise<RollbookError> {
+  const failures = await taskFailures(book, await readRecord(book.store, RolloutContent, digest));
+  const why =
+    failures.length === 0
+      ? `no verdict quarantines ${id} now: there is nothing to release. \`rollbook artifact show ${id}\` lists its verdicts.`
+      : `${id} is left out as task-quarantined: its task made ${failures.join(", ")} fail. No release changes that. Correct the task, and record it again.`;
+  return new RollbookError("not-quarantined", { artifact: id, content: digest }, why);
 }
 
 /** Admission check for submissions to a gateway or a launch: freshness against `target`. */

@@ -36,6 +36,7 @@ export {
   withFeedback,
 } from "./rollouts.ts";
 export { seenBy } from "./seen-by.ts";
+export { taskFailures } from "./task-failures.ts";
 export {
   isRewardedLater,
   readTranscript,
@@ -45,4 +46,4 @@ export {
   type TranscriptTurn,
   transcriptOf,
 } from "./transcript.ts";
-export type { AdmissionResult } from "./verdict-writer.ts";
+export { type AdmissionResult, validatorKey } from "./verdict-writer.ts";

@@ -1,6 +1,7 @@
 /** Queries a book: its rollouts, one rollout with all statements about it, its policy revisions.
  *  In: an open book, filters or a name. Out: rows and records. Writes nothing. */
 import type { Digest } from "../../base/index.ts";
+import { isTaken, itemOf } from "../../collect/index.ts";
 import { parseClaimId } from "../../collect/rollout/index.ts";
 import {
   Attestation,
@@ -28,7 +29,7 @@ export interface RolloutDetails {
   readonly digest: Digest;
   readonly content: RolloutContent;
   readonly envelopes: readonly { digest: Digest; envelope: RolloutEnvelope; signers: readonly string[] }[];
-  /** Records about the rollout: receipts, feedback, verdicts, releases. */
+  /** Records about the rollout: receipts, feedback, verdicts, releases; each kind in order of time. */
   readonly about: readonly IndexedRecord[];
 }
 
@@ -39,7 +40,7 @@ export async function listRollouts(book: OpenBook, query: RolloutQuery = {}): Pr
   const { limit = Number.POSITIVE_INFINITY } = query;
   const found = new Map<Digest, Listed>();
   const others = new Set<Digest>();
-  const isTriedAgain = laterRuns();
+  const isTriedAgain = laterRuns(index);
   for (const run of index.runs()) {
     const { digest } = run.content;
     const triedAgain = isTriedAgain(run);
@@ -101,7 +102,7 @@ export async function showRollout(book: OpenBook, name: string): Promise<Rollout
       })),
     ),
     about: [Receipt, Feedback, Verdict, QuarantineRelease].flatMap(({ kind }) =>
-      index.about([content.digest], [kind]),
+      index.about([content.digest], [kind]).sort(byTime),
     ),
   };
 }
@@ -115,6 +116,10 @@ export async function exportRollout(
   const { content, envelopes } = resolveArtifact(await book.index(), name);
   const read = (digest: Digest) => book.store.get(digest);
   return Promise.all(envelopes.map((envelope) => inlineRollout(read, { content: content.digest, envelope })));
+}
+
+function byTime(a: IndexedRecord, b: IndexedRecord): number {
+  return (a.fields.atMs as number) - (b.fields.atMs as number) || (a.digest < b.digest ? -1 : 1);
 }
 
 type Listed = Omit<RolloutRow, "envelopes"> & { envelopes: Digest[] };
@@ -139,16 +144,30 @@ function rowOf({ content, envelope }: IndexedRun, titleOf: (task: string) => str
 }
 
 /** Runs come latest first. For a rollout that was claimed twice, the later claim is therefore seen before the earlier
- *  one. */
-function laterRuns(): (run: IndexedRun) => boolean {
-  const last = new Map<string, number>();
-  return ({ envelope }) => {
+ *  one. The earlier one is the result all the same if the first accepting receipt names it. */
+function laterRuns(index: BookIndex): (run: IndexedRun) => boolean {
+  const seen = new Map<string, { token: number; content: Digest }[]>();
+  return ({ content, envelope }) => {
     const claim = parseClaimId(envelope.fields.claim as string | undefined);
     if (claim === undefined) return false;
-    const later = last.get(claim.item) ?? 0;
-    last.set(claim.item, Math.max(claim.token, later));
-    return claim.token < later;
+    const { item, token } = claim;
+    const others = seen.get(item) ?? [];
+    seen.set(item, [...others, { token, content: content.digest }]);
+    if (!others.some((each) => each.token > token)) return false;
+    const contents = [content.digest, ...others.map((each) => each.content)];
+    return firstAccepted(index, item, contents) !== content.digest;
   };
+}
+
+/** Content that the first accepting receipt of the item names, as admission decides it. */
+function firstAccepted(index: BookIndex, item: string, contents: readonly Digest[]): unknown {
+  return index
+    .about(contents, [Receipt.kind])
+    .filter(({ fields }) => {
+      const { claim, outcome } = fields as unknown as Receipt;
+      return claim !== undefined && itemOf(claim) === item && isTaken(outcome);
+    })
+    .sort(byTime)[0]?.fields.subject;
 }
 
 function envelopesOf(index: BookIndex, content: Digest): Digest[] {

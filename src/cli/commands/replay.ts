@@ -46,16 +46,17 @@ interface WriteFlags extends LayoutFlags {
 function addWrite(replay: Command, io: Io): void {
   const command = addCommand(replay, "write", {
     summary: "write the admitted rollouts of the book to a new store",
-    description: `Write the admitted rollouts of the book to a new Zarr store: chains, steps, all candidates, tokens,
-lineage, and q_h, a dense table with one row per state. The return of a state in q_h is the discounted sum of the
-rewards that --returns selects, from this step on. A rollout that lacks them has NaN there.`,
+    description: `Write the admitted rollouts of the book to a new Zarr store. Most users need no option.
+
+The store holds chains (the choices of one policy family in one rollout), their steps, all candidates, tokens and lineage. The table q_h
+has one row per step, with its return: the sum of the rewards of this and all later steps, NaN if a reward is missing.`,
     examples: [`rollbook replay write ${STORE} --family router`],
   }).argument("<store>", "a new directory, or s3://bucket/prefix");
   sourceOptions(layoutOptions(command))
     .addOption(
       new Option(
         "--returns <semantics>",
-        "the reward of a step in q_h. reward-to-go: its recorded reward. root-gain: (error before the step - error after it) / error of the first state, where the error is a distance from the goal that a program may record with each step (default: root-gain if all rollouts record errors, else reward-to-go)",
+        "the reward of a step in q_h. reward-to-go: its recorded reward. root-gain: the share of the first error that the step removes, for programs that record an error (a distance from the goal) with each step (default: root-gain if all rollouts record errors, else reward-to-go)",
       ).choices(["root-gain", "reward-to-go"]),
     )
     .option("--gamma <number>", "discount of later rewards, per step, 0 … 1", share, 1)

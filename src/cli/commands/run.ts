@@ -61,7 +61,8 @@ export function addRun(program: Command, io: Io): void {
     description: `Begin a run and work until its last window has ended. The first window collects rollouts with the behaviour
 policy that the configuration declares (\`behaviour:\`), even if the book already has a released policy. The gate compares with the released policy; before any release, with the behaviour policy.
 Each later window collects with the released policy. A window assembles and seals a batch, trains a policy on it, and judges the policy on rows it has not seen. If the gate passes,
-the window releases the new policy; else it keeps the old one. Every step is a sealed record of the book. After a kill
+the window releases the new policy; else it keeps the old one. In a run named first, the rollouts of window 2 are the
+experiment first-w2, and the policy trained in window 1 is the revision first-w1. Every step is a sealed record of the book. After a kill
 at any moment, \`rollbook run resume\` continues the run. With \`mode: synchronous\` (the default) it then ends with the same digests as one
 that was never killed. If there is no book or no signing key yet, the command makes one and says so.
 
@@ -92,10 +93,12 @@ failed, by the provider for example, keeps this result: no batch takes it, and i
   addCommand(group, "status", {
     book: BOOK_HELP,
     summary: "print the state of a run",
-    description: `Print the state of a run, from its records and from the process that runs it. VALUE BEFORE is the exact
-expected reward of the policy that collected the window, VALUE AFTER that of the policy that serves after it. They and
-OPTIMUM are known only for simulated tasks. The estimate of a new policy is off-policy, with its
-95 % interval.`,
+    description: `Print the state of a run, one line per window. COLLECTED BY is the policy that collected the window, SERVES the policy
+that serves after it. STATE is released if the gate passed the new policy, and kept if it refused: the old policy serves on.
+NEW POLICY, ESTIMATE is the reward of the new policy, estimated from the log, with its 95 % interval.
+
+Simulated tasks have three more columns. VALUE BEFORE is the exact expected reward of the policy that collected, VALUE AFTER that of
+the policy that serves, OPTIMUM that of the best possible policy.`,
     examples: ["rollbook run status --config loop.yaml", "rollbook run status --config loop.yaml --json"],
   })
     .requiredOption("--config <file>", CONFIG_HELP)

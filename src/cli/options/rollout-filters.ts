@@ -22,7 +22,10 @@ interface FilterFlags extends Omit<RolloutQuery, "experiment" | "sinceMs"> {
 
 export function addRolloutFilters(command: Command, limitDefault = "all"): Command {
   return command
-    .option("--exp <id>", "only rollouts of this experiment, as `launch --exp` named it")
+    .option(
+      "--exp <id>",
+      "only rollouts of this experiment, a name in the column EXPERIMENT of `artifact ls`",
+    )
     .option(
       "--since <time>",
       "only rollouts that ended since: a date (ISO 8601), or 30m, 24h, 7d, 2w",
@@ -36,7 +39,10 @@ export function addRolloutFilters(command: Command, limitDefault = "all"): Comma
     )
     .option("--min-score <n>", "only rollouts with at least this reward", finite)
     .option("--task <task>", "only rollouts of this task: its id, or part of its name")
-    .option("--model <id>", "only rollouts in which this model was chosen")
+    .option(
+      "--model <id>",
+      "only rollouts in which this candidate was chosen (column CHOSEN of `artifact ls`)",
+    )
     .option("--family <family>", "only rollouts with choices by a policy of this family, such as router")
     .option("--group <group>", "only rollouts of this group, within which advantages are computed")
     .option("--limit <n>", `at most this many rollouts (default: ${limitDefault})`, positiveWhole);

@@ -15,6 +15,7 @@ export {
   makeAdmission,
   releaseQuarantined,
 } from "./freshness-verdict.ts";
+export { taskKey } from "./gates.ts";
 export { type LateReward, labelSteps, labelTokens } from "./labels.ts";
 export {
   contentReader,

@@ -3,7 +3,7 @@
 
 import type { Digest } from "../../base/index.ts";
 import type { IndexedRecord } from "../../book/open/index.ts";
-import type { ListedRollout, RolloutDetails } from "../../book/rollouts/index.ts";
+import { type ListedRollout, type RolloutDetails, validatorKey } from "../../book/rollouts/index.ts";
 import {
   type Ending,
   Feedback,
@@ -21,7 +21,7 @@ export function renderArtifacts(rows: readonly ListedRollout[]): string {
     { title: "ENDED", cell: endedCell },
     { title: "EXPERIMENT", cell: (each) => each.experiment ?? "-" },
     { title: "TASK", cell: ({ task, taskTitle }) => brief(taskTitle ?? task) },
-    { title: "MODEL", cell: ({ models }) => brief(models.join(",")) || "-" },
+    { title: "CHOSEN", cell: ({ models }) => brief(models.join(",")) || "-" },
     { title: "CALLS", align: "right", cell: (each) => String(each.calls) },
     { title: "REWARD", align: "right", cell: rewardCell },
     { title: "ENDING", cell: endingCell },
@@ -82,8 +82,12 @@ function kindOf(id: string, fields: IndexedRecord["fields"]): string {
 }
 
 /** Renders the facts of a rollout's records beside its conversation: digests, streams, runs, signers. */
-export function renderRecords({ digest: contentDigest, content, envelopes, about }: RolloutDetails): string {
+export function renderRecords(
+  { digest: contentDigest, content, envelopes, about }: RolloutDetails,
+  taskFailures: readonly string[],
+): string {
   const { seed, streams } = content;
+  const standing = standingVerdicts(about);
   const lines = [
     `  content      ${contentDigest}`,
     `  seed         ${seed}`,
@@ -96,7 +100,10 @@ export function renderRecords({ digest: contentDigest, content, envelopes, about
         : envelope.proofs.map((each) => `    ${proofText(each)}`)),
       ...(signers.length === 0 ? ["    not signed"] : signers.map((signer) => `    signed by ${signer}`)),
     ]),
-    ...about.filter(({ kind }) => kind !== Feedback.kind).map((each) => `  ${saying(each)}`),
+    ...about.filter(({ kind }) => kind !== Feedback.kind).map((each) => `  ${saying(each, standing)}`),
+    ...(taskFailures.length === 0
+      ? []
+      : [`  left out     task-quarantined: the task made ${taskFailures.join(", ")} fail`]),
   ];
   return page(lines);
 }
@@ -155,17 +162,31 @@ export function endingText(ending: Ending): string {
   }
 }
 
-function saying({ kind, digest, fields }: IndexedRecord): string {
+/** Digests of the verdicts that count: the newest of each validator and family. `about` is in order of time. */
+function standingVerdicts(about: RolloutDetails["about"]): ReadonlySet<Digest> {
+  const verdicts = about.filter(({ kind }) => kind === Verdict.kind);
+  return new Set(new Map(verdicts.map(({ digest, fields }) => [validatorKey(fields), digest])).values());
+}
+
+function saying({ kind, digest, fields }: IndexedRecord, standing: ReadonlySet<Digest>): string {
+  const time = `at ${timeText(fields.atMs as number)}`;
   switch (kind) {
     case Receipt.kind:
-      return `receipt      ${receiptText(fields)} (${short(digest)})`;
+      return `receipt      ${receiptText(fields)}, ${time} (${short(digest)})`;
     case Verdict.kind:
-      return `verdict      ${fields.disposition} by ${fields.validator}, weight ${fields.weightBps} bps`;
+      return `verdict      ${verdictText(fields)}, ${time}${standing.has(digest) ? "" : ", replaced by a later one"}`;
     case QuarantineRelease.kind:
       return `release      by ${fields.by}: ${fields.reason}`;
     default:
       return `${kind} ${short(digest)}`;
   }
+}
+
+/** The full weight is not worth a word. */
+function verdictText({ disposition, validator, family, weightBps }: IndexedRecord["fields"]): string {
+  const judged = family === undefined ? "" : ` for the family ${family}`;
+  const weight = disposition === "normalized" ? `, weight ${figure((weightBps as number) / 100)} %` : "";
+  return `${disposition} by ${validator}${judged}${weight}`;
 }
 
 /** The message of a judgement begins with its outcome; other messages do not. */

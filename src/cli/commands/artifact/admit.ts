@@ -50,7 +50,7 @@ validator has judged before. docs/keep.md lists all verdicts.`,
     )
     .option(
       "--exp <id>",
-      "with --target: only rollouts of this experiment, as `launch --exp` named it (default: all)",
+      "with --target: only rollouts of this experiment, a name in the column EXPERIMENT of `artifact ls` (default: all)",
     )
     .option("--validate", "check proofs of execution, times, token counts and copies")
     .option("--validator <id>", "name of the validator in the verdicts of --validate", "rollbook")
@@ -82,7 +82,11 @@ async function runAdmit(io: Io, artifacts: readonly string[], flags: AdmitFlags)
   print(io, flags, judged);
 }
 
-function print(io: Io, flags: { json?: true }, judged: readonly AdmissionResult[]): void {
+function print(
+  io: Io,
+  flags: Pick<AdmitFlags, "json" | "validator">,
+  judged: readonly AdmissionResult[],
+): void {
   if (flags.json) {
     for (const each of judged) io.out(jsonLine(each));
     return;
@@ -100,7 +104,9 @@ function print(io: Io, flags: { json?: true }, judged: readonly AdmissionResult[
   const added = judged.filter((each) => each.added).length;
   const accepted = judged.length - refused.length;
   io.err(
-    `${plural(judged.length, "judgement")}, ${added} of them new; ${accepted} accepted${accepted === 0 ? "" : ", which only --json lists"}\n`,
+    judged.length === 0
+      ? `nothing to judge: the validator ${flags.validator} has judged all rollouts before. To judge one again, name it\n`
+      : `${plural(judged.length, "judgement")}, ${added} of them new: ${accepted} accepted${accepted === 0 ? "" : " (--json lists them)"}, ${refused.length} not\n`,
   );
   if (judged.some(({ why }) => why.includes("newer than the target")))
     io.err(

@@ -89,10 +89,12 @@ function printWarnings(io: Io, warnings: readonly ImportWarning[]): void {
   if (more > 0) io.err(`… and ${plural(more, "warning")} more (--json lists all)\n`);
 }
 
-function summaryText({ imported, already, signed, repaired, refused }: ImportSummary): string {
+function summaryText({ imported, rollouts, already, signed, repaired, refused }: ImportSummary): string {
   const signedNow = signed === 0 ? "" : `, ${signed} signed now`;
   const mended = repaired === 0 ? "" : `, ${repaired} repaired`;
-  return `${imported} imported, ${already} already there${signedNow}${mended}, ${refused} refused`;
+  // A file often holds revisions and tasks beside its rollouts, and `artifact ls` lists the rollouts only.
+  const mixed = rollouts > 0 && rollouts < imported ? ` (${plural(rollouts, "rollout")})` : "";
+  return `${imported} imported${mixed}, ${already} already there${signedNow}${mended}, ${refused} refused`;
 }
 
 function progressOn(io: Io): (items: number) => void {

@@ -7,8 +7,10 @@ import {
   listRevisions,
   listRollouts,
   RECORD_ROLLOUTS,
+  type RolloutDetails,
   requireExperiment,
   showRollout,
+  taskFailures,
   transcriptOf,
   withFeedback,
 } from "../../../book/rollouts/index.ts";
@@ -51,7 +53,7 @@ export function addList(artifact: Command, io: Io): void {
   addRolloutFilters(command)
     .option(
       "--revisions",
-      "list the policy revisions of the book instead. KIND: policy (trained), router (a policy with its static table, floor and exploration, named router-DIGEST, as a gateway serves it), agent (an agent file) or log (the unknown policy behind an imported log). RELEASED marks the newest release of each family, which `router.checkpoint: released` serves if it fits the router (`route ask --config` tells)",
+      "list the policy revisions of the book instead. KIND: policy (trained), router (a policy with its static table, floor and exploration, named router-DIGEST, as a gateway serves it), agent (an agent file) or log (the unknown policy behind an imported log). RELEASED marks the policy of each family that passed `gate` last; `router.checkpoint: released` serves it if it fits the router (`route ask --config` tells)",
     )
     .action(async (flags: ListFlags) => {
       if (flags.revisions) return printRevisions(io, flags);
@@ -129,5 +131,10 @@ async function shown(
   const details = await showRollout(book, name);
   const transcript = await transcriptOf(book, details);
   if (flags.calls) return flags.json ? transcript.calls.map(json).join("") : renderCalls(transcript.calls);
-  return `${renderTranscript(transcript, { color: hasColor(io) })}\n${renderRecords(details)}`;
+  return `${renderTranscript(transcript, { color: hasColor(io) })}\n${renderRecords(details, await quarantineOf(book, details))}`;
+}
+
+/** Only the digest of a task is indexed. To look for an id, all rollouts of a large book would be listed. */
+async function quarantineOf(book: OpenBook, { content }: RolloutDetails): Promise<string[]> {
+  return content.task.digest === undefined ? [] : taskFailures(book, content);
 }

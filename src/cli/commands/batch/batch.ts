@@ -119,7 +119,10 @@ batch takes rollouts of any age. The limits --drift and --policy-age affect this
       "leave out streams of more tokens or steps than this (default: no limit)",
       wholeNumber,
     )
-    .option("--exp <id>", "only rollouts of this experiment, as `launch --exp` named it (default: all)")
+    .option(
+      "--exp <id>",
+      "only rollouts of this experiment, a name in the column EXPERIMENT of `artifact ls` (default: all)",
+    )
     .option("--artifact <id...>", "only these rollouts: ids, digests, or first digits (default: all)")
     .option("--exclude <id...>", "not these rollouts (default: none)");
   addFreshnessOptions(command, { none: true }).action((flags: AssembleFlags) => runAssemble(io, flags));

@@ -2,7 +2,7 @@
 import type { Command } from "commander";
 import { writeHead } from "../../../book/maintain/index.ts";
 import { requireFree, writeNewFile } from "../../../convert/index.ts";
-import { jsonLine, plural } from "../../../view/format.ts";
+import { jsonLine } from "../../../view/format.ts";
 import { addCommand } from "../../command.ts";
 import type { Io } from "../../io.ts";
 import { type BookFlags, withBook } from "../../with-book.ts";
@@ -10,8 +10,8 @@ import { type BookFlags, withBook } from "../../with-book.ts";
 export function addHead(program: Command, io: Io): void {
   addCommand(program, "head", {
     summary: "write a signed head of the book and print its digest",
-    description: `Write a signed head over everything in the book and print its digest. Keep the digest outside the
-book: \`rollbook verify --expect\` then detects missing, truncated or rewritten packs, and a book that was restored to
+    description: `Write a head, a signed list of all storage files (packs) of the book, and print its digest. Keep the digest
+outside the book: \`rollbook verify --expect\` then detects missing, truncated or rewritten packs, and a book that was restored to
 an earlier state.`,
     examples: ["rollbook head", "rollbook head --out head.json"],
   })
@@ -22,9 +22,6 @@ an earlier state.`,
       const text = jsonLine({ head, ...record });
       if (flags.out !== undefined) await writeNewFile(flags.out, (file) => file.append(Buffer.from(text)));
       io.out(flags.json ? text : `${head}\n`);
-      if (!flags.json)
-        io.err(
-          `head ${record.sequence}, ${plural(record.packs.length, "pack")} new or grown since the last one\n`,
-        );
+      if (!flags.json) io.err(`head number ${record.sequence}\n`);
     });
 }
