@@ -84,7 +84,7 @@ describe("evaluate and gate on the command line", () => {
     expect(report.promise.interval.low).toBeLessThan(0.1);
     expect(report.data.leftOut.calibration).toBe(made.promise.units);
     const text = await cli.ok(`evaluate --data ${data} --checkpoint ${bc} --verbose`);
-    expect(text).toMatch(/promise: at floor .* lose at most 0\.1 in expectation; realised on these rows/);
+    expect(text).toMatch(/promise: at floor .* from the table is at most 0\.1\. On these rows it is /);
     expect(text.indexOf("effective sample size")).toBeLessThan(text.indexOf("POLICY"));
     // The promise holds only for its own floor.
     const [other] = await cli.json(`evaluate --data ${data} --checkpoint ${bc} --floor 0.3`);
