@@ -25,6 +25,7 @@ export async function run(words: readonly string[], io: Io): Promise<number> {
     const found =
       unknownOption(program, words, error) ??
       missingOptions(program, words, error) ??
+      unnamedData(program, words, error) ??
       usageError(error, siblings);
     io.err(renderError(withHelpOf(found, program, words), { json, debug }));
     return 2;
@@ -119,6 +120,23 @@ function missingOptions(
     "wrong-usage",
     { problem: code },
     `required options ${missing.join(", ")} not specified. See --help.`,
+    { cause: message },
+  );
+}
+
+/** Error for a file that is given without its option. */
+function unnamedData(
+  program: Command | undefined,
+  words: readonly string[],
+  { code, message }: CommanderError,
+): RollbookError | undefined {
+  if (code !== "commander.excessArguments" || program === undefined) return undefined;
+  const { command } = commandIn(program, words);
+  if (command.registeredArguments.length > 0 || !isOptionOf(command, "--data")) return undefined;
+  return new RollbookError(
+    "wrong-usage",
+    { problem: code },
+    `\`${pathOf(command)}\` takes no argument. Name the dataset with --data. See --help.`,
     { cause: message },
   );
 }

@@ -180,6 +180,12 @@ export function modelsOf(
 }
 
 function parseRow(raw: JsonFields, place: LinePlace): RoutingRow {
+  if (typeof raw.schema === "string" && raw.schema.startsWith("rollbook."))
+    throw badRow(
+      place,
+      `is a record (${raw.schema.slice(0, 80)}), not a decision`,
+      `Import a file of records with \`rollbook artifact import ${place.file}\``,
+    );
   const version = toNumber(raw.schema_version ?? ROUTING_SCHEMA_VERSION, "schema_version", place);
   if (version !== ROUTING_SCHEMA_VERSION)
     throw badRow(place, `schema_version is ${version}`, `This reads version ${ROUTING_SCHEMA_VERSION}`);

@@ -110,10 +110,12 @@ describe("the gate", () => {
   it("refuses with the reason: worse quality, higher cost, or too little data for either", () => {
     const reasons = (...of: Parameters<typeof gate>) => gate(...of)[0]!.reasons.join("\n");
     expect(reasons(rowsOf(3000, 3), [cheap])).toMatch(
-      /quality: the estimate is too low \(difference -0\.28\d*; at least -0\.05 is needed\)/,
+      /quality: it may be up to 0\.\d+ worse \(student-t, 95\.00 % one-sided\), and the margin is 0\.05; the estimated difference is -0\.28/,
     );
     const dear = { candidates: [mix("dear", () => 1)], baseline: { ...wise }, rule, rng: rngFrom(1) };
-    expect(gatePolicies(rowsOf(3000, 3), dear)[0]!.reasons.join()).toMatch(/cost: .*at most 0 is allowed/);
+    expect(gatePolicies(rowsOf(3000, 3), dear)[0]!.reasons.join()).toMatch(
+      /cost: it may be up to [\d.]+ higher .*, and the margin is 0;/,
+    );
     expect(reasons(rowsOf(60, 3), [wise])).toMatch(/the log is too small/);
     expect(
       reasons(rowsOf(1000, 3), [
@@ -143,7 +145,9 @@ describe("the gate", () => {
     );
     for (const check of found) {
       expect(check.difference).toBe(0);
-      expect(explainCheck(check, exact)).toMatch(/is high enough \(difference \+0\.00; .*bound is -0\.0476/);
+      expect(explainCheck(check, exact)).toMatch(
+        /it may be up to 0\.0476 worse .*; the estimated difference is \+0\.00$/,
+      );
     }
   });
 
@@ -204,7 +208,15 @@ describe("the gate", () => {
     );
     expect(() =>
       gate(rowsOf(500, 3), [wise], { method: "empirical-bernstein", ...promises, propensityFloor: 0.5 }),
-    ).toThrow(/breaks the promise/);
+    ).toThrow(
+      /^decision \S+ was chosen with probability 0\.\d+, below --propensity-floor 0\.5\. State a lower --propensity-floor/,
+    );
+    const ranges = { ...promises.ranges, quality: { low: 0.5, high: 1 } };
+    expect(() =>
+      gate(rowsOf(500, 3), [wise], { method: "empirical-bernstein", ...promises, ranges }),
+    ).toThrow(
+      /^decision \S+ has the quality 0, outside the range 0\.5\.\.1\. State the possible range with --quality-range=LOW\.\.HIGH\.$/,
+    );
     expect(() => gate(rowsOf(500, 3), [wise, cheap], { tried: 1 })).toThrow(
       /2 candidates given, and --candidates-tried is 1/,
     );

@@ -14,6 +14,7 @@ import { plural, RollbookError } from "../base/index.ts";
 import type { GateVerdict } from "../contract/index.ts";
 import { changedShare } from "./changed-share.ts";
 import {
+  COSTS_LATER,
   checkData,
   type DataFinding,
   EvaluationData,
@@ -290,11 +291,12 @@ function centredIps(
   for (const [i, row] of rows.entries()) {
     const value = row.measures[measure]!;
     const p = propensities[i]!;
-    if (!(value >= range.low && value <= range.high) || p < least)
+    const broken = brokenLimit({ measure, value, p }, { range, least });
+    if (broken !== undefined)
       throw new RollbookError(
         "range-broken",
         { decision: row.id, value, propensity: p },
-        `decision ${row.id}: ${measure} ${value} at propensity ${p} breaks the promise of ${range.low} … ${range.high} and at least ${least}. State the true ones.`,
+        `decision ${row.id} ${broken}`,
       );
     const at = i * candidates.length + candidates.indexOf(row.candidates[row.chosen]!.id);
     // The behaviour policy of the log has weight 1.
@@ -310,17 +312,24 @@ function centredIps(
   };
 }
 
-/** Explains a failed check: the estimate itself is outside the margin, or only its bound is. */
+function brokenLimit(
+  { measure, value, p }: { measure: Measure; value: number; p: number },
+  { range, least }: { range: Range; least: number },
+): string | undefined {
+  if (p < least)
+    return `was chosen with probability ${p}, below --propensity-floor ${least}. State a lower --propensity-floor (in a loop: gate.propensityFloor).`;
+  if (value >= range.low && value <= range.high) return undefined;
+  const [kind, inLoop] = isBurden(measure) ? ["cost", " (in a loop: gate.costRange)"] : ["quality", ""];
+  return `has the ${measure} ${value}, outside the range ${range.low}..${range.high}. State the possible range with --${kind}-range=LOW..HIGH${inLoop}.`;
+}
+
+/** Explains a failed check. The bound is then always on the wrong side of 0, because a margin is at least 0. */
 export function explainCheck(check: GateCheck, { method, alpha, tried }: GateRule): string {
   const { measure, difference: gap, bound, epsilon } = check;
-  const burden = isBurden(measure as Measure);
-  const [near, far, side] = burden ? ["low", "high", "upper"] : ["high", "low", "lower"];
-  const need = burden ? `at most ${epsilon} is allowed` : `at least ${-epsilon || 0} is needed`;
-  const found = `(difference ${signed(gap)}; ${need})`;
-  const edge = `its ${side} bound is ${bound === null ? "infinite" : signed(bound)} (${method}, ${(100 * (1 - alpha / tried)).toPrecision(4)} % one-sided)`;
-  return (burden ? gap <= epsilon : gap >= -epsilon)
-    ? `${measure}: the estimate is ${near} enough ${found}, but too uncertain: ${edge}`
-    : `${measure}: the estimate is too ${far} ${found}; ${edge}`;
+  const worse = isBurden(measure as Measure) ? "higher" : "worse";
+  const most = bound === null ? `${worse} by any amount` : `up to ${Math.abs(bound).toPrecision(3)} ${worse}`;
+  const level = `${(100 * (1 - alpha / tried)).toPrecision(4)} % one-sided`;
+  return `${measure}: it may be ${most} (${method}, ${level}), and the margin is ${epsilon}; the estimated difference is ${signed(gap)}`;
 }
 
 const signed = (value: number) => `${value < 0 ? "" : "+"}${value.toPrecision(3)}`;
@@ -350,7 +359,7 @@ export function noCost(rows: readonly Pick<JudgedRow, "id" | "measures" | "unuse
     { rows: rows.length, lacking: lacking.length, id },
     mixed !== undefined
       ? `${mixed}. Gate one kind at a time, for example with --since, or gate quality alone with --quality-only.`
-      : `no cost is known of ${plural(lacking.length, "decision")} of ${rows.length}, first ${id}: it has no reward term called cost, not every candidate has features.price, its call has no recorded cost and its choice no callPrice. Before you record, set price: of every model in the gateway's file, or callPrice: of every candidate of its router; add a cost term to the reward (costTerm in the agent), map cost=… or costs=… at \`data import\`, or gate quality alone with --quality-only.`,
+      : `no cost is known of ${plural(lacking.length, "decision")} of ${rows.length}, first ${id}. Judge quality alone with --quality-only. ${COSTS_LATER}`,
   );
 }
 

@@ -27,8 +27,9 @@ interface ExplainRequest {
   /** Settings of the router, if known. */
   readonly router?: { readonly floor: number; readonly exploration: number } | undefined;
   /** Rule that decides if the policy does not: `table`; without a table `list` (the order of the candidates) or `worth`
-   *  (declared worth). `unknown` if the record does not state it. */
-  readonly fallback?: "table" | "list" | "worth" | "unknown" | undefined;
+   *  (declared worth). `unstated`: a router wrote the record, which does not state the rule. `unknown`: the record does
+   *  not say that a router wrote it. */
+  readonly fallback?: "table" | "list" | "worth" | "unstated" | "unknown" | undefined;
   /** Reason why this router serves. */
   readonly why?: string | undefined;
 }
@@ -95,7 +96,7 @@ function linesOf(facts: Facts, request: ExplainRequest): string[] {
       : `${chosen} was chosen with probability ${figure(probability)}.`,
     reasonLine(facts, request),
     ...(relaxed.length === 0 ? [] : [`${chosen} was taken although ${relaxed.map(inWords).join(" and ")}.`]),
-    ...(why === undefined ? [] : [usedLine(why, facts)]),
+    ...(why === undefined ? [] : [usedLine(why, facts, request)]),
     ...masked.map(({ id, reasons }) => `${id} could not be chosen: ${reasons.map(inWords).join(", ")}.`),
     ...(isExplored(facts, request)
       ? [
@@ -113,8 +114,9 @@ function linesOf(facts: Facts, request: ExplainRequest): string[] {
 }
 
 /** Line about the serving router: a policy by its revision, no policy with the reason, or a router by its purpose. */
-function usedLine(why: string, { reason }: Facts): string {
+function usedLine(why: string, { reason }: Facts, { fallback }: ExplainRequest): string {
   const said = why.replace(/\.$/, "");
+  if (fallback === "unknown") return `Recorded as chosen by ${said}.`;
   if (why.startsWith("revision ")) return `Policy used: ${said}.`;
   return reason === "no-policy" ? `Policy used: none; ${said}.` : `The router: ${said}.`;
 }
@@ -125,6 +127,9 @@ function untabledText({ candidates, decision: { probabilities }, fallback }: Exp
   return `no table is configured, so the router prefers ${rule} (${id})`;
 }
 
+/** A step does not record whether its router had a table. */
+const UNSTATED = "The static table decided, or the list of candidates if the router has no table.";
+
 function reasonLine({ reason, confidence }: Facts, request: ExplainRequest): string {
   const { router, fallback = "table" } = request;
   const sure = confidence === null ? "" : ` with confidence ${figure(confidence)}`;
@@ -133,12 +138,14 @@ function reasonLine({ reason, confidence }: Facts, request: ExplainRequest): str
     case "policy":
       return `The policy decided${sure}, at or above ${floor}.`;
     case "below-floor":
+      if (fallback === "unstated") return `The policy answered${sure}, below ${floor}. ${UNSTATED}`;
       return fallback === "table"
         ? `The static table decided: the policy answered${sure}, below ${floor}.`
         : `The policy answered${sure}, below ${floor}, and ${untabledText(request)}.`;
     case "no-policy":
       if (fallback === "unknown")
         return "The record does not say what decided: no router of Rollbook wrote it.";
+      if (fallback === "unstated") return `No learned policy was in use. ${UNSTATED}`;
       return fallback === "table"
         ? "The static table decided: no learned policy serves."
         : `No learned policy is in use and ${untabledText(request)}.`;

@@ -257,7 +257,7 @@ export function notHeldText({
   family?: string;
 }): string {
   const where = family === undefined ? "" : ` in family ${family}`;
-  return `the gate verdict ${short(verdict)} releases revision ${id}, and the book holds no checkpoint of it${where}. Name its folder in router.checkpoint, or train it from the book (without --data) and judge it again.`;
+  return `revision ${id}${where} is released by the gate verdict ${short(verdict)}, but the book does not hold its checkpoint, so \`checkpoint: released\` cannot serve it. Set router.checkpoint to its folder, or train it from the book (without --data) and judge it again.`;
 }
 
 function serveCheckpoint(

@@ -51,13 +51,14 @@ export function renderTrained(facts: TrainedFacts): string {
   const { revision, promise } = facts.checkpoint;
   const fresh = added === undefined ? "" : `, ${added} of them new`;
   const unit = splitOf(model, id)?.rule.unit ?? "unit";
-  const kept = facts.written ? `written to ${out}` : `nothing is new, ${out} is unchanged`;
-  const line = `${id}: ${madeText(model)}; trained on ${rows} of ${plural(rows + heldBack, "row")}${fresh} (${plural(units, unit)}); weights ${short(revision.record.digest)}; ${kept}\n`;
+  const written = facts.written ? `written to ${out}` : `nothing is new, ${out} is unchanged`;
+  const kept = heldBack === 0 ? "" : `, ${heldBack} kept in the calibration and judge splits`;
+  const line = `${id}: ${madeText(model)}; trained on ${plural(rows, "row")}${fresh} (${plural(units, unit)})${kept}; weights ${short(revision.record.digest)}; ${written}\n`;
   const from =
     batches.length === 0 ? "" : `from ${plural(batches.length, "batch")}: ${batches.map(short).join(", ")}\n`;
   const learned = model.kind === "value" ? valueText(facts) : "";
   const course = courseText(facts.report as Partial<NeuralReport> | undefined) || checksText(facts.report);
-  const floor = promise === undefined ? "" : promiseText(promise.record, leastPropensity);
+  const floor = promise === undefined ? "" : promiseText(promise.record, { leastPropensity, unit });
   return line + from + learned + course + floor;
 }
 
@@ -68,13 +69,17 @@ function madeText({ kind, arms }: TrainedPolicy["model"]): string {
 }
 
 const rereadText = (difference: number) =>
-  `checkpoint read back: its predictions differ by at most ${figure(difference)} from those in memory`;
+  difference === 0
+    ? "checkpoint read back: same predictions"
+    : `checkpoint read back: its predictions differ by at most ${figure(difference)} from those in memory`;
 
 /** Describes the learners that the policy combines, and its result on rows that they had not seen. */
 function valueText(facts: TrainedFacts): string {
   const report = facts.report as ValueReport | CscReport;
   const { parts, crossValidated, fullInformation, features, sweep } = report;
-  const made = parts.map(({ learner, share }) => `${figure(share)} × ${learner}`).join(" + ");
+  const made = parts
+    .map(({ learner, share }) => `${figure(Number(share.toPrecision(2)))} × ${learner}`)
+    .join(" + ");
   const known = fullInformation ? "every outcome" : "the outcome of each choice";
   const lines = [`learned from ${known}, ${plural(features, "feature")}: ${made}`];
   if ("progressive" in report)
@@ -165,14 +170,14 @@ function checksText(report: Partial<CheckedModel> | undefined): string {
   ].join("\n");
 }
 
-function promiseText(promise: FloorPromise, leastPropensity: number): string {
-  const { floor, alpha, units, bound, coverage, largestLoss, feedback } = promise;
-  // A logged loss is weighted by 1 / propensity, so a unit can weigh more than the largest loss, 1.
-  const weight = feedback === "full" ? "" : ", or 1 / --propensity-floor";
-  const facts = `upper bound of the mean loss ${figure(bound)} from ${plural(units, "calibration unit")}; one unit weighs at most ${figure(largestLoss)}${weight}`;
+function promiseText(
+  promise: FloorPromise,
+  { leastPropensity, unit }: { leastPropensity: number; unit: string },
+): string {
+  const { floor, alpha, units, bound, coverage } = promise;
   return floor === null
     ? `no confidence floor keeps the loss within ${alpha}, so the static table decides everything. ${remedy(promise, leastPropensity)}\n`
-    : `floor ${figure(floor)}: departures from the table lose at most ${alpha} in expectation; acts on ${figure(100 * coverage)} % of rows (${facts})\n`;
+    : `floor ${figure(floor)}: the policy decides at or above it, in ${figure(100 * coverage)} % of the calibration rows. The mean loss of choosing differently from the table is at most ${alpha} (bound ${figure(bound)} from ${plural(units, unit)})\n`;
 }
 
 /** Even without any loss the bound is B/(n+1), which gives the minimum number of units. */

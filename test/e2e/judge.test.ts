@@ -84,7 +84,7 @@ describe("evaluate and gate on the command line", () => {
     expect(report.promise.interval.low).toBeLessThan(0.1);
     expect(report.data.leftOut.calibration).toBe(made.promise.units);
     const text = await cli.ok(`evaluate --data ${data} --checkpoint ${bc} --verbose`);
-    expect(text).toMatch(/promise: at floor .* lose at most 0\.1 in expectation; realised on these rows/);
+    expect(text).toMatch(/promise: at floor .* from the table is at most 0\.1\. On these rows it is /);
     expect(text.indexOf("effective sample size")).toBeLessThan(text.indexOf("POLICY"));
     // The promise holds only for its own floor.
     const [other] = await cli.json(`evaluate --data ${data} --checkpoint ${bc} --floor 0.3`);
@@ -134,14 +134,23 @@ describe("evaluate and gate on the command line", () => {
     // The log grows, and the user tries another margin.
     await cli.ok(`data import ${cli.file("more.jsonl", lines(...routingWorld(520, 3).slice(500)))}`);
     const second = await cli.ok(`${words} --epsilon-cost 1`);
-    expect(second).toMatch(/WARNING: this is gate number 2 on these rows, and alpha is not corrected/);
-    expect(second).toContain("for this gate --candidates-tried 2");
+    expect(second).toMatch(
+      /WARNING: this is gate number 2 on these rows\. These gates judged 2 policies, and alpha is corrected for 1\./,
+    );
+    // The repetition is a gate of its own, and this one is sealed.
+    expect(second).toContain(
+      "Repeat with --candidates-tried 3, or use --method confidence-sequence with --cost-range=LOW..HIGH",
+    );
+    const whole = await cli.run(`${words} --total-reward --dry-run`);
+    expect(whole.out).toContain("use --method confidence-sequence with --quality-range=LOW..HIGH");
     // A gate with two policies is one gate, and two policies to count.
     const two = await cli.run(`${words} --epsilon-cost 3 --candidate ${folder}`);
     expect(two.out).toContain("this is gate number 3 on these rows");
-    expect(two.out).toContain("for this gate --candidates-tried 4");
+    expect(two.out).toContain("Repeat with --candidates-tried 6");
     const fewer = await cli.run(`${words} --epsilon-cost 1 --candidates-tried 4 --dry-run`);
-    expect(fewer.out).toContain("for this gate --candidates-tried 5");
+    expect(fewer.out).toContain(
+      "judged 5 policies, and alpha is corrected for 4. Repeat with --candidates-tried 5",
+    );
     const counted = await cli.run(`${words} --epsilon-cost 1 --candidates-tried 5 --dry-run`);
     expect(counted.out).not.toContain("gate number");
     const sequence = "--method confidence-sequence --quality-only --propensity-floor 0.4";
@@ -207,7 +216,7 @@ describe("evaluate and gate on the command line", () => {
     expect([code, err]).toEqual([
       0,
       expect.stringMatching(
-        /^warning: the gate verdict \w+ releases revision bandit, and the book holds no checkpoint of it\. Name its folder in router\.checkpoint, /m,
+        /^warning: revision bandit is released by the gate verdict \w+, but the book does not hold its checkpoint, .*\. Set router\.checkpoint to its folder, /m,
       ),
     ]);
     expect(err).not.toMatch(/now serve|artifact import/);
@@ -266,7 +275,7 @@ describe("evaluate and gate on the command line", () => {
     const refused = await cli.run(`gate --data ${data} --candidate ${bc}`);
     expect(refused.code).toBe(1);
     expect(refused.out).toContain("REFUSE");
-    expect(refused.err).toMatch(/bc, quality: the estimate is .* at least 0 is needed|bc, cost/);
+    expect(refused.err).toMatch(/bc, quality: it may be .* worse .*, and the margin is 0|bc, cost/);
     // With two candidates the error is shared, and the better candidate passes.
     const [both] = await cli.json(`gate --data ${data} --candidate ${bc} ${bandit} --epsilon-quality 0.05`);
     expect(both).toMatchObject({

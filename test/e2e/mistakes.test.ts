@@ -316,6 +316,29 @@ describe("decisions of another family or session", () => {
     expect(await check("--family zz")).toContain("The families there: chooser.");
   });
 
+  it("in a file of another kind are refused with the command that reads it", async () => {
+    const cli = new Cli();
+    await cli.ok("init");
+    const rows = cli.file("routing.jsonl", decisions(1));
+    const records = cli.file("rollouts.jsonl", lines(draftWire("r-1")));
+    for (const command of ["data import", "data check --data", "train ucb --out p --id p --data"])
+      expect((await cli.run(`${command} ${records}`)).err).toContain(
+        `is a record (rollbook.rollout.v1), not a decision. Import a file of records with \`rollbook artifact import ${records}\``,
+      );
+    expect((await cli.run(`artifact import ${rows}`)).err).toContain(
+      `this is a row of a routing dataset. Import it with \`rollbook data import ${rows}\`.`,
+    );
+    const { code, err } = await cli.run(`data check ${rows}`);
+    expect([code, err]).toEqual([2, expect.stringContaining("Name the dataset with --data.")]);
+    const header = Buffer.alloc(512);
+    header.write("pack.json");
+    header.write("ustar", 257);
+    header[300] = 0xff;
+    expect((await cli.run(`artifact import ${cli.file("x.tar", header)}`)).err).toContain(
+      "x.tar is a tar file. `rollbook pack verify` reads run packs",
+    );
+  });
+
   it("are explained, where they were imported, by what their log says and no more", async () => {
     const cli = new Cli();
     await cli.ok("init");
@@ -324,7 +347,8 @@ describe("decisions of another family or session", () => {
     const explained = await cli.ok(`route explain ${rolloutId}`);
     expect(explained).toContain("was chosen with probability 0.5.");
     expect(explained).toContain("The record does not say what decided");
-    expect(explained).not.toContain("static table");
+    expect(explained).toMatch(/^ {2}Recorded as chosen by \S+ \(\w{12}\)\.$/m);
+    expect(explained).not.toMatch(/static table|Policy used|without a learned policy/);
     const rated = await cli.run(`feedback ${rolloutId}.0 --name solved --value 1`);
     expect(rated.err).toContain("has no recorded calls. Leave out .0 to rate the whole rollout.");
   });

@@ -85,7 +85,7 @@ await describeNeeding(needs, "the report of a run", () => {
         "0.871",
         "failed-sandbox",
         "demo-w3-cql",
-        "at least 0 is needed",
+        "it may be up to 0.0546 worse",
       ])
         expect(text).toContain(fact);
       const least = (await page.evaluate(CONTRAST)) as { contrast: number; text: string };

@@ -301,7 +301,7 @@ router: { exploration: 0, table: ${table} }
     writeFileSync(config, released);
     const { status } = await ask(`--config ${config}`);
     expect(status.why).toMatch(
-      /the gate verdict \w+ releases revision bandit, and the book holds no checkpoint of it.* Name its folder .*without --data/,
+      /revision bandit.* is released by the gate verdict \w+, but the book does not hold its checkpoint.* Set router\.checkpoint .*without --data/,
     );
   });
 

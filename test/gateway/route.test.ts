@@ -47,6 +47,15 @@ describe("POST /v1/route", () => {
     expect(steps[0]).toMatchObject({ chosen: body.model, probability: body.probability });
   });
 
+  test("its record claims no static table, because it does not say whether the router has one", async () => {
+    const { post, openAgain } = await routedGateway({});
+    const { body } = await post("/v1/route", { model: "auto", prompt: "Prove that 2 is prime." });
+    const { steps } = await explainCall(await openAgain(), body.id);
+    expect(steps[0]!.lines).toContain(
+      "No learned policy was in use. The static table decided, or the list of candidates if the router has no table.",
+    );
+  });
+
   test("its decisions take feedback, also after a restart, and judge a policy", async () => {
     const first = await routedGateway(EVEN);
     const decided = await Promise.all(

@@ -33,7 +33,7 @@ const window = (
       .map(({ name }) => ({
         learner: name,
         reasons: [
-          "quality: the estimate is too low (difference -0.0246; at least 0 is needed); its lower bound is -0.0546 (student-t, 95.00 % one-sided)",
+          "quality: it may be up to 0.0546 worse (student-t, 95.00 % one-sided), and the margin is 0; the estimated difference is -0.0246",
         ],
       })),
   };

@@ -72,7 +72,7 @@ export function refusedError(
   const rest = strict
     ? "Nothing was written, because of --strict."
     : imported + already + repaired === 0
-      ? "Nothing was imported. Correct the input and import again; `rollbook data import` reads decision logs in CSV, Parquet and other formats."
+      ? "Nothing was imported. Correct the input and import again; `rollbook data import` reads decision logs."
       : "The others are in the book; correct these and import again.";
   const why = first === undefined ? "" : ` The first: ${first.message}`;
   return new RollbookError(

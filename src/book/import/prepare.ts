@@ -88,6 +88,7 @@ export function prepare(
     return [named(where, () => chatLogRollout(value, where, answers))];
   if (kind === RolloutDraft.kind) return [named(where, () => fromRollout(parseRolloutDraft(value, where)))];
   const type = IMPORTABLE.find((each) => each.kind === kind);
+  if (kind === undefined && "model_chosen" in keys) throw decisionRow(where);
   if (type === undefined) throw unknownKind(kind, where);
   const record = decodeWire(type, value, where);
   if (type.kind === Attestation.kind) named(where, () => checkAttestation(record as Attestation));
@@ -135,6 +136,15 @@ function named<T>(where: string, make: () => T): T {
       cause: error,
     });
   }
+}
+
+function decisionRow(where: string): RollbookError {
+  const file = where.replace(/:\d+$/, "");
+  return refuse(
+    "unknown-schema",
+    { where },
+    `${where}: this is a row of a routing dataset. Import it with \`rollbook data import ${file}\`.`,
+  );
 }
 
 function unknownKind(kind: unknown, where: string): RollbookError {

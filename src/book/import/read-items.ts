@@ -74,12 +74,20 @@ export async function* readItems(source: ImportSource, maxBytes = MAX_LINE_BYTES
   if (first === undefined) {
     const message = `${source.name} is empty. Give it records, one JSON object a line.`;
     yield { where: source.name, error: new RollbookError("empty-file", { file: source.name }, message) };
+  } else if (isTar(first)) {
+    const message = `${source.name} is a tar file. \`rollbook pack verify\` reads run packs; unpack any other file first.`;
+    yield { where: source.name, error: new RollbookError("bad-json", { file: source.name }, message) };
   } else if (isJsonLines(source.name, first)) {
     yield lineItem(source.name, first, maxBytes);
     for await (const line of lines) if (!isBlank(line)) yield lineItem(source.name, line, maxBytes);
   } else {
     yield* documentItems(source.name, await readDocument(first, lines, maxBytes), maxBytes);
   }
+}
+
+/** The header of a tar file has no line feed, and a mark at byte 257. */
+function isTar({ bytes }: ByteLine): boolean {
+  return bytes !== undefined && Buffer.from(bytes.subarray(257, 262)).toString("latin1") === "ustar";
 }
 
 async function firstFilled(lines: AsyncGenerator<ByteLine>): Promise<ByteLine | undefined> {

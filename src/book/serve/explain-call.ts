@@ -107,7 +107,7 @@ async function explainStep(
       ...{ id, selectable, reasons, features: seen ?? {} },
     })),
     model: checkpoint?.model,
-    ...(step.reason === undefined ? { fallback: "unknown" } : {}),
+    fallback: step.reason === undefined ? "unknown" : "unstated",
     router: judged === undefined ? undefined : { ...judged.router, floor: judged.router.floor ?? 1 },
     why: whyOf(step, { isHeld: checkpoint !== undefined, judged }),
   });
@@ -115,7 +115,7 @@ async function explainStep(
 }
 
 function whyOf(
-  { revision, policy }: Step,
+  { revision, policy, reason }: Step,
   about: { isHeld: boolean; judged: Awaited<ReturnType<typeof judgedAs>> },
 ): string {
   const { isHeld, judged: by } = about;
@@ -123,8 +123,8 @@ function whyOf(
     by === undefined
       ? ""
       : `, ${by.isReleased ? "judged" : "judged and not released"} by the gate verdict ${short(by.verdict)}`;
-  if (policy === undefined)
-    return `${revision.id} (${short(revision.digest)}), without a learned policy${judged}`;
+  const unlearned = reason === undefined ? "" : ", without a learned policy";
+  if (policy === undefined) return `${revision.id} (${short(revision.digest)})${unlearned}${judged}`;
   const lost = isHeld ? "" : "; its checkpoint is not in this book, so its features cannot be told";
   return `${revision.id} (${short(revision.digest)}) around revision ${policy.id}${judged}${lost}`;
 }

@@ -1,10 +1,9 @@
 /** Implements `rollbook gate`: passes or refuses a policy, and seals the reasons. */
 import { existsSync } from "node:fs";
-import { join } from "node:path";
 import { type Command, Option } from "commander";
 import { given, RollbookError } from "../../base/index.ts";
 import { wrongUsage } from "../../book/decisions/index.ts";
-import { earlierGates, gateCheckpoints } from "../../book/judge/index.ts";
+import { earlierGates, type GateResult, gateCheckpoints } from "../../book/judge/index.ts";
 import { isBook, type OpenBook } from "../../book/open/index.ts";
 import { readAnySpec } from "../../book/train/index.ts";
 import type { GateVerdict } from "../../contract/index.ts";
@@ -122,7 +121,7 @@ ${TABLE_EXAMPLE}`,
     )
     .option(
       "--candidates-tried <n>",
-      "number of policies tried on these rows so far, this gate included; a policy counts once for each gate (default: the number of --checkpoint)",
+      "sum of the policies in all gates on these rows, this gate included (default: the number of --checkpoint)",
       wholeNumber,
     )
     .addOption(
@@ -135,7 +134,7 @@ ${TABLE_EXAMPLE}`,
     )
     .option(
       "--cost-range <low..high>",
-      "lowest and highest possible cost of one decision, in units of the logged cost; required if cost is judged by a method other than student-t (default: the observed one)",
+      "lowest and highest possible cost of one decision, in units of the logged cost; required by --method empirical-bernstein and confidence-sequence if cost is judged (default: with student-t the observed one)",
       toRange,
     )
     .option("--discount <g>", JUDGE_DISCOUNT, share);
@@ -168,18 +167,30 @@ async function run(io: Io, flags: GateFlags): Promise<void> {
         : await earlierGates(keepIn, verdict, admitted?.manifest);
     return { ...result, earlier };
   });
-  const { verdict, sealed, judged, findings, admitted, unrecorded, changed, earlier, neverSent } = found;
+  const { verdict, sealed, judged, findings, admitted, changed, earlier, neverSent } = found;
   if (admitted !== undefined && !flags.json) io.err(renderAdmitted(admitted));
   for (const { severity, message } of findings) if (severity === "warn") io.err(`warning: ${message}\n`);
   for (const warning of neverSent) io.err(`warning: ${warning}\n`);
-  const { passed } = verdict.record;
-  const isNotHeld = sealed && passed !== undefined && !found.released;
-  if (isNotHeld) io.err(`warning: ${notHeldText({ verdict: verdict.digest, id: passed.id })}\n`);
-  for (const { id, folder } of unrecorded.filter((each) => !isNotHeld || each.id !== passed.id))
-    io.err(
-      `warning: the book has no record of ${id}, so \`verify\` cannot follow the verdict to its training. Add it with \`rollbook artifact import ${join(folder, "revision.json")}\`\n`,
-    );
   if (flags.out !== undefined) writeAtomically(flags.out, verdict.bytes, `${flags.out}.part`);
+  io.out(
+    flags.json
+      ? jsonLine({ verdict: verdict.digest, sealed, changed, earlier: earlier.gates, ...verdict.record })
+      : renderVerdict(verdict, { sealed, changed, earlier, ...judged }),
+  );
+  printNotes(io, flags, found);
+  if (verdict.record.outcome === "refuse") throw refusal(verdict.record);
+}
+
+/** Notes on a verdict, printed after it. */
+function printNotes(io: Io, flags: GateFlags, found: GateResult): void {
+  const { verdict, sealed, released, unrecorded } = found;
+  const { passed } = verdict.record;
+  const isNotHeld = sealed && passed !== undefined && !released;
+  if (isNotHeld) io.err(`warning: ${notHeldText({ verdict: verdict.digest, id: passed.id })}\n`);
+  for (const { id } of unrecorded.filter((each) => !isNotHeld || each.id !== passed.id))
+    io.err(
+      `warning: the book has no record of ${id}, so \`verify\` cannot follow the verdict to its training. It can if the policy is trained from the book (without --data)\n`,
+    );
   if (flags.dryRun === true)
     io.err(
       "note: --dry-run seals no verdict: nothing is released, and later gates on these rows do not count this one\n",
@@ -188,18 +199,12 @@ async function run(io: Io, flags: GateFlags): Promise<void> {
     io.err(
       "note: there is no book, so the verdict is only printed. To keep it, add --book DIR or --out FILE\n",
     );
-  if (found.released)
+  if (released)
     io.err(
-      `note: gateways with \`checkpoint: released\` on this book now serve ${verdict.record.passed!.id}. To judge without a release, use --dry-run\n`,
+      `note: gateways with \`checkpoint: released\` on this book now serve ${passed!.id}. To judge without a release, use --dry-run\n`,
     );
   if (flags.router === undefined && (sealed || flags.out !== undefined))
     for (const line of servedAsJudged(verdict.record, flags)) io.err(`note: ${line}\n`);
-  io.out(
-    flags.json
-      ? jsonLine({ verdict: verdict.digest, sealed, changed, earlier: earlier.gates, ...verdict.record })
-      : renderVerdict(verdict, { sealed, changed, earlier, ...judged }),
-  );
-  if (verdict.record.outcome === "refuse") throw refusal(verdict.record);
 }
 
 function candidatesOf({ candidate, checkpoint }: GateFlags): string[] {

@@ -51,7 +51,7 @@ export function addPromiseOptions(
   if (usedBy !== undefined)
     command.option(
       "--propensity-floor <p>",
-      `lower bound that you assert for all logged propensities, 0 … 1; a propensity below it is an error, none is clipped. ${usedBy}`,
+      `smallest propensity that the log may hold, 0 … 1; a smaller one ends the command with an error. ${usedBy}`,
       share,
       0.05,
     );
@@ -78,7 +78,7 @@ export function addJudgeOptions(command: Command, uses: TermUses): Command {
     )
     .option(
       "--router <file>",
-      "judge the policy with this router configuration: its table, floor, exploration (0.02 if it sets none) and constraints",
+      "judge the policy with this router configuration: its table, floor, exploration and constraints. A file without exploration is judged with 0.02, and after a PASS the gateway serves with 0.02",
     )
     .option(
       "--features <file>",

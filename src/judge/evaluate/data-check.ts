@@ -279,6 +279,10 @@ function drift(rows: readonly JudgedRow[]): DataFinding[] {
   });
 }
 
+/** The next step if decisions lack a cost. */
+export const COSTS_LATER =
+  "To have costs in later rollouts, set price: of every model in the gateway's file. For an imported log, map cost=… or costs=… at `data import`.";
+
 /** Cost is judged only if every row has a cost. */
 function costs(rows: readonly JudgedRow[]): DataFinding[] {
   const lacking = rows.filter(({ measures }) => measures.cost === null);
@@ -296,7 +300,7 @@ function costs(rows: readonly JudgedRow[]): DataFinding[] {
     found(
       "costs",
       "warn",
-      `no cost is known of ${lacking.length} of ${rows.length} decisions, first ${lacking[0]!.id}: cost is not judged. Record the cost of every call, or leave these decisions out.`,
+      `no cost is known of ${lacking.length} of ${rows.length} decisions, first ${lacking[0]!.id}: cost is not judged. ${COSTS_LATER}`,
     ),
   ];
 }

@@ -58,7 +58,7 @@ describe("recorded costs of calls", () => {
     const [finding] = checkData(judged.rows).filter(({ kind }) => kind === "costs");
     expect(finding).toMatchObject({ severity: "warn" });
     expect(finding!.message).toMatch(
-      /^no cost is known of 2 of 400 decisions, first d-7: cost is not judged/,
+      /^no cost is known of 2 of 400 decisions, first d-7: cost is not judged\. To have costs in later rollouts, /,
     );
     const table = parseStaticTable("schema: rollbook.static-table.v1\ndefault: strong", "t");
     const setup = { policy: undefined, table, floor: 0, exploration: 0 };
@@ -69,7 +69,7 @@ describe("recorded costs of calls", () => {
       }),
     );
     expect(refused).toMatchObject({ code: "no-cost", fields: { rows: 400, lacking: 2, id: "d-7" } });
-    expect(refused.message).toMatch(/no cost is known of 2 decisions of 400, first d-7: /);
+    expect(refused.message).toMatch(/no cost is known of 2 decisions of 400, first d-7\. /);
   });
 });
 

@@ -61,7 +61,7 @@ function warningOf(facts: {
     return `the policy can never fire: its highest confidence is ${highest.toPrecision(3)}, the floor is ${floor}. Lower the floor, or calibrate the policy`;
   if (live === 0) return "the policy never decides: no row leaves it a choice";
   if (departs === 0)
-    return "the policy changes nothing: wherever it decides, it prefers what the static table does. Where none is given, the table is fitted from the same training rows, so it may have learned the same";
+    return "the policy changes nothing: wherever it decides, it prefers what the static table does. Without --table, the table is fitted from the training rows of the policy, so both may have learned the same";
   return undefined;
 }
 

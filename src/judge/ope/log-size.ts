@@ -52,7 +52,10 @@ export function enoughUnits({ judging = null, judgeShare = JUDGE_SHARE, unit }: 
 
 /** Name of the units, and the rows that count as one unit. The unit of decisions is their rollout. */
 const UNITS: Readonly<Record<SplitUnit, readonly [string, string]>> = {
-  task: ["different tasks", "rows of one task count once; with `train --unit decision` each row counts"],
+  task: [
+    "different tasks",
+    "rows of one task count once; with `--unit decision` of `train` or `data check` each row counts",
+  ],
   session: ["different sessions", "rows of one session count once"],
   decision: ["decisions", "decisions of one rollout count once"],
 };

@@ -1,6 +1,7 @@
 /** The report of every neural training: the number of rows by use, and the checks that find silent failures.
  *  In: rows, curve and checks of a training. Out: a report; an error if the result must not be used. */
 import { type Json, plural, RollbookError } from "../../base/index.ts";
+import { NO_FEATURE_VARIES } from "../rows/index.ts";
 import type { Standardisation } from "./dense-batch.ts";
 import type { CurvePoint, Fitted } from "./fit.ts";
 import type { Transitions } from "./transitions.ts";
@@ -98,8 +99,7 @@ function warningsOf({
   const warnings: string[] = [];
   if (checks.labelsEqual && !chained)
     warnings.push("every reward is the same: the policy has nothing to prefer");
-  if (checks.constantFeatures === checks.features)
-    warnings.push("no feature varies: every question looks alike");
+  if (checks.constantFeatures === checks.features) warnings.push(NO_FEATURE_VARIES);
   if (account.heldOut === 0) warnings.push("nothing is held out: the curve shows training loss only");
   if (account.cut * 10 > account.rows)
     warnings.push(

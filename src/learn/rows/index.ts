@@ -1,5 +1,6 @@
 export * from "./decision-row.ts";
 export * from "./default-features.ts";
+export * from "./no-feature-varies.ts";
 export * from "./outcomes.ts";
 export * from "./returns.ts";
 export * from "./seen-units.ts";

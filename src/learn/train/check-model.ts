@@ -4,7 +4,7 @@
 import { type Json, RollbookError } from "../../base/index.ts";
 import { answerOf, contextReader, decodeModel, encodeModel, type PolicyModel } from "../../policy/index.ts";
 import type { TrainingChecks } from "../neural/index.ts";
-import type { OutcomeRow } from "../rows/index.ts";
+import { NO_FEATURE_VARIES, type OutcomeRow } from "../rows/index.ts";
 
 export interface CheckedModel {
   /** `trained`: rows in the loss; `unlabelled`: rows without an outcome. */
@@ -92,9 +92,7 @@ function warningsOf({ labelsEqual, weightsChanged, features, constantFeatures }:
   return [
     ...(labelsEqual ? ["every reward is the same: the policy has nothing to prefer"] : []),
     ...(weightsChanged || labelsEqual ? [] : ["no weight differs from 0: the policy prefers nothing"]),
-    ...(features > 0 && constantFeatures === features
-      ? ["no feature varies: every question looks alike"]
-      : []),
+    ...(features > 0 && constantFeatures === features ? [NO_FEATURE_VARIES] : []),
   ];
 }
 

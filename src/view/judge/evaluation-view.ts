@@ -240,12 +240,12 @@ function keptText({
 }: NonNullable<PolicyEvaluation["kept"]>): string {
   if (floor === null)
     return `promise: none. No floor keeps the loss within ${figure(alpha)}, so the static table decides every row.\n`;
-  const basis = followed ? "follows from its calibration rows" : "its calibration rows are not here";
   const found =
     realised === undefined || interval === undefined
-      ? "whether they do, these rows cannot say"
-      : `realised on these rows ${figure(realised)} [${figure(interval.low)}, ${figure(interval.high)}], ${percent(interval.level)} ${interval.method}`;
-  return `promise: at floor ${figure(floor)} the departures lose at most ${figure(alpha)} in expectation; ${found} (${basis})\n`;
+      ? "These rows cannot show the loss."
+      : `On these rows it is ${figure(realised)} [${figure(interval.low)}, ${figure(interval.high)}], ${percent(interval.level)} ${interval.method}.`;
+  const basis = followed ? "" : " The floor was not computed again: its calibration rows are not here.";
+  return `promise: at floor ${figure(floor)} the mean loss of choosing differently from the table is at most ${figure(alpha)}. ${found}${basis}\n`;
 }
 
 function valueText(value: Valued | undefined, range?: Range): string {

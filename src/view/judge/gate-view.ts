@@ -37,7 +37,7 @@ export function renderVerdict(
       : candidates.flatMap(({ revision, reasons }) =>
           reasons.map((reason) => `  ${revision.id}: ${isWhole ? reasonText(reason) : reason}`),
         )),
-    ...repeatText(earlier, record),
+    ...repeatText(earlier, record, sealed),
     outcome === "pass"
       ? `PASS: ${passed!.id}, which ${changeText(changed[passedAt]!)} of ${against}`
       : "REFUSE",
@@ -69,7 +69,7 @@ export function judgedText({
 }: JudgedFacts & { units: number }): string {
   const { train, calibration } = leftOut;
   const left = [
-    `${thousands(train)} that trained the policy`,
+    `${thousands(train)} of the train split`,
     ...(calibration === 0 ? [] : [`${thousands(calibration)} that set its floor`]),
     ...(unlabelled === 0 ? [] : [`${thousands(unlabelled)} without a reward`]),
   ];
@@ -88,20 +88,23 @@ function changeText(share: number): string {
 /** Values closer to 0 are rounding. */
 const ROUNDING = 1e-9;
 
-/** Alpha holds for a single look, unless the bound holds for any number of looks. */
+/** Alpha holds for a single look, unless the bound holds for any number of looks. A sealed gate counts in a repetition. */
 function repeatText(
   { gates, policies }: EarlierGates,
-  { rule: { method, tried, discount }, candidates }: GateVerdict,
+  { rule: { method, tried, discount, total }, candidates }: GateVerdict,
+  sealed: boolean,
 ): string[] {
   const all = candidates.length + policies;
   // A user who gives at least this --candidates-tried has counted the earlier gates.
   if (gates === 0 || method === "confidence-sequence" || tried >= all) return [];
+  const repeated = sealed ? all + candidates.length : all;
   const isCostJudged = candidates.some(({ checks }) => checks.some(({ measure }) => measure === "cost"));
-  const sequence = `use --method confidence-sequence${isCostJudged ? " with --cost-range LOW..HIGH" : ""}, or `;
+  const range = total !== undefined ? "quality" : isCostJudged ? "cost" : undefined;
+  const stated = range === undefined ? "" : ` with --${range}-range=LOW..HIGH`;
   // Only student-t judges chains of decisions.
-  const remedy = discount === undefined ? sequence : "";
+  const sequence = discount === undefined ? `, or use --method confidence-sequence${stated}` : "";
   return [
-    `WARNING: this is gate number ${gates + 1} on these rows, and alpha is not corrected for the earlier ones. For repeated gates ${remedy}count the policies of all of them: for this gate --candidates-tried ${all}`,
+    `WARNING: this is gate number ${gates + 1} on these rows. These gates judged ${plural(all, "policy")}, and alpha is corrected for ${tried}. Repeat with --candidates-tried ${repeated}${sequence}`,
   ];
 }
 
@@ -126,7 +129,7 @@ export function refusalText({ candidates, baseline, data, split, rule }: GateVer
   const told = [...sharedBy].map(([reason, alike]) => {
     const ids = alike.map(({ revision }) => revision.id).join(", ");
     const told = reason.replace(/\.$/, "");
-    const ofMeasure = /^[a-z ]+: the estimate is /.test(told);
+    const ofMeasure = /^[a-z ]+: it may be /.test(told);
     return `${ids}${ofMeasure ? "," : ":"} ${told.replace(/^the baseline: /, `the gate cannot judge the baseline (${baselineName(baseline)}): `)}.`;
   });
   const units = Math.min(...candidates.map(({ checks }) => unitsToProve(checks, data.units)));
@@ -137,9 +140,7 @@ export function refusalText({ candidates, baseline, data, split, rule }: GateVer
   );
   // The advice has no figure, because a margin chosen after the estimate tests nothing.
   const accepted = [...missed].map((measure) =>
-    measure === "cost"
-      ? "a higher cost with --epsilon-cost (the upper bound, not the difference, must be at most this margin)"
-      : "a loss with --epsilon-quality (the lower bound, not the difference, must be at least minus this margin)",
+    measure === "cost" ? "a higher cost with --epsilon-cost" : "a loss with --epsilon-quality",
   );
   const more = units > MOST_UNITS ? "To release it all the same," : `Record about ${enough} in total, or`;
   const lines =

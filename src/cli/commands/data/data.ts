@@ -58,7 +58,7 @@ function addCheck(data: Command, io: Io): void {
   sessions         decisions of one session that depend on each other
   candidates       one is chosen fewer than 10 times and in less than 1 % of the rows; often a misspelt name
   constant-reward  the reward never changes
-  outliers         more than 20 times the distance from the median within which 99 % of the rewards lie
+  outliers         rewards 20 times farther from the median than 99 % of the rewards
   heavy-tail       one decision holds much of all reward or cost of a candidate
   drift            the mean reward of a candidate changes over time (|z| above 4.5)
   costs            some decisions have no known cost, so cost is not judged`,
