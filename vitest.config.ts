@@ -62,7 +62,7 @@ export default defineConfig({
   test: {
     // Projects that took this over with `extends` would keep the number whatever `--maxWorkers` says, and run the set-up again.
     maxWorkers: WORKERS,
-    globalSetup: "./test/support/memory-folder.ts",
+    globalSetup: ["./test/support/memory-folder.ts", "./test/support/python-bytecode.ts"],
     sequence: { sequencer: LongestFirst },
     reporters: ["default", "./test/support/closing-line.ts"],
     projects: [

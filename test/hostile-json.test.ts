@@ -107,11 +107,11 @@ function bombard(text: string, count: number, seed: number, read: (bytes: Buffer
 }
 
 describe("hostile JSON", () => {
-  test("20 000 mutants of a rollout are sealed or refused, never a crash", () => {
-    const refused = bombard(DRAFT, 20_000, 1, (bytes) =>
+  test("5 000 mutants of a rollout are sealed or refused, never a crash", () => {
+    const refused = bombard(DRAFT, 5_000, 1, (bytes) =>
       sealRollout(parseRolloutDraft(parseJson(decodeUtf8(bytes, "draft.json"), "draft.json"), "draft.json")),
     );
-    expect(refused).toBeGreaterThan(10_000);
+    expect(refused).toBeGreaterThan(2_500);
   });
 
   test("20 000 mutants of sealed records of every kind are opened or refused, never a crash", () => {

@@ -13,15 +13,16 @@ describe("the runners", () => {
   const run = (...args: string[]) =>
     spawnSync(process.execPath, ["--import", "tsx", "bench/bench.ts", ...args], { encoding: "utf8" });
 
-  it("load every benchmark, each with a summary", async () => {
-    for (const name of benches.names) expect((await benches.load(name)).summary, name).not.toBe("");
+  it("load every campaign, each with a summary", async () => {
     for (const name of campaigns.names) expect((await campaigns.load(name)).summary, name).not.toBe("");
   });
 
-  it("list what there is when no name is given", () => {
+  it("load every benchmark and list it with a summary when no name is given", () => {
     const { status, stdout } = run("--json");
     expect(status).toBe(0);
-    expect(JSON.parse(stdout).map(({ name }: { name: string }) => name)).toEqual(benches.names);
+    const listed: { name: string; summary: string }[] = JSON.parse(stdout);
+    expect(listed.map(({ name }) => name)).toEqual(benches.names);
+    for (const { name, summary } of listed) expect(summary, name).not.toBe("");
   });
 
   it("answer an unknown name with the nearest, as wrong usage", () => {

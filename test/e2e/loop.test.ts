@@ -130,7 +130,9 @@ describe("rollbook run on the simulator", () => {
     const { cli, config } = await afterWindow("unequal", UNEQUAL);
     const { windows: before } = await statusOf(cli, `status --config ${config}`);
     expect(before[0]).toMatchObject({ state: "released", serves: "loop-w1" });
-    const second = writeConfig(cli.folder, { ...UNEQUAL, run: "second", seed: 1, windows: 1 }, "second.yaml");
+    // The comparison is the same with any number of rollouts.
+    const few = { ...UNEQUAL, rollouts: 12, windows: 1 };
+    const second = writeConfig(cli.folder, { ...few, run: "second", seed: 1 }, "second.yaml");
     const { err, out } = await cli.run(`run start --json --config ${second}`);
     expect(err).toContain(
       "this book serves loop-w1. The run second releases a policy only if it is not worse than loop-w1",
@@ -139,7 +141,7 @@ describe("rollbook run on the simulator", () => {
     const verdict = await verdictOf(cli.book, "second", 1);
     expect(verdict.baseline).toMatchObject({ kind: "policy", revision: { id: "loop-w1" } });
     await cli.ok("verify");
-    const others = { ...UNEQUAL, run: "third", windows: 1, split: { ...UNEQUAL.split, unit: "session" } };
+    const others = { ...few, run: "third", split: { ...UNEQUAL.split, unit: "session" } };
     const third = await cli.run(`run start --config ${writeConfig(cli.folder, others, "third.yaml")}`);
     expect([third.code, third.err]).toEqual([
       ...[1, expect.stringMatching(/split by decision, those of this run by session.*\[other-release\]/s)],

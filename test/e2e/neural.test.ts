@@ -103,7 +103,7 @@ describe("networks on the command line", () => {
     const cli = new Cli();
     const data = writeWalks(cli.folder, 200);
     const words = (name: string) =>
-      `train cql --data ${data} ${SMALL} --steps 3000 --out ${join(cli.folder, name)} --id x`.split(" ");
+      `train cql --data ${data} ${SMALL} --steps 1500 --out ${join(cli.folder, name)} --id x`.split(" ");
     const [whole] = await cli.json(words("whole").join(" "));
     const child = spawn(process.execPath, [MAIN, ...words("killed")], { stdio: "ignore" });
     const closed = new Promise((resolve) => child.once("close", resolve));

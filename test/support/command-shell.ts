@@ -14,7 +14,7 @@ export interface CommandShell {
 
 export async function startCommandShell(): Promise<CommandShell> {
   if (!existsSync("dist/cli/main.js")) throw new Error("dist/ is missing. Run: npm run build");
-  const server = spawn(process.execPath, ["test/support/command-server.mjs"], {
+  const server = spawn(process.execPath, ["--max-semi-space-size=64", "test/support/command-server.mjs"], {
     stdio: ["ignore", "pipe", "inherit"],
   });
   const ended = once(server, "exit");

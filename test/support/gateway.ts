@@ -23,6 +23,7 @@ import {
 import { verifyBook } from "../../src/keep/verify/index.ts";
 import { type Book, openBook } from "../../src/store/index.ts";
 import { ScriptedUpstream } from "./scripted-upstream.ts";
+import { sharedThread } from "./shared-thread.ts";
 
 export const TOKEN = "gateway-token-for-tests";
 export const UPSTREAM_KEY = "sk-upstream-key-for-tests";
@@ -89,6 +90,7 @@ export class TestGateway {
       env: { GATEWAY_TOKEN: TOKEN, UPSTREAM_KEY },
       signer: this.signer,
       log: (line) => this.logs.push(line),
+      keptThread: sharedThread,
       ...this.#options,
       ...options,
     });

@@ -9,6 +9,7 @@ import { openBook } from "../../src/book/open/index.ts";
 import type { LocalUpstream } from "../../src/collect/gateway/index.ts";
 import { RolloutContent } from "../../src/contract/index.ts";
 import { readRecord } from "../../src/store/index.ts";
+import { sharedThread } from "./shared-thread.ts";
 
 /** Answers with the name of the model; `broken` always fails. */
 export const echoModels: LocalUpstream = async (request) => {
@@ -36,7 +37,7 @@ export async function routedGateway(router: object, options: RoutedGateway = {})
   const { names = ["small", "large"], env = {}, models = echoModels, newId, config = {} } = options;
   const { root = mkdtempSync(join(tmpdir(), "rollbook-router-")) } = options;
   const gateway = await openGateway({
-    ...{ book: root, env, newId, local: { models } },
+    ...{ book: root, env, newId, local: { models }, keptThread: sharedThread },
     config: {
       listen: { port: 0 },
       upstreams: { models: { baseUrl: "local:models", retries: 0 } },
