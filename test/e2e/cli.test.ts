@@ -269,7 +269,7 @@ describe("usage", () => {
         err: expect.stringContaining("unknown command 'why'"),
       });
     expect((await cli.run("route why")).err).toContain(
-      "'why'. There are: ask, explain. See `rollbook route --help`.",
+      "'why'. There are: ask, explain, rollbacks. See `rollbook route --help`.",
     );
     expect(await cli.run("route help explain")).toMatchObject({ code: 0, err: "" });
     expect(await cli.run("verify --requir-trusted")).toMatchObject({

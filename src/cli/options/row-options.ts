@@ -46,7 +46,7 @@ export function addRowOptions(
     )
     .option(
       "--exp <name>",
-      "only rollouts of this experiment of the book, as `launch --exp` named it (default: all)",
+      "only rollouts of this experiment of the book: a name in the column EXPERIMENT of `artifact ls` (default: all)",
     )
     .option("--session <id>", "only decisions of this session: a rollout's group, else its id (default: all)")
     .addOption(
