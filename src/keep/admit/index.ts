@@ -15,7 +15,7 @@ export {
   makeAdmission,
   releaseQuarantined,
 } from "./freshness-verdict.ts";
-export { type LateReward, labelSteps, labelTokens } from "./labels.ts";
+export { countedFeedback, type LateReward, labelSteps, labelTokens } from "./labels.ts";
 export {
   contentReader,
   readSealed,
