@@ -78,10 +78,13 @@ function valueText(facts: TrainedFacts): string {
   const report = facts.report as ValueReport | CscReport;
   const { parts, crossValidated, fullInformation, features, sweep } = report;
   const made = parts
-    .map(({ learner, share }) => `${figure(Number(share.toPrecision(2)))} × ${learner}`)
+    .map(
+      ({ learner, share }) => `${Number(share.toPrecision(2))} × ${learner.replace(/ words$/, " on words")}`,
+    )
     .join(" + ");
+  const sum = parts.length === 1 ? "" : `; weighted sum of ${parts.length} models`;
   const known = fullInformation ? "every outcome" : "the outcome of each choice";
-  const lines = [`learned from ${known}, ${plural(features, "feature")}: ${made}`];
+  const lines = [`learned from ${known}, ${plural(features, "feature")}${sum}: ${made}`];
   if ("progressive" in report)
     for (const { rows, ips, dm, dr } of report.progressive)
       lines.push(

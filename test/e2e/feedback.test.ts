@@ -48,6 +48,21 @@ describe("rollbook feedback", () => {
     expect(await cli.ok("artifact show r-1")).toMatch(/(feedback +solved.*\n.*){3}/);
   });
 
+  it("with one key is shown once, also if a command and a gateway both wrote it", async () => {
+    const cli = await withRollout();
+    const [{ content }] = await cli.json("artifact ls");
+    await cli.ok("feedback r-1 --name solved --value 0.5");
+    const again = {
+      ...{ schema: "rollbook.feedback.v1", subject: content, name: "solved", value: 0.5 },
+      ...{ source: "gateway", idempotencyKey: "solved", atMs: Date.now() + 60_000 },
+    };
+    await cli.ok("artifact import - --no-sign", lines(again));
+    expect((await cli.ok("artifact show r-1")).match(/feedback +solved 0\.5 from \w+/g)).toEqual([
+      expect.stringMatching(/from feedback$/),
+    ]);
+    expect((await cli.json("artifact ls"))[0].feedback).toEqual([{ name: "solved", value: 0.5 }]);
+  });
+
   it("tells a running gateway, before the rollout is sealed and after, of the rollout and of a call", async () => {
     const test = await TestGateway.open();
     test.upstream.otherwise = json(chatReply({ content: "ok" }));

@@ -14,6 +14,7 @@ import {
   Task,
   Verdict,
 } from "../../contract/index.ts";
+import { countedFeedback } from "../../keep/admit/index.ts";
 import { readRecord } from "../../store/index.ts";
 import {
   type BookIndex,
@@ -66,8 +67,11 @@ export interface ListedRollout extends RolloutRow {
 
 export async function withFeedback(book: OpenBook, rows: readonly RolloutRow[]): Promise<ListedRollout[]> {
   const given = new Map<Digest, { name: string; value: number }[]>();
-  for (const { fields } of (await book.index()).ofKind(Feedback.kind)) {
-    const { subject, name, value, call } = fields as unknown as Feedback;
+  const all = (await book.index())
+    .ofKind(Feedback.kind)
+    .map(({ digest, fields }) => ({ digest, record: fields as unknown as Feedback }));
+  for (const { record } of countedFeedback(all)) {
+    const { subject, name, value, call } = record;
     if (call === undefined) given.set(subject, [...(given.get(subject) ?? []), { name, value }]);
   }
   return rows.map((row) => ({ ...row, feedback: given.get(row.content) ?? [] }));

@@ -16,6 +16,7 @@ import {
   Task,
 } from "../../contract/index.ts";
 import { type ChatTurn, readTurn, sameTurn, toolName } from "../../convert/chat/index.ts";
+import { countedFeedback } from "../../keep/admit/index.ts";
 import { readRecord } from "../../store/index.ts";
 import type { OpenBook } from "../open/index.ts";
 import { lastRun, type RolloutDetails, showRollout } from "./rollouts.ts";
@@ -132,10 +133,11 @@ export async function transcriptOf(book: OpenBook, details: RolloutDetails): Pro
     choices: choicesOf(content, undefined),
     scores: content.scores.map(({ name, value, weight }) => ({ name, value, weight })),
     reward: recordedReward(content),
-    feedback: about
-      .filter(({ kind }) => kind === Feedback.kind)
-      .map(({ fields }) => fields as unknown as TranscriptFeedback)
-      .map(({ name, value, source, call, atMs }) => ({ name, value, source, call, atMs })),
+    feedback: countedFeedback(
+      about
+        .filter(({ kind }) => kind === Feedback.kind)
+        .map(({ digest: each, fields }) => ({ digest: each, record: fields as unknown as Feedback })),
+    ).map(({ record: { name, value, source, call, atMs } }) => ({ name, value, source, call, atMs })),
     totals: totalsOf(calls),
     ...(await finalStateOf(read, content)),
   };

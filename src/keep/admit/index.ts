@@ -16,7 +16,7 @@ export {
   releaseQuarantined,
 } from "./freshness-verdict.ts";
 export { taskKey } from "./gates.ts";
-export { type LateReward, labelSteps, labelTokens } from "./labels.ts";
+export { countedFeedback, type LateReward, labelSteps, labelTokens } from "./labels.ts";
 export {
   contentReader,
   readSealed,

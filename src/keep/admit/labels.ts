@@ -25,18 +25,27 @@ export interface StreamLabels<Values extends ArrayLike<number> = ArrayLike<numbe
   readonly total: number;
 }
 
-/** Late rewards of one name, by rollout. The first record with an idempotency key counts; among keys the latest
- *  counts. */
+/** Feedback that counts, by time: the first record with an idempotency key. A key has two records if a command and a
+ *  running gateway each wrote one, because neither sees the other's. */
+export function countedFeedback<T extends Pick<Sealed<Feedback>, "digest" | "record">>(
+  feedback: readonly T[],
+): T[] {
+  const keys = new Set<string>();
+  return inOrder(feedback).filter(({ record: { subject, call, name, idempotencyKey } }) => {
+    const key = JSON.stringify([subject, call ?? null, name, idempotencyKey]);
+    if (keys.has(key)) return false;
+    keys.add(key);
+    return true;
+  });
+}
+
+/** Late rewards of one name, by rollout; among keys the latest counts. */
 export function lateRewards(
   feedback: readonly Sealed<Feedback>[],
   name: string | undefined,
 ): Map<Digest, LateReward[]> {
   const byRollout = new Map<Digest, Map<number | undefined, LateReward>>();
-  const keys = new Set<string>();
-  for (const { record } of inOrder(feedback.filter((each) => each.record.name === name))) {
-    const key = JSON.stringify([record.subject, record.call ?? null, record.idempotencyKey]);
-    if (keys.has(key)) continue;
-    keys.add(key);
+  for (const { record } of countedFeedback(feedback.filter((each) => each.record.name === name))) {
     const rewards = byRollout.get(record.subject) ?? new Map();
     rewards.set(record.call, { call: record.call, value: record.value });
     byRollout.set(record.subject, rewards);

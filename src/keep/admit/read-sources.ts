@@ -95,6 +95,8 @@ function partsOf({ calls, streams }: RolloutContent): number {
 }
 
 /** Sorted by time; digests break ties, so the order of arrival has no effect. */
-export function inOrder<T extends { atMs: number }>(records: readonly Sealed<T>[]): Sealed<T>[] {
+export function inOrder<T extends { readonly digest: Digest; readonly record: { readonly atMs: number } }>(
+  records: readonly T[],
+): T[] {
   return [...records].sort((a, b) => a.record.atMs - b.record.atMs || (a.digest < b.digest ? -1 : 1));
 }
