@@ -96,14 +96,14 @@ const FACTS: Readonly<Record<TrainerFormatName, FormatFacts>> = {
   verifiers: {
     row: "one rollout",
     checked:
-      "nodes from root to leaf give the exact tokens; one log-probability for each sampled token; the digest comes back",
+      "nodes from root to leaf give the exact tokens; one log-probability for each sampled token; [converted back](#traces-that-come-back), the trace gives the same digest",
     by: "`read_episodes`, and written again",
     ...{ reader: "verifiers", packages: ["verifiers"] },
   },
   atif: {
     row: "one rollout",
     checked:
-      "step ids from 1; results name a call of their step; log-probabilities as long as the completion; the digest comes back",
+      "step ids from 1; results name a call of their step; log-probabilities as long as the completion; [converted back](#traces-that-come-back), the trace gives the same digest",
     leftOut: "rollouts without a reply",
     by: "`Trajectory.model_validate`, and the same JSON again",
     ...{ reader: "atif", packages: ["harbor"] },
