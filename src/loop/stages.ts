@@ -6,6 +6,7 @@ import { canonicalize, type Digest, digestJson, type Id, type Json, parseId } fr
 import { cutWindow } from "../book/loop/index.ts";
 import { growReplay } from "../book/replay/index.ts";
 import { trainPolicy } from "../book/train/index.ts";
+import { KeptThread } from "../collect/index.ts";
 import { encodeWire, GateVerdict, type LoopPolicy, type RevisionKey } from "../contract/index.ts";
 import { digestRouter } from "../policy/index.ts";
 import { baselineFolder, planPolicies } from "./book-release.ts";
@@ -33,11 +34,15 @@ import { type CollectOptions, type LoopWorld, policyFamily } from "./world/index
 
 interface StageContext extends RunContext {
   readonly world: LoopWorld;
+  /** The sealing thread, kept from window to window. */
+  readonly keptThread: KeptThread;
 }
 
 /** Stages of windows that learn to choose among candidates. */
-export function routerStages(context: StageContext): WindowStages {
-  return stagesOf(context, { plan, collect, score, train, judge, conclude });
+export function routerStages(context: Omit<StageContext, "keptThread">): WindowStages {
+  const keptThread = new KeptThread();
+  const stages = { plan, collect, score, train, judge, conclude };
+  return stagesOf({ ...context, keptThread }, stages, () => keptThread.close());
 }
 
 /** `policy` is the last release of the run. */

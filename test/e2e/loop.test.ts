@@ -3,6 +3,7 @@ import { once } from "node:events";
 import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
+import type { Worker } from "node:worker_threads";
 import { describe, expect, it, vi } from "vitest";
 import { MAIN } from "../../bench/support/build.ts";
 import { systemClock } from "../../src/base/clock.ts";
@@ -95,6 +96,22 @@ describe("rollbook run on the simulator", () => {
       expect(changed.err).toContain("gate.alpha");
       expect(changed.err).not.toContain("windows");
     }
+  }, 60_000);
+
+  it("seals every window in one thread, which ends with the run", async () => {
+    const { cli, config } = withLoop(SMALL);
+    const threads: Worker[] = [];
+    // Only sealing threads have this limit.
+    const isSealing = ({ resourceLimits }: Worker) => resourceLimits?.maxYoungGenerationSizeMb === 96;
+    const onWorker = (worker: Worker) => void (isSealing(worker) && threads.push(worker));
+    process.on("worker", onWorker);
+    try {
+      expect((await statusOf(cli, `start --config ${config}`)).ended).toBe(2);
+    } finally {
+      process.off("worker", onWorker);
+    }
+    // A thread that has ended has the number -1.
+    expect(threads.map(({ threadId }) => threadId)).toEqual([-1]);
   }, 60_000);
 
   it("keeps the old policy and goes on where the gate always refuses", async () => {

@@ -33,7 +33,7 @@ export interface SimPlace
   extends Followers,
     Omit<PlaceRequest, "target" | "freshness">,
     Pick<WorkRequest, "queue" | "claimTtlMs" | "attempts" | "signal" | "drain" | "rng" | "worker">,
-    Pick<RunPlace, "gateway"> {
+    Pick<RunPlace, "gateway" | "keptThread"> {
   /** Number of rollouts at the same time (default: 4). */
   readonly workers?: number | undefined;
   /** Rollouts per task (default: 1). */
@@ -76,7 +76,8 @@ export async function runOnBook(
       exp: parseId(exp, "--exp"),
       worker: workerName(request),
       newId: () => `r-${randomUUID()}`,
-      ...given({ limits: options.limits, attempts, signal, drain, gateway: request.gateway, log }),
+      ...given({ limits: options.limits, attempts, signal, drain, log }),
+      ...given({ gateway: request.gateway, keptThread: request.keptThread }),
     });
     try {
       const results: RolloutResult[] = [];

@@ -50,7 +50,7 @@ export async function agentWorld(
         // The worker has its own name: a gateway with the same file may serve the same book. A restart discards the
         // journal of `place.gateway`, but answers of real models must be kept.
         ...{ book, config: config.gateway, port: 0, worker: `${place.gateway}.agent`, log: place.log },
-        ...{ identity: () => identity, router: named.digest },
+        ...{ identity: () => identity, router: named.digest, keptThread: place.keptThread },
       });
       try {
         const results: RolloutResult[] = [];

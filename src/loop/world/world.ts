@@ -3,6 +3,7 @@
 import { type Digest, digestJson, type Rng, RollbookError } from "../../base/index.ts";
 import type { Identity } from "../../book/collect/index.ts";
 import type { BookOnDisk } from "../../book/open/index.ts";
+import type { KeptThread } from "../../collect/index.ts";
 import type { Progress, RolloutResult } from "../../collect/rollout/index.ts";
 import type { Router } from "../../policy/index.ts";
 
@@ -26,6 +27,8 @@ export interface CollectOptions {
   readonly queue: string;
   /** Journal of a gateway that only this run uses. */
   readonly gateway: string;
+  /** Keeps the sealing thread of the gateway for the next window. */
+  readonly keptThread?: KeptThread | undefined;
   /** Once aborted, no more rollouts begin, and running ones end normally. */
   readonly drain: AbortSignal;
   readonly onProgress: (progress: Progress) => void;

@@ -6,6 +6,7 @@ import type { EnvironmentPackage, Sealed, Signer } from "../../../contract/index
 import { digestRouter, type Router } from "../../../policy/index.ts";
 import { makeSealer } from "../../../store/index.ts";
 import { checkGatewayConfig, openGateway } from "../../gateway/index.ts";
+import type { KeptThread } from "../../kept-thread.ts";
 import {
   type Agent,
   bookRecorder,
@@ -41,6 +42,8 @@ export interface RunPlace
   readonly drain?: AbortSignal | undefined;
   /** The name of the gateway's journal in the book (default: sim). Gateways with the same name exclude each other. */
   readonly gateway?: string | undefined;
+  /** Keeps the sealing thread between runs on one book. */
+  readonly keptThread?: KeptThread | undefined;
   readonly retryBaseMs?: number;
   readonly heartbeatMs?: number;
   readonly log?: (line: string) => void;
@@ -73,7 +76,7 @@ export async function openRoutedRun(options: RoutedRunOptions): Promise<RoutedRu
   const gateway = await openGateway({
     config: gatewayConfig(options),
     ...{ book, clock, signer, env: {}, rng: options.rng, newId: options.newId },
-    local: { models: options.answer },
+    ...{ local: { models: options.answer }, keptThread: options.keptThread },
     ...(route.kind === "router" ? { choose: chooseWith(route.router, options.seed) } : {}),
     ...(options.log === undefined ? {} : { log: options.log }),
   });
