@@ -65,8 +65,6 @@ export default defineConfig({
   test: {
     // Projects that took this over with `extends` would keep the number whatever `--maxWorkers` says, and run the set-up again.
     maxWorkers: WORKERS,
-    // Transformed modules, by content: the next run does not transform them again.
-    experimental: { fsModuleCache: true, fsModuleCachePath: ".cache/vitest" },
     globalSetup: ["./test/support/memory-folder.ts", "./test/support/python-bytecode.ts"],
     sequence: { sequencer: LongestFirst },
     reporters: ["default", "./test/support/closing-line.ts"],
