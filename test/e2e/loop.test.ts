@@ -121,7 +121,7 @@ describe("rollbook run on the simulator", () => {
       ["kept", "behaviour"],
       ["kept", "behaviour"],
     ]);
-    expect(windows[0]!.reasons![0]).toContain("at least");
+    expect(windows[0]!.reasons![0]).toContain("worse");
     expect(windows[1]!.servedValue).toBe(windows[0]!.behaviourValue);
   }, 240_000);
 

@@ -78,7 +78,7 @@ describe("networks on the command line", () => {
     const again = await cli.run(`train ppo --env cart-pole --steps 1024 --out ${out} --id ppo-1`);
     expect([again.code, again.err]).toEqual([1, expect.stringContaining("already exists")]);
     const idle = await cli.run(`train ppo --env cart-pole --tasks x --out ${out}2 --id ppo-2`);
-    expect([idle.code, idle.err]).toEqual([2, expect.stringContaining("no effect on cart-pole")]);
+    expect([idle.code, idle.err]).toEqual([2, expect.stringContaining("no effect with --env cart-pole")]);
   });
 
   it("refuses a state of another training, rows that nothing can be learned from, and a wrong discount", async () => {
