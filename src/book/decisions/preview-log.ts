@@ -119,7 +119,7 @@ const PARTS: readonly (readonly [string, PartRule])[] = [
     "time",
     {
       lacks: ({ atMs }) => atMs === 0,
-      effect: "--since and --until find none of these rows, and a book does not keep their order",
+      effect: "--since finds none of these rows, --until all of them, and a book does not keep their order",
       map: "map it with time=…",
     },
   ],
