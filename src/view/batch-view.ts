@@ -83,7 +83,7 @@ function sourceTable(batch: TrainerBatch, lineage: PolicyRevisionLineage): strin
   const note = shared > 0 ? `${plural(shared, "row")} with samples of more than one source\n` : "";
   const isUnknown = batch.bySource.some(({ revision }) => typeof drift.get(revision.id) !== "bigint");
   const legend = isUnknown
-    ? "DRIFT counts the revisions from source to target; ? where it is unknown (the policy behind an imported log has no number) or the source is newer\n"
+    ? "DRIFT counts the revisions from source to target; ? where it is unknown (neither number nor parent connects the two) or the source is newer\n"
     : "";
   const isRouter = ({ id, digest }: TrainerBatch["target"]) => id === `router-${digest.slice(7, 19)}`;
   const mixed =
@@ -117,7 +117,7 @@ function ledgerText(ledger: LossLedger, { target }: Pick<TrainerBatch, "target">
   // The ledger names its limits if they excluded a stream. Without them, only a verdict can have done it.
   const verdicts =
     ledger.freshness === undefined && ledger.reasons.some(({ reason }) => reason === "stale")
-      ? `stale: by an earlier verdict, perhaps against another target. \`rollbook artifact admit --target ${target.id}\` judges them again\n`
+      ? `stale: by an earlier verdict; \`rollbook artifact show ID\` says why. If its target was another, \`rollbook artifact admit --target ${target.id}\` judges them again\n`
       : "";
   return sum + indent(reasons + replaced + verdicts, 4);
 }

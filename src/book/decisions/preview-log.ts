@@ -50,7 +50,7 @@ export async function previewLog(file: string, options: LogOptions): Promise<Log
   }
   const { rows, units, candidates, labelled, with_propensity, least_propensity } = tally.meta({});
   const warnings = logWarnings({
-    ...{ units, candidates, leastPropensity: least_propensity, purpose: "dataset" },
+    ...{ rows, units, candidates, leastPropensity: least_propensity, purpose: "dataset" },
   });
   const unread = await unreadColumns(file, options);
   const missing = PARTS.flatMap(([what, { effect, map }]) => {
