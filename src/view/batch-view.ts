@@ -19,7 +19,7 @@ export function renderBatch(details: BatchDetails): string {
     `  reward       sum ${figure(totals.rewardSum)}, mean ${figure(totals.rewardMean)} a row`,
     `  advantage    sum ${figure(totals.advantageSum)}, mean ${figure(totals.advantageMean)} a sample`,
     `  groups       ${batch.groupCount}${isGrouped(batch) && equalGroups > 0 ? `, ${equalGroups} of them with equal rewards: advantage 0` : ""}`,
-    `  proofs       ${batch.proofCount} proofs of execution, all checked`,
+    `  proofs       ${batch.proofCount} different proofs of execution, all checked; a rollout can have none`,
     `  sources      ${lineage.sources.length}`,
   ];
   return `${page(lines)}${indent(sourceTable(batch, lineage), 4)}${ledgerText(ledger, batch)}`;
@@ -83,7 +83,7 @@ function sourceTable(batch: TrainerBatch, lineage: PolicyRevisionLineage): strin
   const note = shared > 0 ? `${plural(shared, "row")} with samples of more than one source\n` : "";
   const isUnknown = batch.bySource.some(({ revision }) => typeof drift.get(revision.id) !== "bigint");
   const legend = isUnknown
-    ? "DRIFT counts the revisions from source to target; ? where it is unknown (neither number nor parent connects the two) or the source is newer\n"
+    ? "DRIFT counts the revisions from source to target; ? where it is unknown (one of the two has no number) or the source is newer\n"
     : "";
   const isRouter = ({ id, digest }: TrainerBatch["target"]) => id === `router-${digest.slice(7, 19)}`;
   const mixed =
