@@ -19,7 +19,7 @@ export function renderBatch(details: BatchDetails): string {
     `  reward       sum ${figure(totals.rewardSum)}, mean ${figure(totals.rewardMean)} a row`,
     `  advantage    sum ${figure(totals.advantageSum)}, mean ${figure(totals.advantageMean)} a sample`,
     `  groups       ${batch.groupCount}${isGrouped(batch) && equalGroups > 0 ? `, ${equalGroups} of them with equal rewards: advantage 0` : ""}`,
-    `  proofs       ${batch.proofCount} different proofs of execution, all checked; a rollout can have none`,
+    `  proofs       ${batch.proofCount === 0 ? "none" : `${batch.proofCount} different proofs of execution, all checked; a rollout can have none`}`,
     `  sources      ${lineage.sources.length}`,
   ];
   return `${page(lines)}${indent(sourceTable(batch, lineage), 4)}${ledgerText(ledger, batch)}`;
