@@ -69,14 +69,14 @@ const WORDS = {
   "task-quarantined":
     "a reason: another rollout of the same task failed by the task itself; `artifact show` names it",
   stale:
-    "a reason: the policy of the rollout is too far behind the target or of unknown distance, now or in the newest verdict",
+    "a reason: the policy of the rollout is too far behind the target, now or in the newest verdict; with an age limit, also if the distance is unknown",
   "accepted-exact": "an outcome of freshness: the policy of the rollout is the target itself",
   released: "of a policy: it passed `gate`; of a rollout: `artifact release` lifted its quarantine",
   pack: "one storage file of the book; the command `pack` makes run packs",
   head: "a signed list of all packs of the book at one moment, by which `verify` finds missing ones",
   "run pack": "a folder or tar file with a result and all of its inputs, as `pack seal` writes it",
   split: "`train` divides the rows of a log: some train, some set the floor (calibration), some judge",
-  unit: "rows with the same task, session or decision: they count as one observation",
+  unit: "rows with the same task, session or (`decision`) rollout: they count as one observation",
   "behaviour policy": "the policy that made the choices of a log",
 } as const;
 

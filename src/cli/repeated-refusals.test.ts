@@ -15,8 +15,8 @@ it("a reason is printed with its first line; the other lines are named, and past
   expect(told(...lines, "b.jsonl:1: bad JSON.", "a.jsonl:9: bad JSON.")).toEqual([
     "error: a.jsonl:1: no schema: give one. [bad]\n",
     "error: b.jsonl:1: bad JSON. [bad]\n",
-    "the same as a.jsonl:1: 7 more lines, a.jsonl:2, a.jsonl:3, a.jsonl:4, a.jsonl:5, a.jsonl:6 and others\n",
-    "the same as b.jsonl:1: 1 more line, a.jsonl:9\n",
+    "the same fault as a.jsonl:1 in 7 more lines: a.jsonl:2, a.jsonl:3, a.jsonl:4, a.jsonl:5, a.jsonl:6 and others\n",
+    "the same fault as b.jsonl:1 in 1 more line: a.jsonl:9\n",
   ]);
 });
 

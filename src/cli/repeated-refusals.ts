@@ -35,7 +35,7 @@ export function tellRefusalsOnce(print: (text: string) => void): RefusalLog {
         if (count === 0) continue;
         const others = count > named.length ? " and others" : "";
         print(
-          `the same as ${printable(first)}: ${plural(count, "more line")}, ${printable(named.join(", "))}${others}\n`,
+          `the same fault as ${printable(first)} in ${plural(count, "more line")}: ${printable(named.join(", "))}${others}\n`,
         );
       }
       if (more > 0) print(`… and ${plural(more, "error")} more\n`);

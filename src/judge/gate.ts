@@ -358,8 +358,8 @@ export function noCost(rows: readonly Pick<JudgedRow, "id" | "measures" | "unuse
     "no-cost",
     { rows: rows.length, lacking: lacking.length, id },
     mixed !== undefined
-      ? `${mixed}. Gate one kind at a time, for example with --since, or gate quality alone with --quality-only.`
-      : `no cost is known of ${plural(lacking.length, "decision")} of ${rows.length}, first ${id}. Judge quality alone with --quality-only. ${COSTS_LATER}`,
+      ? `${mixed}. Gate one kind at a time, with --since or as a file with --data, or gate quality alone with --quality-only.`
+      : `no cost is known of ${plural(lacking.length, "decision")} of ${rows.length}, first ${id}. Judge quality alone with --quality-only. ${COSTS_LATER}${lacking.length < rows.length ? " Or judge a file without these decisions (--data)." : ""}`,
   );
 }
 

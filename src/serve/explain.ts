@@ -183,7 +183,7 @@ function featureLines(facts: Facts, { model }: ExplainRequest): string[] {
   const told = sidesOf(facts, usual.length === 0 ? "" : ", compared with an average request");
   const buckets = crowdedBuckets(model!);
   return [
-    ...(usual.length === 0 ? [] : [`In an average request of the training: ${usual.join(", ")}.`]),
+    ...(usual.length === 0 ? [] : [`Scores of an average training request: ${usual.join(", ")}.`]),
     ...told,
     ...(usual.length > 0
       ? []

@@ -214,8 +214,8 @@ function withPassed(
   if (newest === undefined) return { served };
   const passedOver = reasonOf(newest.error);
   const more =
-    others.length === 0 ? "" : ` Passed over for such reasons too: ${others.map(({ id }) => id).join(", ")}.`;
-  const why = `${served.why}. A newer release is passed over: ${passedOver}${more}`;
+    others.length === 0 ? "" : ` Nor, for such reasons, can ${others.map(({ id }) => id).join(", ")}.`;
+  const why = `${served.why}. It serves, because a newer release cannot: ${passedOver}${more}`;
   return { served: { ...served, why }, passedOver };
 }
 
@@ -257,7 +257,7 @@ export function notHeldText({
   family?: string;
 }): string {
   const where = family === undefined ? "" : ` in family ${family}`;
-  return `revision ${id}${where} is released by the gate verdict ${short(verdict)}, but the book does not hold its checkpoint, so \`checkpoint: released\` cannot serve it. Set router.checkpoint to its folder, or train it from the book (without --data) and judge it again.`;
+  return `revision ${id}${where} passed the gate (verdict ${short(verdict)}), but the book has no copy of its checkpoint, so \`checkpoint: released\` does not serve it. Set router.checkpoint to its folder, or train it from the book (without --data) and judge it again.`;
 }
 
 function serveCheckpoint(

@@ -393,7 +393,7 @@ describe("a reload", () => {
     const started = await open(config, { releases });
     expect(started.router.status()).toMatchObject({ serving: "policy", policy: keyOf(one), router: first });
     expect(started.lines[0]).toMatch(
-      /^warning: router: revision r1, released by .*A newer release is passed over: revision r2 is not .*exploration 0\.1, judged 0/,
+      /^warning: router: revision r1, released by .*It serves, because a newer release cannot: revision r2 is not .*exploration 0\.1, judged 0/,
     );
     expect(started.router.active.previous!.model).toBeUndefined();
     // A change elsewhere in the book is not reported as another refusal.
@@ -406,7 +406,7 @@ describe("a reload", () => {
 
   test("says that the book does not hold the checkpoint of a newer release, whatever serves", async () => {
     const said =
-      /kept .*revision r2.* is released by the gate verdict \w+, but the book does not hold its checkpoint, /;
+      /kept .*revision r2.* passed the gate \(verdict \w+\), but the book has no copy of its checkpoint, /;
     for (const verdicts of [[], [released(one)]]) {
       const { releases, held } = bookOf({ verdicts, rollbacks: [] }, [one]);
       const { router, lines } = await open({ checkpoint: "released" }, { releases });

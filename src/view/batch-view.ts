@@ -19,7 +19,7 @@ export function renderBatch(details: BatchDetails): string {
     `  reward       sum ${figure(totals.rewardSum)}, mean ${figure(totals.rewardMean)} a row`,
     `  advantage    sum ${figure(totals.advantageSum)}, mean ${figure(totals.advantageMean)} a sample`,
     `  groups       ${batch.groupCount}${isGrouped(batch) && equalGroups > 0 ? `, ${equalGroups} of them with equal rewards: advantage 0` : ""}`,
-    `  proofs       ${batch.proofCount} proofs of execution, all checked`,
+    `  proofs       ${batch.proofCount === 0 ? "none" : `${batch.proofCount} different proofs of execution, all checked; a rollout can have none`}`,
     `  sources      ${lineage.sources.length}`,
   ];
   return `${page(lines)}${indent(sourceTable(batch, lineage), 4)}${ledgerText(ledger, batch)}`;
@@ -83,7 +83,7 @@ function sourceTable(batch: TrainerBatch, lineage: PolicyRevisionLineage): strin
   const note = shared > 0 ? `${plural(shared, "row")} with samples of more than one source\n` : "";
   const isUnknown = batch.bySource.some(({ revision }) => typeof drift.get(revision.id) !== "bigint");
   const legend = isUnknown
-    ? "DRIFT counts the revisions from source to target; ? where it is unknown (the policy behind an imported log has no number) or the source is newer\n"
+    ? "DRIFT counts the revisions from source to target; ? where it is unknown (one of the two has no number) or the source is newer\n"
     : "";
   const isRouter = ({ id, digest }: TrainerBatch["target"]) => id === `router-${digest.slice(7, 19)}`;
   const mixed =
@@ -117,7 +117,7 @@ function ledgerText(ledger: LossLedger, { target }: Pick<TrainerBatch, "target">
   // The ledger names its limits if they excluded a stream. Without them, only a verdict can have done it.
   const verdicts =
     ledger.freshness === undefined && ledger.reasons.some(({ reason }) => reason === "stale")
-      ? `stale: by an earlier verdict, perhaps against another target. \`rollbook artifact admit --target ${target.id}\` judges them again\n`
+      ? `stale: by an earlier verdict; \`rollbook artifact show ID\` says why. If its target was another, \`rollbook artifact admit --target ${target.id}\` judges them again\n`
       : "";
   return sum + indent(reasons + replaced + verdicts, 4);
 }

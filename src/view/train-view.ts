@@ -180,7 +180,7 @@ function promiseText(
   const { floor, alpha, units, bound, coverage } = promise;
   return floor === null
     ? `no confidence floor keeps the loss within ${alpha}, so the static table decides everything. ${remedy(promise, leastPropensity)}\n`
-    : `floor ${figure(floor)}: the policy decides at or above it, in ${figure(100 * coverage)} % of the calibration rows. The mean loss of choosing differently from the table is at most ${alpha} (bound ${figure(bound)} from ${plural(units, unit)})\n`;
+    : `floor ${figure(floor)}: the policy decides at or above it, in ${figure(100 * coverage)} % of the calibration rows. Mean loss of choosing differently from the table: at most ${alpha} asked for, at most ${figure(bound)} reached on ${plural(units, unit)}\n`;
 }
 
 /** Even without any loss the bound is B/(n+1), which gives the minimum number of units. */

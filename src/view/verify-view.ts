@@ -91,7 +91,7 @@ function headLine({ count, latest }: VerifyReport["heads"], { whole }: { whole: 
   if (!whole) return "heads: not checked for one record. `rollbook verify` checks them for the whole book";
   if (latest === undefined)
     return "heads: none, so a missing pack would not be noticed. `rollbook head` writes one";
-  return `heads: ${thousands(count)} checked; the newest is number ${latest.sequence}, digest ${latest.digest}, signed at ${new Date(latest.atMs).toISOString()}`;
+  return `heads: ${thousands(count)} checked, of all writers; the newest is number ${latest.sequence}, digest ${latest.digest}, signed at ${new Date(latest.atMs).toISOString()}`;
 }
 
 /** All other records that must be signed; kinds with missing signatures are named. */
@@ -154,7 +154,7 @@ const MADE_BECAUSE = {
 } as const;
 
 function madeLine({ why, atMs }: NonNullable<Verified["catalogMade"]>): string {
-  return `  The catalog was built at ${new Date(atMs).toISOString()} (${MADE_BECAUSE[why]}). It cannot show records that were deleted before.`;
+  return `  The catalog was built at ${new Date(atMs).toISOString()} (${MADE_BECAUSE[why]}). It does not notice records that were deleted before that time.`;
 }
 
 function problemText({ code, record, where, message }: Problem): string {

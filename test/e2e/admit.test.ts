@@ -109,7 +109,8 @@ describe("admission", () => {
   });
 
   it("says below the ledger that an earlier verdict made a stream stale, and how to judge it again", async () => {
-    const note = "stale: by an earlier verdict, perhaps against another target.";
+    const note =
+      "stale: by an earlier verdict; `rollbook artifact show ID` says why. If its target was another,";
     await cli.ok("artifact admit from-r6 --target r4 --freshness default");
     const words = "batch assemble --target r8 --level token";
     expect(await cli.ok(`${words} --freshness none`)).toContain(

@@ -76,7 +76,7 @@ describe("what a new user meets", () => {
       lines(draftWire("bad", { ending: { kind: "failed", owner: "agent", message } })),
     );
     const shown = await cli.ok("artifact show bad");
-    expect(shown).toMatch(/^rollout bad {2}failed, owner agent: it exited with 1: Bad: x {2}unlabelled$/m);
+    expect(shown).toMatch(/^rollout bad {2}failed, owner agent: it exited with 1: Bad: x {2}no scores$/m);
     expect(shown).toContain("  output\n    first line\n    Bad: x\n");
   });
 

@@ -84,7 +84,7 @@ describe("evaluate and gate on the command line", () => {
     expect(report.promise.interval.low).toBeLessThan(0.1);
     expect(report.data.leftOut.calibration).toBe(made.promise.units);
     const text = await cli.ok(`evaluate --data ${data} --checkpoint ${bc} --verbose`);
-    expect(text).toMatch(/promise: at floor .* from the table is at most 0\.1\. On these rows it is /);
+    expect(text).toMatch(/--floor-risk: at floor .* from the table is at most 0\.1\. On these rows it is /);
     expect(text.indexOf("effective sample size")).toBeLessThan(text.indexOf("POLICY"));
     // The promise holds only for its own floor.
     const [other] = await cli.json(`evaluate --data ${data} --checkpoint ${bc} --floor 0.3`);
@@ -135,7 +135,7 @@ describe("evaluate and gate on the command line", () => {
     await cli.ok(`data import ${cli.file("more.jsonl", lines(...routingWorld(520, 3).slice(500)))}`);
     const second = await cli.ok(`${words} --epsilon-cost 1`);
     expect(second).toMatch(
-      /WARNING: this is gate number 2 on these rows\. These gates judged 2 policies, and alpha is corrected for 1\./,
+      /WARNING: this is gate number 2 on these rows\. They judged 2 policies \(a policy judged again counts again\), and the bound allows for 1, /,
     );
     // The repetition is a gate of its own, and this one is sealed.
     expect(second).toContain(
@@ -149,7 +149,7 @@ describe("evaluate and gate on the command line", () => {
     expect(two.out).toContain("Repeat with --candidates-tried 6");
     const fewer = await cli.run(`${words} --epsilon-cost 1 --candidates-tried 4 --dry-run`);
     expect(fewer.out).toContain(
-      "judged 5 policies, and alpha is corrected for 4. Repeat with --candidates-tried 5",
+      "and the bound allows for 4, so it is weaker than stated. Repeat with --candidates-tried 5",
     );
     const counted = await cli.run(`${words} --epsilon-cost 1 --candidates-tried 5 --dry-run`);
     expect(counted.out).not.toContain("gate number");
@@ -216,7 +216,7 @@ describe("evaluate and gate on the command line", () => {
     expect([code, err]).toEqual([
       0,
       expect.stringMatching(
-        /^warning: revision bandit is released by the gate verdict \w+, but the book does not hold its checkpoint, .*\. Set router\.checkpoint to its folder, /m,
+        /^warning: revision bandit passed the gate \(verdict \w+\), but the book has no copy of its checkpoint, .*\. Set router\.checkpoint to its folder, /m,
       ),
     ]);
     expect(err).not.toMatch(/now serve|artifact import/);

@@ -72,7 +72,7 @@ describe("a log of 400 tasks", () => {
       /quality: it may be up to [\d.]+ worse \(.*\), and the margin is 0; the estimated difference is [-+][\d.]+/,
     );
     const passed = await cli.run(`${judge} --epsilon-quality 0.4 --out ${join(cli.folder, "verdict.json")}`);
-    expect(passed.err).toMatch(/cannot judge another policy later.* --exploration 0\.02/);
+    expect(passed.err).toMatch(/cannot judge the next policy.* --exploration 0\.02/);
     const target = cli.file(
       "target.csv",
       `decision_id,probability\n${(await ids(data)).map((id) => `${id},0.5\n`).join("")}`,

@@ -362,7 +362,7 @@ describe("decisions of another family or session", () => {
     expect(made.batch.selection).toMatchObject({ family: "chooser", level: "step" });
     const text = await cli.ok("batch assemble --target a --level step --advantage none --seed 1");
     expect(text).toMatch(
-      / logged +\? .*\n +DRIFT counts the revisions .* \? where it is unknown \(the policy behind an imported log has no number/,
+      / logged +\? .*\n +DRIFT counts the revisions .* \? where it is unknown \(one of the two has no number/,
     );
     const other = await cli.run("batch assemble --target a --level token --advantage none");
     expect(other.err).toMatch(/hold decisions and no tokens: use --level step.*`capture`.*docs\/gateway.md/);

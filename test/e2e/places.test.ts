@@ -45,7 +45,9 @@ describe("a place that cannot be written", () => {
     const cli = new Cli();
     const file = cli.file("file", "");
     for (const book of [file, join(file, "below")])
-      expect((await cli.run(["init", "--book", book])).err).toContain(`${file} is a file`);
+      expect((await cli.run(["init", "--book", book])).err).toContain(
+        `${file} is a file. Name another directory. [`,
+      );
   });
 
   it.skipIf(!existsSync("/proc/self"))("ends in an error under /proc, and not never", () => {

@@ -109,7 +109,7 @@ describe("rollbook route ask", () => {
         for (const { score, mean, usual, parts } of scores)
           expect(usual! + parts.reduce((sum, { part }) => sum + part, 0)).toBeCloseTo((mean ?? score)!, 9);
         expect(features.map(({ feature }) => feature)).not.toContain("bias of the prompt");
-        expect(told.join("\n")).toMatch(/In an average request of the training: /);
+        expect(told.join("\n")).toMatch(/Scores of an average training request: /);
       }
       // "For" lists only positive parts, "Against" only negative parts.
       for (const { lines: told } of [hard, easy]) {
@@ -183,7 +183,9 @@ describe("rollbook route ask", () => {
     const { out } = await cli.run(`route ask --json --config ${config} --prompt Prove`, "", exploring);
     const { status } = JSON.parse(out);
     expect(status).toMatchObject({ serving: "policy", policy: { id: "bandit" } });
-    expect(status.why).toMatch(/A newer release is passed over: revision newer .*0\.02, judged 0\./);
+    expect(status.why).toMatch(
+      /It serves, because a newer release cannot: revision newer .*0\.02, judged 0\./,
+    );
     const [open] = await cli.json(`route ask --config ${config} --prompt Prove`);
     expect(open.status).toMatchObject({ serving: "policy", policy: { id: "newer" } });
   });
@@ -301,7 +303,7 @@ router: { exploration: 0, table: ${table} }
     writeFileSync(config, released);
     const { status } = await ask(`--config ${config}`);
     expect(status.why).toMatch(
-      /revision bandit.* is released by the gate verdict \w+, but the book does not hold its checkpoint.* Set router\.checkpoint .*without --data/,
+      /revision bandit.* passed the gate \(verdict \w+\), but the book has no copy of its checkpoint.* Set router\.checkpoint .*without --data/,
     );
   });
 

@@ -63,6 +63,30 @@ describe("the family of the decisions", () => {
     expect(err).not.toContain("[policy-family-mismatch]");
     expect(err).toContain("40 of 80 rollouts");
   });
+
+  it("does not lose the failures of another family", async () => {
+    const failed = recorded("t", 2, { family: "tools" }).map((each) => ({
+      ...each,
+      ending: { kind: "cancelled" },
+    }));
+    const cli = await bookWith(...recorded("r", 3), ...failed);
+    const { err } = await cli.run(`data export --out ${join(cli.folder, "out.jsonl")}`);
+    expect(err).toContain("router (steps): 3 of 3 rollouts admitted\n");
+    expect(err).toContain("tools (steps): 0 of 2 rollouts admitted; 2 excluded: cancelled 2\n");
+  });
+
+  it("a filter that no rollout of the family matches is named", async () => {
+    const late = recorded("t", 2, { family: "tools" }).map((each) => ({
+      ...each,
+      envelope: { worker: "worker-a", startedAtMs: 9000, endedAtMs: 9100 },
+    }));
+    const cli = await bookWith(...recorded("r", 3), ...late);
+    const { code, err } = await cli.run("data check --family router --since 1970-01-01T00:00:05Z");
+    expect([code, err]).toEqual([
+      1,
+      expect.stringContaining("no rollout of the family router matches --since 1970-01-01T00:00:05.000Z."),
+    ]);
+  });
 });
 
 describe("the experiment of the decisions", () => {

@@ -2,6 +2,7 @@
  *  In: rows, a request. Out: true or false, or an error that names the filters and the available families. */
 import { RollbookError } from "../../base/index.ts";
 import type { LoggedRow } from "../../learn/index.ts";
+import type { AdmittedRollouts } from "../rollouts/index.ts";
 import type { DecisionRequest } from "./decision-rows.ts";
 
 export function passes(row: LoggedRow, filters: DecisionRequest): boolean {
@@ -43,11 +44,22 @@ export class FilterTally {
   }
 }
 
-/** Throws if the filters leave no rollout of a book to consider. */
-export function requireSelected(considered: number, request: DecisionRequest): void {
-  const { family: _, ...filters } = request; // an unknown family is refused earlier
-  if (considered > 0 || filterWords(filters).length === 0) return;
-  throw noMatch(filters, "no rollout of the book matches", []);
+/** Throws if the filters leave no rollout of these families to consider. */
+export function requireSelected(admitted: readonly AdmittedRollouts[], request: DecisionRequest): void {
+  const { family, ...filters } = request; // an unknown family is refused earlier
+  if (admitted.some(hasOwn) || filterWords(filters).length === 0) return;
+  throw noMatch(
+    filters,
+    `no rollout of ${family === undefined ? "the book" : `the family ${family}`} matches`,
+    [],
+  );
+}
+
+function hasOwn({ ledger }: AdmittedRollouts): boolean {
+  const others = ledger
+    .lostRollouts()
+    .filter(({ reason }) => reason === "other-family" || reason === "other-level");
+  return ledger.considered.artifacts > others.reduce((sum, { rollouts }) => sum + rollouts, 0);
 }
 
 function noMatch(request: DecisionRequest, what: string, families: readonly string[]): RollbookError {

@@ -5,12 +5,18 @@ import { decisionLine } from "../../../test/support/decision-lines.ts";
 import { logWarnings } from "./log-warnings.ts";
 
 it("a log with enough units and a choice is not warned of; an empty one is small", () => {
-  expect(logWarnings({ units: 1000, candidates: 2, leastPropensity: 0.1, purpose: "dataset" })).toEqual([]);
-  expect(logWarnings({ units: 600, candidates: 2, leastPropensity: 0.1, purpose: "train" })).toEqual([]);
-  expect(logWarnings({ units: 999, candidates: 2, leastPropensity: 0.1, purpose: "dataset" })).toHaveLength(
-    1,
-  );
-  expect(logWarnings({ units: 0, candidates: 0, leastPropensity: null, purpose: "dataset" })).toHaveLength(1);
+  expect(
+    logWarnings({ rows: 2000, units: 1000, candidates: 2, leastPropensity: 0.1, purpose: "dataset" }),
+  ).toEqual([]);
+  expect(
+    logWarnings({ rows: 2000, units: 600, candidates: 2, leastPropensity: 0.1, purpose: "train" }),
+  ).toEqual([]);
+  expect(
+    logWarnings({ rows: 2000, units: 999, candidates: 2, leastPropensity: 0.1, purpose: "dataset" }),
+  ).toHaveLength(1);
+  expect(
+    logWarnings({ rows: 2000, units: 0, candidates: 0, leastPropensity: null, purpose: "dataset" }),
+  ).toHaveLength(1);
 });
 
 it("train and data export count tasks, not rows, and say when there was no choice", async () => {

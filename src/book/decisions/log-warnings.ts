@@ -8,6 +8,7 @@ import { CERTAIN_LOG, ENOUGH_UNITS, smallLogRemedy } from "../../judge/ope/index
 const TRAIN_SHARE = 0.6;
 
 interface LogSize {
+  readonly rows: number;
   readonly units: number;
   /** Largest number of candidates of a decision. */
   readonly candidates: number;
@@ -18,7 +19,7 @@ interface LogSize {
   readonly unit?: SplitUnit | undefined;
 }
 
-export function logWarnings({ units, candidates, leastPropensity, purpose, unit }: LogSize): string[] {
+export function logWarnings({ rows, units, candidates, leastPropensity, purpose, unit }: LogSize): string[] {
   const needed = purpose === "train" ? TRAIN_SHARE * ENOUGH_UNITS : ENOUGH_UNITS;
   const aim = purpose === "train" ? " to learn from" : "";
   return [
@@ -28,6 +29,8 @@ export function logWarnings({ units, candidates, leastPropensity, purpose, unit 
         ]
       : []),
     ...(candidates >= 2 && leastPropensity === 1 ? [CERTAIN_LOG] : []),
-    ...(units < needed ? [`only ${plural(units, unit ?? "task")}${aim}. ${smallLogRemedy({ unit })}`] : []),
+    ...(units < needed
+      ? [`only ${plural(units, unit ?? "task")}${aim}. ${smallLogRemedy({ unit, counted: { rows, units } })}`]
+      : []),
   ];
 }

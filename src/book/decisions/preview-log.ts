@@ -50,7 +50,7 @@ export async function previewLog(file: string, options: LogOptions): Promise<Log
   }
   const { rows, units, candidates, labelled, with_propensity, least_propensity } = tally.meta({});
   const warnings = logWarnings({
-    ...{ units, candidates, leastPropensity: least_propensity, purpose: "dataset" },
+    ...{ rows, units, candidates, leastPropensity: least_propensity, purpose: "dataset" },
   });
   const unread = await unreadColumns(file, options);
   const missing = PARTS.flatMap(([what, { effect, map }]) => {
@@ -119,7 +119,7 @@ const PARTS: readonly (readonly [string, PartRule])[] = [
     "time",
     {
       lacks: ({ atMs }) => atMs === 0,
-      effect: "--since and --until find none of these rows, and a book does not keep their order",
+      effect: "--since finds none of these rows, --until all of them, and a book does not keep their order",
       map: "map it with time=…",
     },
   ],

@@ -60,7 +60,7 @@ export async function loadDecisions(
   }
   const rows: LoggedRow[] = [];
   const { admitted, rows: each } = await decisionRows(source, request);
-  requireSelected(admitted.ledger.considered.artifacts, request);
+  requireSelected([admitted], request);
   for await (const row of each()) if (isKept(row)) rows.push(row);
   return { rows, admitted };
 }
@@ -182,10 +182,7 @@ export async function viewDecisions(source: DecisionSource, request: DecisionReq
 /** Refuses a selection, over all families of a book, that leaves no rollout to consider. */
 export function requireSome(admitted: readonly AdmittedRollouts[], request: DecisionRequest): void {
   if (admitted.length === 0) throw nothingAt("step");
-  requireSelected(
-    admitted.reduce((sum, { ledger }) => sum + ledger.considered.artifacts, 0),
-    request,
-  );
+  requireSelected(admitted, request);
 }
 
 /** Identifies a dataset in a lineage: a file by the SHA-256 of its bytes, as `sha256sum` prints it; a replay store by

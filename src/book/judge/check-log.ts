@@ -28,7 +28,7 @@ export async function checkLog(
   // If every outcome is known, no row is weighted by propensities.
   const isFull = discount === undefined && rows.every(({ known }) => known !== undefined);
   const findings = [
-    ...(isFull ? [] : [...missingPropensities(rows), ...tooFew(units, unit)]),
+    ...(isFull ? [] : [...missingPropensities(rows), ...tooFew({ rows: rows.length, units }, unit)]),
     ...sameIds(labelled, rows.length),
     ...(isFull ? [] : rareCandidates(rows)),
     ...checkData(rows, discount),
@@ -78,16 +78,17 @@ function missingPropensities(rows: readonly JudgedRow[]): DataFinding[] {
 }
 
 /** The effective sample size of an estimate is at most the number of units. */
-function tooFew(units: number, unit: SplitUnit): DataFinding[] {
+function tooFew(counted: { rows: number; units: number }, unit: SplitUnit): DataFinding[] {
+  const { units } = counted;
   const { effectiveSize } = SUPPORT_LIMITS;
   if (units >= ENOUGH_UNITS) return [];
   if (units >= effectiveSize)
     return [
       {
         ...{ kind: "size", severity: "warn" },
-        message: `only ${plural(units, unit)} with a reward. ${smallLogRemedy({ unit })}.`,
+        message: `only ${plural(units, unit)} with a reward. ${smallLogRemedy({ unit, counted })}.`,
       },
     ];
-  const message = `${plural(units, unit)} with a reward are too few to judge by: an estimate needs an effective sample size of ${effectiveSize}. ${smallLogRemedy({ unit })}.`;
+  const message = `${plural(units, unit)} with a reward are too few to judge by: an estimate needs an effective sample size of ${effectiveSize}. ${smallLogRemedy({ unit, counted })}.`;
   return [{ kind: "size", severity: "refuse", message }];
 }

@@ -167,6 +167,7 @@ export async function trainPolicy(source: DecisionSource, request: TrainRequest)
   const units = new Set(seen).size;
   const warnings = logWarnings({
     ...{
+      rows: seen.length,
       units,
       candidates: mostCandidates ?? model.arms.length,
       leastPropensity: leastTaught,

@@ -41,8 +41,8 @@ export function requireTraining(
   { train }: TrainingSplit,
   { rule, request }: { readonly rule: SplitRule; readonly request: DecisionRequest },
 ): void {
-  const { rows, ledger } = admitted;
-  requireSelected(ledger.considered.artifacts, request);
+  const { rows } = admitted;
+  requireSelected([admitted], request);
   requireAdmitted(admitted, { without: WITHOUT_PROPENSITY });
   if (train.length > 0) return;
   const units = new Set(rows.map((row) => unitOfStream(row, row.stream, rule.unit))).size;

@@ -128,7 +128,7 @@ async function run(io: Io, flags: EvaluateFlags): Promise<void> {
   // A refusal already mentions it.
   if (evaluation.units < FEW_UNITS && refusal === undefined)
     io.err(
-      `warning: ${plural(evaluation.units, "unit")} judge, and intervals over so few are rough. ${smallLogRemedy({ unit: found.judged.rule.unit })}.\n`,
+      `warning: ${plural(evaluation.units, "unit")} judge, and intervals over so few are rough. ${smallLogRemedy({ unit: found.judged.rule.unit, counted: { rows: found.judged.rows.length, units: evaluation.units } })}.\n`,
     );
   if (refusal !== undefined) throw refusal;
 }

@@ -121,7 +121,7 @@ ${TABLE_EXAMPLE}`,
     )
     .option(
       "--candidates-tried <n>",
-      "sum of the policies in all gates on these rows, this gate included (default: the number of --checkpoint)",
+      "number of policies judged on these rows so far, with those of this gate; a policy judged again counts again (default: the number of --checkpoint)",
       wholeNumber,
     )
     .addOption(
@@ -217,11 +217,11 @@ function servedAsJudged({ candidates, passed }: GateVerdict, { table }: GateFlag
   if (judged === undefined) return [];
   const { floor, exploration } = judged.router;
   return [
-    `this PASS holds only for a router with exploration ${exploration}, floor ${floor}, ${table === undefined ? "the table of the training" : `the table ${table}`} and no constraints. A router that is configured otherwise does not use ${judged.revision.id}. A gateway whose configuration sets no exploration and no floor takes those of this verdict. To judge it for your router, add --router FILE`,
+    `this PASS holds only for a router with exploration ${exploration}, floor ${floor}, ${table === undefined ? "the table of the training" : `the table ${table}`} and no constraints. A gateway file that leaves out exploration and floor serves it so; a file that sets other values does not use ${judged.revision.id}. To judge it for such a file, add --router FILE`,
     ...(exploration > 0
       ? []
       : [
-          `this PASS is for exploration 0. Traffic that is served with probabilities of 1 and 0 cannot judge another policy later. To let the router explore, judge it with --exploration 0.02`,
+          `with exploration 0 the router tries no other candidates, so its traffic cannot judge the next policy. To let it explore, judge with --exploration 0.02`,
         ]),
   ];
 }

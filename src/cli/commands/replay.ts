@@ -146,7 +146,7 @@ function addValidate(replay: Command, io: Io): void {
   addCommand(replay, "validate", {
     summary: "check every byte and every rule of a store",
     description: `Check every byte and every rule of a store: digests, references, masks, probabilities, returns,
-endings, splits; the dense view is built again from the facts and compared bit for bit. All errors are listed, each
+endings, splits; the table q_h is computed again from the steps and compared bit for bit. All errors are listed, each
 with array, row and reason.`,
     examples: [`rollbook replay validate ${STORE}`],
     book: false,

@@ -293,14 +293,14 @@ function costs(rows: readonly JudgedRow[]): DataFinding[] {
       found(
         "costs",
         "warn",
-        `${mixed}, so cost is not judged. Judge one kind at a time, for example with --since.`,
+        `${mixed}, so cost is not judged. Judge one kind at a time, with --since or as a file with --data.`,
       ),
     ];
   return [
     found(
       "costs",
       "warn",
-      `no cost is known of ${lacking.length} of ${rows.length} decisions, first ${lacking[0]!.id}: cost is not judged. ${COSTS_LATER}`,
+      `no cost is known of ${lacking.length} of ${rows.length} decisions, first ${lacking[0]!.id}: cost is not judged. ${COSTS_LATER} Or judge a file without these decisions (--data).`,
     ),
   ];
 }

@@ -153,7 +153,7 @@ export function totalRewardRows(
         "no-cost",
         { id },
         mixed !== undefined
-          ? `${mixed}. Judge one kind at a time, for example with --since, or judge the logged reward without --cost-weight.`
+          ? `${mixed}. Judge one kind at a time, with --since or as a file with --data, or judge the logged reward without --cost-weight.`
           : `decision ${id} has no cost: neither a reward term called cost, nor features.price of every candidate, nor a recorded cost of its call, nor callPrice of the choice. Record one, or judge the logged reward without --cost-weight.`,
       );
     const total = costWeight === undefined ? reward! : quality! - costWeight * cost!;

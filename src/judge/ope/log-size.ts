@@ -33,12 +33,16 @@ interface SmallLog {
   readonly judgeShare?: number | undefined;
   /** Kind of unit (default: a task). */
   readonly unit?: SplitUnit | undefined;
+  /** Number of rows and units of the log, if known. */
+  readonly counted?: { readonly rows: number; readonly units: number } | undefined;
 }
 
 /** The next step for a log that is too small, without a full stop. */
 export function smallLogRemedy(log: SmallLog = {}): string {
   const purpose = log.judgeShare === 1 ? "" : " to train a router and judge it";
-  return `Record about ${enoughUnits(log)}${purpose}. Several ${UNITS[log.unit ?? "task"][1]}`;
+  const { rows, units } = log.counted ?? { rows: 1, units: 0 };
+  const several = rows > units ? `. Several ${UNITS[log.unit ?? "task"][1]}` : "";
+  return `Record about ${enoughUnits(log)}${purpose}${several}`;
 }
 
 /** The required number of units as text: `1000 different tasks`. */
@@ -54,7 +58,7 @@ export function enoughUnits({ judging = null, judgeShare = JUDGE_SHARE, unit }: 
 const UNITS: Readonly<Record<SplitUnit, readonly [string, string]>> = {
   task: [
     "different tasks",
-    "rows of one task count once; with `--unit decision` of `train` or `data check` each row counts",
+    "rows of one task count once; with `--unit decision` of `train` or `data check` each rollout counts",
   ],
   session: ["different sessions", "rows of one session count once"],
   decision: ["decisions", "decisions of one rollout count once"],

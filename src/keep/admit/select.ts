@@ -63,7 +63,7 @@ async function selectOnce(request: SelectRequest, inputs: ManifestInputs, suspec
     const at = { request, inputs, gates, names, family: inputs.family, digest, envelope, content, admitted };
     const gate = gateOf(at);
     if (!gate.open) {
-      ledger.excludeArtifact(digest, content, gate);
+      ledger.excludeArtifact(digest, content, { ...gate, ...lostAs(at) });
       continue;
     }
     const { rows: chosen, stands } = await chooseStreams(at, gate.weightBps);
@@ -93,7 +93,6 @@ type ArtifactGate =
   | {
       open: false;
       reason: ExclusionReason;
-      lostAs?: ExclusionReason;
       detail?: string;
       budget?: DriftBudgets;
     };
@@ -105,11 +104,7 @@ function gateOf({ request, inputs, gates, names, digest, content }: ArtifactAt):
   if (!gate.open) return gate;
   // The id identifies a rollout: of two contents the one with the smaller digest counts.
   if (request.options.distinct !== undefined && names.has(content.rolloutId))
-    return {
-      ...{ open: false, reason: "duplicate-rollout" },
-      // Sealed ledgers name the duplicate. But a duplicate without a stream of this family is no loss to the family.
-      ...(content.streams.some((each) => each.family === inputs.family) ? {} : { lostAs: "other-family" }),
-    };
+    return { open: false, reason: "duplicate-rollout" };
   const { freshness: budgets } = request.options;
   if (budgets === undefined || gates.isReleased(digest)) return gate;
   const { outcome, message } = measureDrift({
@@ -121,6 +116,15 @@ function gateOf({ request, inputs, gates, names, digest, content }: ArtifactAt):
   if (outcome !== "discarded" && outcome !== "quarantined") return gate;
   const harsh = outcome === "discarded" ? "stale" : "quarantined";
   return { open: false, reason: harsh, detail: message, budget: budgets };
+}
+
+/** Sealed ledgers name the reason of the whole artifact. But an artifact whose streams are all of other families or
+ *  levels is no loss to this family. */
+function lostAs({ request, inputs, content }: ArtifactAt): { lostAs?: ExclusionReason } {
+  const { streams } = content;
+  const own = streams.filter((each) => each.family === inputs.family);
+  if (streams.length === 0 || own.some((each) => each.level === request.selection.level)) return {};
+  return { lostAs: own.length === 0 ? "other-family" : "other-level" };
 }
 
 /** `stands`: no other content of the same rollout is admitted after this one. */

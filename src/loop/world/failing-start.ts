@@ -30,7 +30,7 @@ export class FailingStart {
     throw new RollbookError(
       "window-failing",
       { experiment, owner, failed: FIRST },
-      `${experiment} stopped: its first ${FIRST} rollouts failed in every attempt, all by the ${owner}: ${asSentence(message.split("\n")[0]!)} Correct the cause, then run \`rollbook run resume ${options}\`. It runs the rollouts that have no result. Failed rollouts stay in the book, and training does not use them.`,
+      `${experiment} stopped: its first ${FIRST} rollouts failed in every attempt, all by the ${owner}: ${asSentence(message.split("\n")[0]!)} Correct the cause, then run \`rollbook run resume ${options}\`. It runs the rollouts that have attempts left. The failed ones stay in the book, and training does not use them.`,
     );
   }
 

@@ -35,10 +35,14 @@ function isThere(at: string, path: string): boolean {
     if (code === "ENOENT" || code === "ENOTDIR") return false;
     throw cannotCreate(path, reasonOf(cause), cause);
   }
-  throw cannotCreate(path, `${at} is a file`);
+  throw new RollbookError(
+    "no-directory",
+    { path },
+    `the directory ${path} cannot be created: ${at} is a file. Name another directory.`,
+  );
 }
 
-function cannotCreate(path: string, reason: string, cause?: unknown): RollbookError {
+function cannotCreate(path: string, reason: string, cause: unknown): RollbookError {
   return new RollbookError(
     "no-directory",
     { path },

@@ -130,7 +130,9 @@ function headOf(
 ): string {
   const { judged, setup, revision } = facts;
   const floor =
-    setup.floor === null ? "none (the policy never decides)" : `${figure(setup.floor)} (${setup.floorFrom})`;
+    setup.floor === null
+      ? "none (the policy never decides)"
+      : `${figure(setup.floor)} (${setup.floorFrom === "promise" ? "set by --floor-risk" : setup.floorFrom})`;
   const differs =
     liveness.floor === null ? "" : ` and differs from the table on ${percent(liveness.departs)}`;
   return [
@@ -239,13 +241,13 @@ function keptText({
   followed,
 }: NonNullable<PolicyEvaluation["kept"]>): string {
   if (floor === null)
-    return `promise: none. No floor keeps the loss within ${figure(alpha)}, so the static table decides every row.\n`;
+    return `--floor-risk: no floor keeps the loss within ${figure(alpha)}, so the static table decides every row.\n`;
   const found =
     realised === undefined || interval === undefined
       ? "These rows cannot show the loss."
       : `On these rows it is ${figure(realised)} [${figure(interval.low)}, ${figure(interval.high)}], ${percent(interval.level)} ${interval.method}.`;
   const basis = followed ? "" : " The floor was not computed again: its calibration rows are not here.";
-  return `promise: at floor ${figure(floor)} the mean loss of choosing differently from the table is at most ${figure(alpha)}. ${found}${basis}\n`;
+  return `--floor-risk: at floor ${figure(floor)} the mean loss of choosing differently from the table is at most ${figure(alpha)}. ${found}${basis}\n`;
 }
 
 function valueText(value: Valued | undefined, range?: Range): string {

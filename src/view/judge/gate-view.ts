@@ -104,7 +104,7 @@ function repeatText(
   // Only student-t judges chains of decisions.
   const sequence = discount === undefined ? `, or use --method confidence-sequence${stated}` : "";
   return [
-    `WARNING: this is gate number ${gates + 1} on these rows. These gates judged ${plural(all, "policy")}, and alpha is corrected for ${tried}. Repeat with --candidates-tried ${repeated}${sequence}`,
+    `WARNING: this is gate number ${gates + 1} on these rows. They judged ${plural(all, "policy")} (a policy judged again counts again), and the bound allows for ${tried}, so it is weaker than stated. Repeat with --candidates-tried ${repeated}${sequence}`,
   ];
 }
 
@@ -140,16 +140,15 @@ export function refusalText({ candidates, baseline, data, split, rule }: GateVer
   );
   // The advice has no figure, because a margin chosen after the estimate tests nothing.
   const accepted = [...missed].map((measure) =>
-    measure === "cost" ? "a higher cost with --epsilon-cost" : "a loss with --epsilon-quality",
+    measure === "cost" ? "a higher cost (--epsilon-cost)" : "a loss (--epsilon-quality)",
   );
-  const more = units > MOST_UNITS ? "To release it all the same," : `Record about ${enough} in total, or`;
-  const lines =
-    missed.size === 0 ? told : [...told, `${more} accept ${accepted.join(" and ")}. ${MARGIN_FIRST}`];
+  const more = units > MOST_UNITS ? "" : `Record about ${enough} in total, and judge again. `;
+  const margin = `If you accepted ${accepted.join(" and ")} before this gate, judge again with that margin. ${MARGIN_FIRST}`;
+  const lines = missed.size === 0 ? told : [...told, `${more}${margin}`];
   return lines.length === 1 ? ` ${lines[0]}` : lines.map((line) => `\n  ${line}`).join("");
 }
 
-const MARGIN_FIRST =
-  "Choose a margin before you look at the estimates: a margin chosen afterwards tests nothing.";
+const MARGIN_FIRST = "A margin chosen to fit this result tests nothing.";
 
 function baselineName({ kind, revision }: GateVerdict["baseline"]): string {
   return revision?.id ?? (kind === "static" ? "the static table" : "the log's policy");

@@ -191,5 +191,6 @@ function verdictText({ disposition, validator, family, weightBps }: IndexedRecor
 
 /** The message of a judgement begins with its outcome; other messages do not. */
 function receiptText({ outcome, message }: Readonly<Record<string, unknown>>): string {
-  return String(message).startsWith(String(outcome)) ? String(message) : `${outcome}: ${message}`;
+  const text = String(message).replace("unmeasured-mismatch", "distance from the target unknown");
+  return text.startsWith(String(outcome)) ? text : `${outcome}: ${text}`;
 }

@@ -94,7 +94,7 @@ function spanText({ startedAtMs, endedAtMs }: Transcript): string {
 /** Feedback replaces a reward in batches that name it. */
 function rewardText({ reward, feedback }: Transcript): string {
   if (reward !== null) return `reward ${figure(reward)}`;
-  if (feedback.length === 0) return "unlabelled";
+  if (feedback.length === 0) return "no scores";
   return `no reward, feedback ${printable(feedback.map(({ name, value }) => `${name} ${figure(value)}`).join(", "))}`;
 }
 

@@ -58,5 +58,9 @@ test("rollouts that a batch leaves out are counted by reason", () => {
   expect(renderLoop({ ...status, windows: [{ ...window, excluded }] }, "--config l.yaml")).toContain(
     "window 1: the batch leaves out 22 rollouts (failed-provider), 1 rollout (cancelled)\n",
   );
+  const second = { ...window, window: 2, excluded };
+  expect(renderLoop({ ...status, windows: [second] }, "--config l.yaml")).toContain(
+    "1 rollout (cancelled); with data: all, those of earlier windows count again\n",
+  );
   expect(renderLoop({ ...status, windows: [window] }, "--config l.yaml")).not.toContain("leaves out");
 });

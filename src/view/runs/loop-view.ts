@@ -93,7 +93,7 @@ export function renderLoop(status: LoopStatus, options: string): string {
     excluded.length === 0
       ? []
       : [
-          `window ${window}: the batch leaves out ${excluded.map(({ reason, rollouts }) => `${plural(rollouts, "rollout")} (${reason})`).join(", ")}\n`,
+          `window ${window}: the batch leaves out ${excluded.map(({ reason, rollouts }) => `${plural(rollouts, "rollout")} (${reason})`).join(", ")}${window > 1 ? "; with data: all, those of earlier windows count again" : ""}\n`,
         ],
   );
   const end = digest === undefined ? "" : `run digest ${short(digest as never)}\n`;

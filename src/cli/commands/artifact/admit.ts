@@ -34,8 +34,8 @@ export function addAdmit(artifact: Command, io: Io): void {
 Later batches, trainings and evaluations obey the newest verdict of each validator, and leave out rollouts that it rejects or quarantines.
 
 --target judges the age of a rollout: how many revisions its policy is behind the target, and how old policy and rollout
-are. Name the newest revision: rollouts of a newer one, or of unknown distance, are rejected. To use them, run admit again with
-another --target. The verdict unobserved means that the rollout holds no choice by the target's policy family; it is not used.
+are. Name the newest revision of the family: rollouts of a revision newer than the target are rejected, until you run
+admit again with that one. Rollouts whose revision no number or parent connects with the target are rejected too. The verdict unobserved means that the rollout holds no choice by the target's policy family; it is not used.
 
 --validate checks the proof of execution, times and token counts, and looks for copies. It skips rollouts that this
 validator has judged before. docs/keep.md lists all verdicts.`,

@@ -53,7 +53,7 @@ export function addList(artifact: Command, io: Io): void {
   addRolloutFilters(command)
     .option(
       "--revisions",
-      "list the policy revisions of the book instead. KIND: policy (trained), router (a policy with its static table, floor and exploration, named router-DIGEST, as a gateway serves it), agent (an agent file) or log (the unknown policy behind an imported log). RELEASED marks the policy of each family that passed `gate` last; `router.checkpoint: released` serves it if it fits the router (`route ask --config` tells)",
+      "list the policy revisions of the book instead. KIND: policy (trained), router (a policy with its static table, floor and exploration, named router-DIGEST, as a gateway serves it), agent (an agent file) or log (the unknown policy behind an imported log). RELEASED marks, in each family, the newest policy that passed `gate` and that the book holds; `router.checkpoint: released` serves it if it fits the router (`route ask --config` tells)",
     )
     .action(async (flags: ListFlags) => {
       if (flags.revisions) return printRevisions(io, flags);

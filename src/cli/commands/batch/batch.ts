@@ -65,8 +65,8 @@ streams: the choices of one policy, at the level of tokens or of steps (decision
 level and one policy family. The ledger lists everything left out, with the reason. The same artifacts, records about
 them (receipts, verdicts, releases, feedback), target, options and seed give the same batch; the order of their arrival has no effect.
 
-Without an age limit, a token batch leaves out rollouts that are more than 3 revisions behind the target, and a step
-batch takes rollouts of any age. The limits --drift and --policy-age affect this batch only. With --rollout-age,
+If you give no age limit, a token batch leaves out rollouts that are known to be more than 3 revisions behind the
+target, and a step batch takes all. With an age limit, rollouts of unknown distance are left out too. The limits --drift and --policy-age affect this batch only. With --rollout-age,
 --clock-skew or --freshness psionic, the command first seals verdicts on all limits in the book, and later batches obey them too.`,
     examples: [
       "rollbook batch assemble --target writer-r3 --level token",

@@ -76,7 +76,7 @@ again, with the records it refers to, also in another book.`,
     .option("--threshold <n>", "trl-kto, required: least reward of a desirable completion", finite)
     .option(
       "--min-gap <n>",
-      "trl-dpo: least difference of the two rewards, which must differ (default: 0)",
+      "trl-dpo: least difference of the two rewards (default: any above 0)",
       nonNegative,
     );
   addRowOptions(command, { data: false, families: "all" }).action(

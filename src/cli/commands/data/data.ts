@@ -135,7 +135,7 @@ unknown values are null.`,
     .option("--min-score <n>", "sft: only conversations with at least this reward (default: all)", finite)
     .option(
       "--min-gap <n>",
-      "pairs: least difference of the two rewards, which must differ (default: 0)",
+      "pairs: least difference of the two rewards (default: any above 0)",
       nonNegative,
     );
   addRowOptions(command, { data: false, families: "all" }).action((flags: ExportFlags) => {

@@ -166,8 +166,8 @@ export function printDataset(
   meta: RoutingMeta,
   more: object = {},
 ): void {
-  const { units, candidates, least_propensity: leastPropensity } = meta;
-  for (const warning of logWarnings({ units, candidates, leastPropensity, purpose: "dataset" }))
+  const { rows, units, candidates, least_propensity: leastPropensity } = meta;
+  for (const warning of logWarnings({ rows, units, candidates, leastPropensity, purpose: "dataset" }))
     io.err(`warning: ${warning}\n`);
   io.out(json ? jsonLine({ out, ...meta, ...more }) : renderDataset(meta, out));
 }
