@@ -28,9 +28,8 @@ export function probeAttacks(witness: Witness): Attack[] {
       limits: { memoryBytes: 48 * MIB },
       fault: (result) => flags(result, "outOfMemory"),
     }),
-    // The attack takes its whole limit at every start of a sandbox, so the limit is short.
     javascript("spin for ever", "time", "for (;;) {}", {
-      limits: { timeoutMs: 150 },
+      limits: { timeoutMs: 400 },
       fault: (result) => flags(result, "timedOut"),
     }),
     // Ends by itself once a fork is refused.
