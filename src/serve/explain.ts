@@ -128,7 +128,8 @@ function untabledText({ candidates, decision: { probabilities }, fallback }: Exp
 }
 
 /** A step does not record whether its router had a table. */
-const UNSTATED = "The static table decided, or the list of candidates if the router has no table.";
+const UNSTATED =
+  "The static table decided; in a router without a table, the declared worth or the order of the candidates.";
 
 function reasonLine({ reason, confidence }: Facts, request: ExplainRequest): string {
   const { router, fallback = "table" } = request;

@@ -1,5 +1,4 @@
 import { describe, expect, it } from "vitest";
-import { Receipt } from "../../src/contract/index.ts";
 import { chatWire, hostileWire, SCRIPTS } from "../support/chat-rollouts.ts";
 import { Cli, lines } from "../support/cli.ts";
 import { draftWire, stepWire } from "../support/shelf.ts";
@@ -222,28 +221,6 @@ old      1970-01-01 00:00:01  -           task-paris  policy-r1      0       -  
     expect(await marks(" --limit 3")).toEqual(await marks());
     expect(await cli.ok("artifact ls")).toMatch(/^r-a .*failed-infrastructure, tried again$/m);
     expect(await cli.ok("artifact ls")).toMatch(/^r-b .*failed-infrastructure$/m);
-  });
-
-  it("does not mark an earlier run that the first accepting receipt names: it is the result", async () => {
-    const run = (name: string, endedAtMs: number, claim: string) =>
-      draftWire(name, { envelope: { worker: "w", startedAtMs: 0, endedAtMs, claim } });
-    const cli = await bookOf(run("r-a", 1000, "r-a:1"), run("r-a.run-2", 9000, "r-a:2"));
-    const rows = async () =>
-      new Map((await cli.json("artifact ls")).map((row) => [row.rolloutId, row] as const));
-    const receive = async (name: string, token: number, atMs: number) => {
-      const { content: subject } = (await rows()).get(name)!;
-      const receipt = { subject, claim: `r-a:${token}`, worker: "w", outcome: "stored", signals: [], atMs };
-      await cli.ok(
-        "artifact import - --no-sign",
-        lines({ schema: Receipt.kind, ...receipt, message: "kept" }),
-      );
-    };
-    await receive("r-a.run-2", 2, 500);
-    await receive("r-a", 1, 600);
-    expect((await rows()).get("r-a")!.triedAgain).toBe(true);
-    await receive("r-a", 1, 400);
-    expect((await rows()).get("r-a")!.triedAgain).toBe(false);
-    expect((await rows()).get("r-a.run-2")!.triedAgain).toBe(false);
   });
 
   it("lists a rollout that was run twice once, at the time of its last run, with and without a limit", async () => {

@@ -1,7 +1,6 @@
 /** Queries a book: its rollouts, one rollout with all statements about it, its policy revisions.
  *  In: an open book, filters or a name. Out: rows and records. Writes nothing. */
 import type { Digest } from "../../base/index.ts";
-import { isTaken, itemOf } from "../../collect/index.ts";
 import { parseClaimId } from "../../collect/rollout/index.ts";
 import {
   Attestation,
@@ -41,7 +40,7 @@ export async function listRollouts(book: OpenBook, query: RolloutQuery = {}): Pr
   const { limit = Number.POSITIVE_INFINITY } = query;
   const found = new Map<Digest, Listed>();
   const others = new Set<Digest>();
-  const isTriedAgain = laterRuns(index);
+  const isTriedAgain = laterRuns();
   for (const run of index.runs()) {
     const { digest } = run.content;
     const triedAgain = isTriedAgain(run);
@@ -148,30 +147,16 @@ function rowOf({ content, envelope }: IndexedRun, titleOf: (task: string) => str
 }
 
 /** Runs come latest first. For a rollout that was claimed twice, the later claim is therefore seen before the earlier
- *  one. The earlier one is the result all the same if the first accepting receipt names it. */
-function laterRuns(index: BookIndex): (run: IndexedRun) => boolean {
-  const seen = new Map<string, { token: number; content: Digest }[]>();
-  return ({ content, envelope }) => {
+ *  one. */
+function laterRuns(): (run: IndexedRun) => boolean {
+  const last = new Map<string, number>();
+  return ({ envelope }) => {
     const claim = parseClaimId(envelope.fields.claim as string | undefined);
     if (claim === undefined) return false;
-    const { item, token } = claim;
-    const others = seen.get(item) ?? [];
-    seen.set(item, [...others, { token, content: content.digest }]);
-    if (!others.some((each) => each.token > token)) return false;
-    const contents = [content.digest, ...others.map((each) => each.content)];
-    return firstAccepted(index, item, contents) !== content.digest;
+    const later = last.get(claim.item) ?? 0;
+    last.set(claim.item, Math.max(claim.token, later));
+    return claim.token < later;
   };
-}
-
-/** Content that the first accepting receipt of the item names, as admission decides it. */
-function firstAccepted(index: BookIndex, item: string, contents: readonly Digest[]): unknown {
-  return index
-    .about(contents, [Receipt.kind])
-    .filter(({ fields }) => {
-      const { claim, outcome } = fields as unknown as Receipt;
-      return claim !== undefined && itemOf(claim) === item && isTaken(outcome);
-    })
-    .sort(byTime)[0]?.fields.subject;
 }
 
 function envelopesOf(index: BookIndex, content: Digest): Digest[] {

@@ -103,7 +103,7 @@ export async function askRouter(config: RouterConfig, request: AskRequest): Prom
     throw new RollbookError(
       "no-candidate",
       {},
-      `there is no candidate to choose among${config.checkpoint === "released" ? `: no released policy of ${config.family} is in the book` : ""}. Name a policy with --checkpoint, or the gateway's file with --config, or candidates with --candidate.`,
+      `there is no candidate to choose among${config.checkpoint === "released" ? `: ${book === undefined ? "`checkpoint: released` needs a book (--book)" : `no released policy of ${config.family} is in the book`}` : ""}. Name a policy with --checkpoint, or the gateway's file with --config, or candidates with --candidate.`,
     );
   // A single question needs no reload watch.
   const { reload: _, ...once } = config;

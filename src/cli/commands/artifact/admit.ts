@@ -105,7 +105,7 @@ function print(
   const accepted = judged.length - refused.length;
   io.err(
     judged.length === 0
-      ? `nothing to judge: the validator ${flags.validator} has judged all rollouts before. To judge one again, name it\n`
+      ? `nothing to judge: the book holds no rollout, or the validator ${flags.validator} has judged all of them before. To judge one again, name it\n`
       : `${plural(judged.length, "judgement")}, ${added} of them new: ${accepted} accepted${accepted === 0 ? "" : " (--json lists them)"}, ${refused.length} not\n`,
   );
   if (judged.some(({ why }) => why.includes("newer than the target")))

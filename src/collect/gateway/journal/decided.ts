@@ -5,20 +5,18 @@ import type { Id } from "../../../base/index.ts";
 import type { RevisionKey, Step } from "../../../contract/index.ts";
 import { type Decision, type DecisionCandidate, type DecisionToLog, stepOf } from "../../../policy/index.ts";
 import type { RoutedDecision } from "../upstream/index.ts";
-import { type FramePlace, type FrameReferences, framePlaceOf } from "./frame-references.ts";
+import { type Frame, type FramePlace, type FrameReferences, framePlaceOf } from "./frame-references.ts";
 
 /** Facts of a router that repeat in its decisions. */
-interface RouterFrame {
+interface RouterFrame extends Frame {
   readonly revision: RevisionKey;
   readonly policy: RevisionKey | undefined;
   readonly shadow: RevisionKey | undefined;
   /** Family under which the step is sealed. In version 2 the entry holds the family instead. */
   readonly family: Id | undefined;
-  /** The frame with its candidates, as JSON in UTF-8. */
-  readonly bytes: Uint8Array;
 }
 
-type ShownByRouter = Omit<RouterFrame, "bytes"> & {
+type ShownByRouter = Omit<RouterFrame, keyof Frame> & {
   readonly candidates: readonly DecisionCandidate[];
   /** Absent in entries of earlier versions. */
   readonly relaxed?: Decision["relaxed"];
@@ -103,7 +101,7 @@ export function writeDecided(
   return texts;
 }
 
-function frameOf({ decision, candidates, revision, family }: RoutedDecision): Uint8Array {
+function frameOf({ decision, candidates, revision, family }: RoutedDecision): RouterFrame {
   const { policy, shadow, relaxed } = decision;
   const seen = decision.candidates ?? candidates;
   let frame = FRAMES.get(seen);
@@ -116,10 +114,11 @@ function frameOf({ decision, candidates, revision, family }: RoutedDecision): Ui
   if (frame === undefined || !isKnown) {
     const shown = { revision, policy, shadow: shadow?.revision, family, candidates: seen };
     const text: ShownByRouter = relaxed === undefined ? shown : { ...shown, relaxed };
-    frame = { ...shown, bytes: Buffer.from(JSON.stringify(text)) };
-    if (relaxed === undefined && Object.isFrozen(seen)) FRAMES.set(seen, frame);
+    const isKept = relaxed === undefined && Object.isFrozen(seen);
+    frame = { ...shown, isKept, bytes: Buffer.from(JSON.stringify(text)) };
+    if (isKept) FRAMES.set(seen, frame);
   }
-  return frame.bytes;
+  return frame;
 }
 
 /** Writes NaN for unknown amounts. */

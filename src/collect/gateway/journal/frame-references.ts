@@ -8,7 +8,14 @@ export interface FramePlace extends Omit<LogPlace, "segment"> {
   readonly decision: number;
 }
 
-/** Limit of remembered frames. Few routers decide in a segment, but candidates of a failing upstream make new frames. */
+export interface Frame {
+  /** The router and its candidates, as JSON in UTF-8. */
+  readonly bytes: Uint8Array;
+  /** True if later decisions of the router have the same frame object. */
+  readonly isKept: boolean;
+}
+
+/** Limit of remembered frames. Few routers decide in a segment. */
 const MOST_FRAMES = 64;
 /** First character of a reference. A frame begins with a brace. */
 const MARK = "@";
@@ -30,12 +37,13 @@ export class FrameReferences {
   }
 
   /** Bytes that the next decision of the entry stores for its frame. */
-  next(frame: Uint8Array): Uint8Array {
+  next({ bytes, isKept }: Frame): Uint8Array {
     const decision = this.#decisions++;
-    const reference = this.#references.get(frame);
+    if (!isKept) return bytes;
+    const reference = this.#references.get(bytes);
     if (reference !== undefined) return reference;
-    this.#own.push({ frame, decision });
-    return frame;
+    this.#own.push({ frame: bytes, decision });
+    return bytes;
   }
 
   /** Ends the entry, which the log has put at this place. */
