@@ -47,16 +47,14 @@ export function modelsOf({ models }: SimConfig): readonly string[] {
 const PROVERS = 4;
 
 /** Generates the tasks of the configuration if there are none. It writes to a temporary folder, so that the folder is
- *  complete or missing. A run that is killed meanwhile generates the same tasks again. Two runs that start together
- *  generate in a folder each, and the first one that is done keeps its folder. */
+ *  complete or missing. A run that is killed meanwhile generates the same tasks again. */
 export async function ensureTasks({ tasks, generate, engine }: SimConfig): Promise<void> {
   if (generate === undefined || existsSync(tasks)) return;
   const { count, seed, families, difficulties } = generate;
-  const out = `${tasks}.${process.pid}.part`;
+  const out = `${tasks}.part`;
   rmSync(out, { recursive: true, force: true });
   await generateTaskFolder({
     ...{ out, count, seed: BigInt(seed), families, difficulties, engine, workers: PROVERS, prove: true },
   });
-  if (existsSync(tasks)) rmSync(out, { recursive: true });
-  else renameSync(out, tasks);
+  renameSync(out, tasks);
 }
