@@ -5,10 +5,15 @@ import type { Id } from "../../../base/index.ts";
 import type { RevisionKey, Step } from "../../../contract/index.ts";
 import { type Decision, type DecisionCandidate, type DecisionToLog, stepOf } from "../../../policy/index.ts";
 import type { RoutedDecision } from "../upstream/index.ts";
-import { type Frame, type FramePlace, type FrameReferences, framePlaceOf } from "./frame-references.ts";
+import {
+  type EncodedFrame,
+  type FramePlace,
+  type FrameReferences,
+  framePlaceOf,
+} from "./frame-references.ts";
 
 /** Facts of a router that repeat in its decisions. */
-interface RouterFrame extends Frame {
+interface RouterFrame extends EncodedFrame {
   readonly revision: RevisionKey;
   readonly policy: RevisionKey | undefined;
   readonly shadow: RevisionKey | undefined;
@@ -16,7 +21,7 @@ interface RouterFrame extends Frame {
   readonly family: Id | undefined;
 }
 
-type ShownByRouter = Omit<RouterFrame, keyof Frame> & {
+type ShownByRouter = Omit<RouterFrame, keyof EncodedFrame> & {
   readonly candidates: readonly DecisionCandidate[];
   /** Absent in entries of earlier versions. */
   readonly relaxed?: Decision["relaxed"];

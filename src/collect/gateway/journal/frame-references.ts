@@ -8,7 +8,7 @@ export interface FramePlace extends Omit<LogPlace, "segment"> {
   readonly decision: number;
 }
 
-export interface Frame {
+export interface EncodedFrame {
   /** The router and its candidates, as JSON in UTF-8. */
   readonly bytes: Uint8Array;
   /** True if later decisions of the router have the same frame object. */
@@ -37,7 +37,7 @@ export class FrameReferences {
   }
 
   /** Bytes that the next decision of the entry stores for its frame. */
-  next({ bytes, isKept }: Frame): Uint8Array {
+  next({ bytes, isKept }: EncodedFrame): Uint8Array {
     const decision = this.#decisions++;
     if (!isKept) return bytes;
     const reference = this.#references.get(bytes);
