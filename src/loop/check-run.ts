@@ -1,7 +1,5 @@
 /** Checks whether a run can begin or continue, before anything is written: no key, no book, no folder of the run.
- *  In: the choice of a run. Out: its inputs, read once, or a refusal. Writes only the tasks that the configuration tells
- *  it to generate, after all checks that do not need them. */
-import { existsSync } from "node:fs";
+ *  In: the choice of a run. Out: its inputs, read once, or a refusal. Writes nothing. */
 import { type Digest, plural, RollbookError } from "../base/index.ts";
 import { hiddenFrom } from "../book/collect/index.ts";
 import { isBook, requireBook, requireWritable, useBook, workingCopy } from "../book/open/index.ts";
@@ -15,7 +13,14 @@ import { requireBounds } from "./run-warnings.ts";
 import type { RunContext, WindowStages } from "./stage-parts.ts";
 import { routerStages } from "./stages.ts";
 import { readTokenInputs, tokenStages } from "./tokens/index.ts";
-import { agentWorld, ensureTasks, type LoopWorld, modelsOf, requireTasks, simWorld } from "./world/index.ts";
+import {
+  agentWorld,
+  ensureTasks,
+  type LoopWorld,
+  requireTasks,
+  simWorld,
+  worldToCome,
+} from "./world/index.ts";
 
 /** Names a run and says how to enter it. */
 export interface RunChoice {
@@ -35,7 +40,8 @@ interface CheckedRun {
   readonly openStages: OpenStages;
 }
 
-type OpenStages = (context: RunContext) => WindowStages;
+/** Called while the run is locked. Generates the tasks of the configuration if there are none. */
+type OpenStages = (context: RunContext) => Promise<WindowStages>;
 
 export async function checkRun(choice: RunChoice): Promise<CheckedRun> {
   const { config, book, how } = choice;
@@ -82,22 +88,21 @@ async function readStages(
     case "tokens": {
       const inputs = await readTokenInputs(settings, hidden);
       check({ rows: inputs.tasks.length });
-      return (context) => tokenStages(context, settings, inputs);
+      return async (context) => tokenStages(context, settings, inputs);
     }
     case "agent": {
       const world = await agentWorld(config, settings, hidden);
       check(world);
-      return (context) => routerStages({ ...context, world });
+      return async (context) => routerStages({ ...context, world });
     }
     case "simulator": {
-      const { generate, tasks } = settings;
-      // Tasks are generated in minutes, and stay. A refusal that needs none of them comes first.
-      if (generate !== undefined && !existsSync(tasks))
-        check({ rows: generate.count, models: modelsOf(settings) });
-      await ensureTasks(settings);
-      const world = simWorld(settings);
-      check(world);
-      return (context) => routerStages({ ...context, world });
+      const toCome = worldToCome(settings);
+      const known = toCome === undefined ? simWorld(settings) : undefined;
+      check(known ?? toCome!);
+      return async (context) => {
+        await ensureTasks(settings);
+        return routerStages({ ...context, world: known ?? simWorld(settings) });
+      };
     }
     default:
       return settings satisfies never;

@@ -77,7 +77,7 @@ async function runWindows(request: RunRequest): Promise<RanLoop> {
           request.onProgress?.(window, progress);
         },
       };
-      const stages = checked.openStages(context);
+      const stages = await checked.openStages(context);
       tellChangedWorld(state, stages.world, log);
       try {
         if (state.windows.length === 0) noteSettings({ root, run }, config.settings);

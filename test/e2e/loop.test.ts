@@ -294,7 +294,14 @@ describe("a world with generate", () => {
     // A run killed during generation leaves a partial folder with the suffix `.part`.
     mkdirSync(join(cli.folder, "made.part"));
     writeFileSync(join(cli.folder, "made.part", "tasks.jsonl"), "half");
-    const first = await statusOf(cli, `start --config ${writeConfig(cli.folder, small)}`);
+    const config = writeConfig(cli.folder, small);
+    const starting = statusOf(cli, `start --config ${config}`);
+    while (!(await statusOf(cli, `status --config ${config}`)).running) await new Promise(setImmediate);
+    // The run is locked while it generates: a second start would write to the same folder.
+    expect(existsSync(join(cli.folder, "made"))).toBe(false);
+    const second = await cli.run(`run start --config ${config}`);
+    expect([second.code, second.err]).toEqual([1, expect.stringContaining("[run-busy]")]);
+    const first = await starting;
     expect([first.ended, existsSync(join(cli.folder, "made.part"))]).toEqual([1, false]);
     const made = readFileSync(join(cli.folder, "made", "tasks.jsonl"), "utf8");
     expect(made.trim().split("\n")).toHaveLength(6);

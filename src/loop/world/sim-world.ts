@@ -1,7 +1,14 @@
 /** Makes the simulator the world of a loop: proved tasks, declared models, exact values. */
 import { existsSync, renameSync, rmSync } from "node:fs";
 import { generateTaskFolder, readModels, readWorld, runOnBook, withGrader } from "../../book/sim/index.ts";
-import { knownValues, makeWorld, openSimRun, policyOfRouter, policyValue } from "../../collect/sim/index.ts";
+import {
+  familyNamed,
+  knownValues,
+  makeWorld,
+  openSimRun,
+  policyOfRouter,
+  policyValue,
+} from "../../collect/sim/index.ts";
 import type { LoopConfig } from "../config.ts";
 import { choiceFamily } from "./families.ts";
 import { assignedOf, type LoopWorld } from "./world.ts";
@@ -38,10 +45,15 @@ export function simWorld(config: SimConfig): LoopWorld {
   };
 }
 
-/** Names of the models, which need no tasks to be known. */
-export function modelsOf({ models }: SimConfig): readonly string[] {
-  return readModels(models).map(({ name }) => name);
+/** Facts of the world that are known before its tasks are generated; undefined if there is nothing to generate. Throws
+ *  if there is no such family of tasks. */
+export function worldToCome({ tasks, generate, models }: SimConfig): WorldToCome | undefined {
+  if (generate === undefined || existsSync(tasks)) return undefined;
+  for (const family of generate.families ?? []) familyNamed(family);
+  return { rows: generate.count, models: readModels(models).map(({ name }) => name) };
 }
+
+type WorldToCome = Pick<LoopWorld, "rows" | "models">;
 
 /** Number of programs that run at the same time while tasks are proved. */
 const PROVERS = 4;
