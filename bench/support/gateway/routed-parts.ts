@@ -55,7 +55,8 @@ function bodiesOf(model: string): Buffer[] {
 
 function timeCall(model: typeof NAMED | typeof ROUTED, i: number): number {
   const body = Buffer.from(bodies[model][i % ROLLOUTS]!);
-  const request = dialect.readRequest(JSON.parse(body.toString()))!;
+  const text = body.toString();
+  const request = dialect.readRequest(JSON.parse(text))!;
   const call = Math.floor(i / ROLLOUTS);
   const id = `r-${String(i % ROLLOUTS).padStart(34, "0")}`;
   const rollout = { id, opening: {}, callKeys: new KeyPrefix(`${id}.`) };
@@ -67,7 +68,7 @@ function timeCall(model: typeof NAMED | typeof ROUTED, i: number): number {
     { call, vectors: undefined },
     deps,
   );
-  aimed.choose(request);
+  aimed.choose(request, text);
   const { target, sent, decided } = aimed;
   const entry = encodeCall(
     {

@@ -6,7 +6,7 @@ import { type PromptVectors, promptOfMessages } from "../../../policy/index.ts";
 import { type CallContext, ModelCall, reservationUsd } from "../call/index.ts";
 import type { Dialect, RequestFacts } from "../dialects/index.ts";
 import { type RedactOptions, redactValue } from "../redact/index.ts";
-import { cannotRecord, HttpRefusal, parseBody, type ReplySink } from "../wire/index.ts";
+import { cannotRecord, HttpRefusal, parseText, type ReplySink, textOfBody } from "../wire/index.ts";
 import { type ApiPath, upstreamPath } from "./api-path.ts";
 import type { Caller } from "./identity.ts";
 import { refuseSecrets } from "./redact-requests.ts";
@@ -38,7 +38,8 @@ export function callStarter(
 ): StartCall {
   const { routes, rollouts, journal } = context;
   return ({ dialect, path, caller, body, rawHeaders, response }) => {
-    const request = readRequest(dialect, path, body);
+    const text = textOfBody(body);
+    const request = readRequest(dialect, path, text);
     // An unknown model name is the client's own text and will be recorded, so it must hold no secret.
     if (!routes.isFamiliar(request.model)) refuseSecrets({ model: request.model }, redact);
     // The embedding endpoint gets the redacted prompt: the text that is recorded and used for training.
@@ -55,11 +56,11 @@ export function callStarter(
     const incoming = { dialect, body, rawHeaders, path: upstreamPath(path), rollout, response };
     const call = new ModelCall(incoming, context);
     if (embed === undefined || prompt === undefined) {
-      call.start(request);
+      call.start(request, text);
       return undefined;
     }
     const start = (vectors: PromptVectors | undefined) =>
-      response.destroyed ? call.leave() : call.start(request, vectors);
+      response.destroyed ? call.leave() : call.start(request, text, vectors);
     const leave = (error: unknown) => {
       call.leave();
       throw error;
@@ -68,8 +69,8 @@ export function callStarter(
   };
 }
 
-function readRequest(dialect: Dialect, { path }: ApiPath, body: Buffer): RequestFacts {
-  const request = dialect.readRequest(parseBody(body));
+function readRequest(dialect: Dialect, { path }: ApiPath, text: string): RequestFacts {
+  const request = dialect.readRequest(parseText(text));
   if (request === undefined)
     throw new HttpRefusal(
       400,

@@ -5,7 +5,7 @@ import { given } from "../../../base/index.ts";
 import type { PromptVectors } from "../../../policy/index.ts";
 import type { RequestFacts } from "../dialects/index.ts";
 import type { RoutedDecision, Target } from "../upstream/index.ts";
-import { parseBody } from "../wire/index.ts";
+import { parseBody, textOfBody } from "../wire/index.ts";
 import type { CallContext, IncomingCall } from "./call-context.ts";
 import type { CallEvent } from "./call-events.ts";
 import { rewrittenBody } from "./outgoing.ts";
@@ -42,8 +42,8 @@ export class CallTarget {
     this.#deps = deps;
   }
 
-  /** False if the model is unknown, or no candidate is left. */
-  choose(request: RequestFacts): boolean {
+  /** `text` is the body as text. False if the model is unknown, or no candidate is left. */
+  choose(request: RequestFacts, text: string): boolean {
     const { dialect, body, rollout } = this.#in;
     const { routes, isResting } = this.#deps;
     this.asked = request.model;
@@ -69,14 +69,14 @@ export class CallTarget {
       this.target = target;
       this.label = target.label;
     }
-    this.sent = rewrittenBody(body, request, { dialect: dialect.name, target: this.target });
+    this.sent = rewrittenBody(body, request, { text, dialect: dialect.name, target: this.target });
     return true;
   }
 
   /** Replaces the failed candidate by another. False if no candidate is left. */
   chooseNext(): boolean {
     this.#failed = new Set(this.#failed).add(this.candidate);
-    return this.choose(readAgain(this.#in));
+    return this.choose(readAgain(this.#in), textOfBody(this.#in.body));
   }
 
   /** Facts of the last decision, for listeners. */

@@ -48,13 +48,13 @@ export class ModelCall implements Receiver, Waiter {
     this.#index = context.rollouts.begin(incoming.rollout);
   }
 
-  /** `request` is the parsed body; `vectors` are those of its prompt, if the router reads them. Throws a refusal if
-   *  the model is unknown; then nothing has been sent. */
-  start(request: RequestFacts, vectors?: PromptVectors): void {
+  /** `request` is the parsed body, `text` the body as text; `vectors` are those of its prompt, if the router reads
+   *  them. Throws a refusal if the model is unknown; then nothing has been sent. */
+  start(request: RequestFacts, text: string, vectors?: PromptVectors): void {
     const { response } = this.#in;
     this.#aimed = new CallTarget(this.#in, { call: this.#index, vectors }, this.#deps);
     try {
-      if (!this.#aimed.choose(request)) throw unknownModel(request.model, this.#deps.routes.names);
+      if (!this.#aimed.choose(request, text)) throw unknownModel(request.model, this.#deps.routes.names);
     } catch (error) {
       this.#deps.rollouts.takeBack(this.#in.rollout);
       throw error;

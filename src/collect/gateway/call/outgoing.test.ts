@@ -8,7 +8,7 @@ function sent(parameters: Record<string, unknown>, fields: Record<string, unknow
   const body = Buffer.from(JSON.stringify({ model: "m", ...parameters }));
   const request = { model: "m", stream: false, parameters } as unknown as RequestFacts;
   const target = { model: "m", capture: { fields } } as unknown as Target;
-  const out = rewrittenBody(body, request, { dialect: "openai-chat", target });
+  const out = rewrittenBody(body, request, { text: body.toString(), dialect: "openai-chat", target });
   return out === undefined ? "unchanged" : (JSON.parse(out.toString()) as unknown);
 }
 

@@ -62,15 +62,16 @@ export function passedPath(path: string): string {
   return query === "" ? path.slice(0, mark) : `${path.slice(0, mark)}?${query}`;
 }
 
-/** Undefined if the body passes unchanged. */
+/** Undefined if the body passes unchanged. `text` is the body as text. */
 export function rewrittenBody(
   body: Buffer,
   request: RequestFacts,
-  { dialect, target }: { dialect: DialectName; target: Target },
+  { text, dialect, target }: { text: string; dialect: DialectName; target: Target },
 ): Buffer | undefined {
   const { model, capture } = target;
   const isNamed = model === request.model;
-  if (capture === undefined) return isNamed ? undefined : renameModel(body, request.model, target.modelJson);
+  if (capture === undefined)
+    return isNamed ? undefined : renameModel(body, { text, asked: request.model, name: target.modelJson });
   const fields: Record<string, unknown> = isNamed ? {} : { model };
   const tokenFields =
     capture.tokens === undefined ? {} : dialectNamed(dialect).tokenFields(capture.tokens, request.stream);
@@ -79,7 +80,7 @@ export function rewrittenBody(
     const value = withWanted(asked, wanted);
     if (value !== asked) fields[name] = value;
   }
-  for (const _ in fields) return Buffer.from(spliceFields(body.toString(), fields));
+  for (const _ in fields) return Buffer.from(spliceFields(text, fields));
   return undefined;
 }
 

@@ -1,7 +1,7 @@
 /** Passes a request to an upstream and its reply back. In: a request. Out: the reply. Records nothing. */
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Target, Upstream } from "../upstream/index.ts";
-import { renameModel } from "../wire/index.ts";
+import { renameModel, textOfBody } from "../wire/index.ts";
 import { passedHeaders, passedPath, type Returned } from "./outgoing.ts";
 
 export function passThrough(options: {
@@ -20,7 +20,10 @@ export function passThrough(options: {
   /** An error is held until it is complete. */
   let held: { readonly status: number; readonly headers: string[]; readonly chunks: Buffer[] } | undefined;
   let bytes = 0;
-  const sent = model === target.model ? body : renameModel(body, model, target.modelJson);
+  const sent =
+    model === target.model
+      ? body
+      : renameModel(body, { text: textOfBody(body), asked: model, name: target.modelJson });
   const exchange = upstream.send(
     { method: "POST", path: passedPath(path), headers: passedHeaders(request.rawHeaders), body: sent },
     {

@@ -120,7 +120,9 @@ function frameOf({ decision, candidates, revision, family }: RoutedDecision): Ro
     const shown = { revision, policy, shadow: shadow?.revision, family, candidates: seen };
     const text: ShownByRouter = relaxed === undefined ? shown : { ...shown, relaxed };
     const isKept = relaxed === undefined && Object.isFrozen(seen);
-    frame = { ...shown, isKept, bytes: Buffer.from(JSON.stringify(text)) };
+    const bytes = Buffer.from(JSON.stringify(text));
+    // The field is there from the beginning, so that all frames have one shape.
+    frame = { ...shown, isKept, bytes, reference: undefined };
     if (isKept) FRAMES.set(seen, frame);
   }
   return frame;

@@ -13,45 +13,47 @@ export interface EncodedFrame {
   readonly bytes: Uint8Array;
   /** True if later decisions of the router have the same frame object. */
   readonly isKept: boolean;
+  /** The last entry that holds the frame. Stored here, because a lookup by frame would cost more than the copy. */
+  reference:
+    | { readonly journal: FrameReferences; readonly segment: number; readonly bytes: Uint8Array }
+    | undefined;
 }
 
-/** Limit of remembered frames. Few routers decide in a segment. */
-const MOST_FRAMES = 64;
 /** First character of a reference. A frame begins with a brace. */
 const MARK = "@";
 
+/** The references of one journal. */
 export class FrameReferences {
   #segment = -1;
-  readonly #references = new Map<Uint8Array, Uint8Array>();
   #decisions = 0;
   /** Frames that the entry holds itself. */
-  #own: { readonly frame: Uint8Array; readonly decision: number }[] = [];
+  #own: { readonly frame: EncodedFrame; readonly decision: number }[] = [];
 
   /** Begins an entry in this segment. */
   begin(segment: number): this {
     this.#decisions = 0;
     if (this.#own.length > 0) this.#own = [];
-    if (segment !== this.#segment) this.#references.clear();
     this.#segment = segment;
     return this;
   }
 
   /** Bytes that the next decision of the entry stores for its frame. */
-  next({ bytes, isKept }: EncodedFrame): Uint8Array {
+  next(frame: EncodedFrame): Uint8Array {
     const decision = this.#decisions++;
-    if (!isKept) return bytes;
-    const reference = this.#references.get(bytes);
-    if (reference !== undefined) return reference;
-    this.#own.push({ frame: bytes, decision });
-    return bytes;
+    const { reference } = frame;
+    if (reference?.journal === this && reference.segment === this.#segment) return reference.bytes;
+    if (frame.isKept) this.#own.push({ frame, decision });
+    return frame.bytes;
   }
 
   /** Ends the entry, which the log has put at this place. */
-  end({ offset, bytes }: LogPlace): void {
-    for (const { frame, decision } of this.#own) {
-      if (this.#references.size >= MOST_FRAMES) this.#references.clear();
-      this.#references.set(frame, Buffer.from(`${MARK}${offset},${bytes},${decision}`));
-    }
+  end({ segment, offset, bytes }: LogPlace): void {
+    for (const { frame, decision } of this.#own)
+      frame.reference = {
+        journal: this,
+        segment,
+        bytes: Buffer.from(`${MARK}${offset},${bytes},${decision}`),
+      };
   }
 }
 

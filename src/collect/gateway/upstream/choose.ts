@@ -10,8 +10,7 @@ export interface RouteQuestion {
   readonly call?: string;
   /** The `splitKey` of the call, if the caller knows it: hashing a long id takes a tenth of a decision's time. */
   readonly callKey?: number | undefined;
-  /** The client's seed, if it sent one. A router that draws with this seed is reproducible, independent of earlier
-   *  calls. */
+  /** The client's seed, if it sent one. The router draws with it only if there is no `call`. */
   readonly seed?: number;
 }
 

@@ -56,7 +56,16 @@ export function bodyRefusal(
 }
 
 export function parseBody(body: Buffer): JsonObject {
-  const text = isUtf8(body) ? body.toString() : "";
+  return parseText(textOfBody(body));
+}
+
+/** Empty if the body is not UTF-8. */
+export function textOfBody(body: Buffer): string {
+  return isUtf8(body) ? body.toString() : "";
+}
+
+/** `text` is the text of a body. */
+export function parseText(text: string): JsonObject {
   const value = tryParse(text);
   if (isObject(value)) return value;
   if (value === undefined && nestsDeeper(text))

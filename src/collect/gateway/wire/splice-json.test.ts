@@ -44,7 +44,11 @@ it("renames the model of any body to the bytes that splicing gives", () => {
       ({ asked, to, before, after }, space, spell, isFirst) => {
         const object = isFirst ? { model: asked, before, after } : { before, model: asked, after };
         const text = spell(JSON.stringify(object, null, space));
-        const renamed = renameModel(Buffer.from(text), asked, Buffer.from(JSON.stringify(to)));
+        const renamed = renameModel(Buffer.from(text), {
+          text,
+          asked,
+          name: Buffer.from(JSON.stringify(to)),
+        });
         expect(renamed.toString()).toBe(Buffer.from(spliceFields(text, { model: to })).toString());
       },
     ),

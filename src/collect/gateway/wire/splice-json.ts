@@ -2,12 +2,17 @@
  *  spaces. In: text, or bytes, that JSON.parse accepts as an object. Out: the same kind. */
 
 /** The request body with another model; same result as `spliceFields`. Most bodies contain the model once, so the
- *  bytes around it are copied. `asked` is the model in the body; `name` is the new model as JSON. */
-export function renameModel(body: Buffer, asked: string, name: Buffer): Buffer {
-  const place = modelPlace(body, asked);
-  if (place < 0)
-    return Buffer.from(spliceFields(body.toString(), { model: JSON.parse(name.toString()) as string }));
-  const end = place + asked.length + 2;
+ *  bytes around it are copied. `text` is the body as text, `asked` the model in it, `name` the new model as JSON. A
+ *  search in a string takes a third of the time of a search in a Buffer. */
+export function renameModel(
+  body: Buffer,
+  { text, asked, name }: { text: string; asked: string; name: Buffer },
+): Buffer {
+  const found = modelPlace(text, asked);
+  if (found < 0) return Buffer.from(spliceFields(text, { model: JSON.parse(name.toString()) as string }));
+  const isAscii = text.length === body.length;
+  const place = isAscii ? found : Buffer.byteLength(text.slice(0, found));
+  const end = place + (isAscii ? asked.length : Buffer.byteLength(asked)) + 2;
   const longer = name.length - (end - place);
   const renamed = Buffer.allocUnsafe(body.length + longer);
   if (longer >= 0 && place <= FEW_BYTES) {
@@ -27,33 +32,28 @@ const FEW_BYTES = 48;
 
 /** Start of the model's value, or -1 if the fast path cannot tell. A body without `\\u` can spell the field name in
  *  one way only, so a single occurrence is the field. */
-function modelPlace(body: Buffer, asked: string): number {
-  const at = beginsWithModel(body) ? 1 : body.indexOf(MODEL);
-  if (at < 0 || hasModel(body, at + MODEL.length)) return -1;
-  if (body.indexOf(BACKSLASH) >= 0 && body.indexOf(ESCAPE) >= 0) return -1;
+function modelPlace(text: string, asked: string): number {
+  // Most clients send the model first, which saves the search.
+  const at = text.startsWith(MODEL, 1) ? 1 : text.indexOf(MODEL);
+  if (at < 0 || hasModel(text, at + MODEL.length) || text.includes(ESCAPE)) return -1;
   let place = at + MODEL.length;
-  while (body[place] === COLON || isSpace(body[place]!)) place++;
-  // A name that is escaped or not ASCII takes more bytes than characters, so the closing quote is not at this place.
-  let end = place;
-  if (body[end++] !== QUOTE) return -1;
-  for (let i = 0; i < asked.length; i++) if (body[end++] !== asked.charCodeAt(i)) return -1;
-  return body[end] === QUOTE ? place : -1;
-}
-
-/** Most clients send the model first, which saves the search. */
-function beginsWithModel(body: Buffer): boolean {
-  for (let i = 0; i < MODEL.length; i++) if (body[1 + i] !== MODEL[i]) return false;
-  return true;
+  while (text.charCodeAt(place) === COLON || isSpace(text.charCodeAt(place))) place++;
+  // An escaped name has more characters than the name, so the closing quote is not at this place.
+  const isAsked =
+    text.charCodeAt(place) === QUOTE &&
+    text.startsWith(asked, place + 1) &&
+    text.charCodeAt(place + 1 + asked.length) === QUOTE;
+  return isAsked ? place : -1;
 }
 
 /** Quotes are frequent in JSON, so a search for the letters is faster. The quote is checked only after a match. */
-function hasModel(body: Buffer, from: number): boolean {
-  return body.indexOf(MODEL_END, from) >= 0 && body.indexOf(MODEL, from) >= 0;
+function hasModel(text: string, from: number): boolean {
+  return text.includes(MODEL_END, from) && text.includes(MODEL, from);
 }
 
-const MODEL = Buffer.from('"model"');
-const MODEL_END = Buffer.from('model"');
-const ESCAPE = Buffer.from("\\u");
+const MODEL = '"model"';
+const MODEL_END = 'model"';
+const ESCAPE = "\\u";
 
 /** Sets each field. A duplicate field is set twice, because readers differ on which of the two counts. */
 export function spliceFields(text: string, fields: Readonly<Record<string, unknown>>): string {
