@@ -1,5 +1,5 @@
-/** The table of docs/interop.md: for each format its file, directions, rules, losses and the real reader with its
- *  version. Formats, directions, losses and versions come from the code.
+/** The table of docs/interop.md: for each format its file, directions, rules and losses. Formats, directions and
+ *  losses come from the code.
  *  The meaning of a row and the checks are written here. */
 import {
   TRACE_FORMATS,
@@ -16,10 +16,6 @@ interface FormatFacts {
   readonly checked: string;
   /** Whole rollouts that are left out, beside lost parts of a rollout. */
   readonly leftOut?: string;
-  readonly by: string;
-  /** The argument of `npm run interop`, and the pinned packages that it names. */
-  readonly reader: string;
-  readonly packages: readonly string[];
 }
 
 const TOKENS = "sampling log-probabilities; one tokenizer";
@@ -30,97 +26,65 @@ const FACTS: Readonly<Record<TrainerFormatName, FormatFacts>> = {
   slime: {
     row: "one stream of a batch",
     checked: `${TOKENS}; mask and log-probabilities as long as the response, 0 where masked; groups of one size, each with a result`,
-    by: "`Sample.from_dict`, `validate`, the torch file and back",
-    ...{ reader: "slime", packages: ["miles-rl"] },
   },
   "slime-prompts": {
     row: "one task",
     checked: "a prompt; metadata is an object",
-    by: "`Dataset`, and `rollbook launch`",
-    ...{ reader: "slime", packages: ["miles-rl"] },
   },
   verl: {
     row: "one task",
     checked: "a prompt of messages",
-    by: "`RLHFDataset`",
-    ...{ reader: "verl", packages: ["verl"] },
   },
   "verl-agent-loop": {
     row: "one stream of a batch",
     checked: `${TOKENS}; a prompt that is not empty; ids, mask and log-probabilities of one length`,
     leftOut: FAILURES,
-    by: "`AgentLoopOutput`",
-    ...{ reader: "verl", packages: ["verl"] },
   },
   "trl-sft": {
     row: "one conversation",
     checked: CONVERSATION,
     leftOut: FAILURES,
-    by: "two steps of `SFTTrainer`",
-    ...{ reader: "trl", packages: ["trl"] },
   },
   "trl-dpo": {
     row: "best and worst of one prompt",
     checked: `${CONVERSATION}; two rewards that differ`,
     leftOut: `${FAILURES}, unlabelled rollouts`,
-    by: "two steps of `DPOTrainer`",
-    ...{ reader: "trl", packages: ["trl"] },
   },
   "trl-kto": {
     row: "one conversation",
     checked: `${CONVERSATION}; \`--threshold\` makes the label`,
     leftOut: `${FAILURES}, unlabelled rollouts`,
-    by: "two steps of `KTOTrainer`",
-    ...{ reader: "trl", packages: ["trl"] },
   },
   "trl-grpo": {
     row: "one task",
     checked: "a prompt that a chat template renders",
-    by: "two steps of `GRPOTrainer`",
-    ...{ reader: "trl", packages: ["trl"] },
   },
   "trl-rollouts": {
     row: "one stream of a batch",
     checked: `${TOKENS}; one advantage for a sample; arrays as long as the ids`,
     leftOut: FAILURES,
-    by: "`rollout_func` of `GRPOTrainer`",
-    ...{ reader: "trl", packages: ["trl"] },
   },
   art: {
     row: "one rollout",
     checked: "a reward and a conversation",
     leftOut: `${FAILURES}, unlabelled rollouts`,
-    by: "`read_trajectory_groups_parquet`",
-    ...{ reader: "art", packages: ["openpipe-art"] },
   },
   verifiers: {
     row: "one rollout",
     checked:
       "nodes from root to leaf give the exact tokens; one log-probability for each sampled token; [converted back](#traces-that-come-back), the trace gives the same digest",
-    by: "`read_episodes`, and written again",
-    ...{ reader: "verifiers", packages: ["verifiers"] },
   },
   atif: {
     row: "one rollout",
     checked:
       "step ids from 1; results name a call of their step; log-probabilities as long as the completion; [converted back](#traces-that-come-back), the trace gives the same digest",
     leftOut: "rollouts without a reply",
-    by: "`Trajectory.model_validate`, and the same JSON again",
-    ...{ reader: "atif", packages: ["harbor"] },
   },
 };
 
 export async function interopTable(): Promise<string> {
   const rows = await Promise.all(TRAINER_FORMATS.map(rowOf));
-  const head = [
-    "format",
-    "file",
-    "direction",
-    "one row is",
-    "checked before writing",
-    "cannot carry",
-    "read by",
-  ];
+  const head = ["format", "file", "direction", "one row is", "checked before writing", "cannot carry"];
   return markdownTable([head, ...rows]).join("\n");
 }
 
@@ -140,14 +104,12 @@ export function pinned(reader: string, name: string): string {
 }
 
 async function rowOf(name: TrainerFormatName): Promise<string[]> {
-  const { row, checked, leftOut, by, reader, packages } = FACTS[name];
+  const { row, checked, leftOut } = FACTS[name];
   const { columns, carried } = await trainerFormat(name);
   const both = (TRACE_FORMATS as readonly string[]).includes(name);
-  const versions = packages.map((each) => `${each} ${pinned(reader, each)}`).join(", ");
   return [
     ...[`\`${name}\``, columns === undefined ? "JSON Lines" : "Parquet", both ? "both" : "out", row, checked],
     [...lostParts(carried), ...(leftOut === undefined ? [] : [leftOut])].join(", "),
-    `${versions}: ${by}`,
   ];
 }
 
