@@ -10,7 +10,8 @@ export interface RouteQuestion {
   readonly call?: string;
   /** The `splitKey` of the call, if the caller knows it: hashing a long id takes a tenth of a decision's time. */
   readonly callKey?: number | undefined;
-  /** The client's seed, if it sent one. The router draws with it only if there is no `call`. */
+  /** The client's seed, if it sent one. The router of a gateway draws by `call`; that of the simulator draws by this
+   *  seed. */
   readonly seed?: number;
 }
 
