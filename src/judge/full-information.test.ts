@@ -3,7 +3,7 @@ import { refusalOf } from "../../test/support/refusal-of.ts";
 import { digestJson, rngFrom } from "../base/index.ts";
 import { type DecisionPolicy, parseStaticTable } from "../policy/index.ts";
 import type { JudgedRow, RouterSetup } from "./evaluate/index.ts";
-import { evaluateExactly, gateExactly, isFullyKnown } from "./full-information.ts";
+import { evaluateExactly, gateExactly, isFullyKnown, isGatedExactly } from "./full-information.ts";
 
 const IDS = ["small", "large"];
 const table = parseStaticTable("schema: rollbook.static-table.v1\ndefault: large\n", "test");
@@ -83,6 +83,30 @@ describe("full information", () => {
     expect(refusalOf(() => gateExactly(free, options))).toMatchObject({
       ...{ code: "no-cost", fields: { rows: 10, lacking: 6, id: "d4" } },
     });
+  });
+
+  test("is gated exactly with or without propensities, but against the policy of the log by its propensities", () => {
+    const logged = rows(10).map((row) => ({ ...row, propensity: 0.5, behaviour: [0.5, 0.5] }));
+    expect(isGatedExactly(rows(10), { rule, baseline: "behaviour" })).toBe(true);
+    expect(isGatedExactly(logged, { rule, baseline: thrifty })).toBe(true);
+    expect(isGatedExactly(logged, { rule, baseline: "behaviour" })).toBe(false);
+    const options = { rule, candidates: [setup(() => 0)], baseline: thrifty, rng: rngFrom(1) };
+    expect(gateExactly(logged, options)).toEqual(gateExactly(rows(10), options));
+  });
+
+  test("does not take the cost of the choice for that of the others", () => {
+    const billed = rows(10).map((row) => ({
+      ...row,
+      known: row.known!.map((each) => ({ ...each, cost: null })),
+    }));
+    const options = { rule, candidates: [thrifty], baseline: thrifty, rng: rngFrom(1) };
+    expect(refusalOf(() => gateExactly(billed, options))).toMatchObject({
+      ...{ code: "no-cost", fields: { rows: 10, lacking: 10, id: "d0" } },
+    });
+    const logged = billed.map((row) => ({ ...row, propensity: 0.5, behaviour: [0.5, 0.5] }));
+    expect(isGatedExactly(logged, { rule, baseline: thrifty })).toBe(false);
+    const { contenders } = evaluateExactly(billed, { setup: thrifty, rng: rngFrom(1) });
+    expect(contenders.every(({ values }) => values.cost === undefined)).toBe(true);
   });
 
   test("has no policy behind the log to gate against", () => {

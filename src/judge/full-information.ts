@@ -1,7 +1,7 @@
 /** Evaluates and gates policies if the outcome of every candidate is known: exactly, without propensities.
  *  In: judge rows that carry all outcomes, routers. Out: the results of `evaluatePolicy` and `gatePolicies`. A policy's
  *  value is the mean outcome of its choices; only the rows are a sample. Pure. */
-import { RollbookError } from "../base/index.ts";
+import { plural, RollbookError } from "../base/index.ts";
 import { changedShare } from "./changed-share.ts";
 import {
   checkData,
@@ -39,6 +39,21 @@ export function isFullyKnown(rows: readonly JudgedRow[]): boolean {
   return rows.length > 0 && rows.every(({ known, propensity }) => known !== undefined && propensity === null);
 }
 
+/** True if a gate needs no propensities: it asks for outcomes that every row carries for each of its candidates, and
+ *  compares with a policy whose choices are known. */
+export function isGatedExactly(
+  rows: readonly JudgedRow[],
+  { rule, baseline }: Pick<GateOptions, "rule" | "baseline">,
+): boolean {
+  if (isFullyKnown(rows)) return true;
+  const asked: Measure[] = rule.epsilonCost === null ? ["quality"] : ["quality", "cost"];
+  return (
+    baseline !== "behaviour" &&
+    rows.length > 0 &&
+    rows.every((row) => asked.every((each) => knows(row, each)))
+  );
+}
+
 type EvaluateOptions = Parameters<typeof evaluatePolicy>[1];
 
 /** The log has no real choice. The first candidate only fills the field and is not a contender. */
@@ -53,18 +68,19 @@ export function evaluateExactly(rows: readonly JudgedRow[], options: EvaluateOpt
   };
 }
 
-export function gateExactly(rows: readonly JudgedRow[], options: GateOptions): GatedCandidate[] {
+export function gateExactly(given: readonly JudgedRow[], options: GateOptions): GatedCandidate[] {
   const { rule, candidates, baseline } = options;
+  const rows = given.map(asIfChosen);
   if (baseline === "behaviour")
     throw new RollbookError(
       "no-behaviour",
       { baseline },
       "these rows hold the outcome of every candidate, and no policy chose among them. Gate against static or a checkpoint.",
     );
-  const data = new EvaluationData(rows.map(asIfChosen), options);
+  const data = new EvaluationData(rows, options);
   const quality = qualityOf(data.measures);
   const asked: Measure[] = [quality, ...(rule.epsilonCost === null ? [] : ["cost" as const])];
-  if (!asked.every((measure) => data.measures.includes(measure))) throw noCost(rows);
+  if (!asked.every((measure) => data.measures.includes(measure))) throw noExactCost(given);
   const against = data.target(routed(routerOf(baseline)));
   return candidates.map((setup) => {
     const target = data.target(routed(routerOf(setup)));
@@ -87,9 +103,31 @@ export function gateExactly(rows: readonly JudgedRow[], options: GateOptions): G
   });
 }
 
-/** Fills in a certain choice. The outcomes are known, so no weight uses these probabilities. */
+function noExactCost(rows: readonly JudgedRow[]): RollbookError {
+  if (rows.some(({ measures }) => measures.cost === null)) return noCost(rows);
+  const lacking = rows.filter((row) => !knows(row, "cost"));
+  const id = lacking[0]?.id;
+  return new RollbookError(
+    "no-cost",
+    { rows: rows.length, lacking: lacking.length, id },
+    `${plural(lacking.length, "decision")} of ${rows.length}, first ${id}: the outcome of every candidate is known, but not the cost of every candidate. Add these costs, or judge quality alone with --quality-only.`,
+  );
+}
+
+/** Fills in a certain choice. No weight must use these probabilities, so only measures that are known of every candidate
+ *  stay. */
 function asIfChosen(row: JudgedRow): JudgedRow {
-  return { ...row, propensity: 1, behaviour: row.candidates.map((_, c) => (c === row.chosen ? 1 : 0)) };
+  const { reward, quality, cost, latency } = row.measures;
+  const measures = {
+    ...{ reward, quality, cost: knows(row, "cost") ? cost : null },
+    latency: knows(row, "latency") ? latency : null,
+  };
+  const behaviour = row.candidates.map((_, c) => (c === row.chosen ? 1 : 0));
+  return { ...row, propensity: 1, behaviour, measures };
+}
+
+function knows({ known }: JudgedRow, measure: Measure): boolean {
+  return known?.every((each) => each[measure] !== null) === true;
 }
 
 function checkOn(

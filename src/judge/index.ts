@@ -22,7 +22,7 @@ export {
   type Valued,
 } from "./evaluate/index.ts";
 export { calibrateFloor, realisedRisk } from "./floor.ts";
-export { evaluateExactly, gateExactly, isFullyKnown } from "./full-information.ts";
+export { evaluateExactly, gateExactly, isFullyKnown, isGatedExactly } from "./full-information.ts";
 export {
   bestPassing,
   type GatedCandidate,

@@ -11,7 +11,7 @@ import {
   type GateRule,
   gateExactly,
   gatePolicies,
-  isFullyKnown,
+  isGatedExactly,
   totalRewardRows,
 } from "../../judge/index.ts";
 import type { Range } from "../../judge/ope/index.ts";
@@ -99,7 +99,7 @@ export async function gateCheckpoints(source: DecisionSource, request: GateReque
     wholeLog: judged.wholeLog,
     unit: judged.rule.unit,
   };
-  const exact = discount === undefined && isFullyKnown(judged.rows);
+  const exact = discount === undefined && isGatedExactly(judged.rows, options);
   const gated = (exact ? gateExactly : gatePolicies)(judging, options);
   const keeper = request.keepIn ?? ("store" in source ? source : undefined);
   const book = request.dryRun === true ? undefined : keeper;
