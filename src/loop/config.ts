@@ -257,10 +257,17 @@ export type LoopConfig = Omit<z.output<typeof configSchema>, "learner" | "learne
   readonly settings: Readonly<Record<string, unknown>>;
 };
 
+const OF_A_GATEWAY = {
+  key: "upstreams",
+  problem:
+    "this is the file of a gateway, not of a loop. Start the gateway with `rollbook gateway --config`, or name the loop's file",
+};
+
 export function parseLoopConfig(text: string, where: string, folder: string): LoopConfig {
   const value = readYaml(text, (what) => bad(where, what)) ?? {};
   const result = configSchema.safeParse(value);
-  if (!result.success) throw bad(where, configProblem(configSchema, result.error.issues, value));
+  if (!result.success)
+    throw bad(where, configProblem(configSchema, result.error.issues, value, OF_A_GATEWAY));
   const config = withTokenDefaults(result.data);
   parseId(config.run, `${where}: run`);
   const problem = idleIn(config, value) ?? contradictionIn(config);

@@ -24,6 +24,7 @@ describe("asynchronous windows", () => {
 
 describe("a configuration", () => {
   it.each([
+    [{ upstreams: {} }, "this is the file of a gateway, not of a loop. Start the gateway with"],
     [{ widows: 3 }, "unknown key widows. Did you mean windows?"],
     [{ world: { ...LOOP.world, modles: "m" } }, "unknown key world.modles. Did you mean models?"],
     [{ learner: { kind: "linucb", alhpa: 1 } }, "unknown key learner.alhpa. Did you mean alpha?"],

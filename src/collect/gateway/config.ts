@@ -217,10 +217,16 @@ export function parseGatewayConfig(text: string, where = "gateway.yaml"): Gatewa
 
 export function checkGatewayConfig(value: unknown, where = "configuration"): GatewayConfig {
   const result = gatewaySchema.safeParse(value);
-  if (!result.success) throw bad(where, configProblem(gatewaySchema, result.error.issues, value));
+  if (!result.success) throw bad(where, configProblem(gatewaySchema, result.error.issues, value, OF_A_LOOP));
   checkNames(result.data, where);
   return result.data;
 }
+
+const OF_A_LOOP = {
+  key: "world",
+  problem:
+    "this is the file of a loop, not of a gateway. Start the loop with `rollbook run start --config`, or name the gateway's file",
+};
 
 /** Placeholder keys of local servers that do not check keys. They are not secrets, so redaction ignores them. */
 export const PLACEHOLDER_KEYS: ReadonlySet<string> = new Set([

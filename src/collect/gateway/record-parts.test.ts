@@ -119,6 +119,11 @@ routes:
   });
 
   it.each([
+    [
+      "the file of a loop",
+      "run: a\nworld: { kind: sim }\n",
+      /^[^:]*: this is the file of a loop, not of a gateway\. Start/,
+    ],
     ["a typo", GOOD.replace("keyEnv", "keyenv"), /unknown key [a-z.]*keyenv. Did you mean keyEnv\?/],
     [
       "a needed name in other letters",

@@ -1,15 +1,20 @@
 /** Describes a configuration error in words. In: a schema, the issues it found, the value. Out: one sentence without a
- *  full stop, and the places of further errors. An unknown key comes first, with the nearest name, because a missing key is often misspelt. */
+ *  full stop, and the places of further errors. An unknown key comes first, with the nearest name, because a missing key
+ *  is often misspelt. */
 import * as z from "zod";
 import { asSentence, nearestName } from "../../base/index.ts";
 import { deepest, issueWords, valueAt } from "./issue-words.ts";
 
+/** `otherFile`: a key that only another kind of file has, and the problem if this file has it. */
 export function configProblem(
   schema: z.core.$ZodType,
   issues: readonly z.core.$ZodIssue[],
   value: unknown,
+  otherFile?: { readonly key: string; readonly problem: string },
 ): string {
-  const unknown = issues.find(({ code }) => code === "unrecognized_keys");
+  const unknown = issues.find((issue) => issue.code === "unrecognized_keys");
+  if (otherFile !== undefined && unknown?.path.length === 0 && unknown.keys.includes(otherFile.key))
+    return otherFile.problem;
   const first = unknown ?? issues[0]!;
   const problem = problemOf(schema, unknown ?? deepest(issues), value);
   // A missing key is often the misspelt one.
