@@ -1,7 +1,7 @@
 /** Renders a verification report for a terminal. It answers two separate questions: do the records agree with
  *  themselves, and did a trusted key sign them? */
 
-import type { Digest } from "../base/index.ts";
+import { type Digest, isDigest } from "../base/index.ts";
 import type { Verified } from "../book/maintain/index.ts";
 import type { CatalogDifference } from "../book/open/index.ts";
 import { RolloutEnvelope } from "../contract/index.ts";
@@ -44,7 +44,7 @@ export function renderVerifyReport(
     ...erasedLines(report),
     ...outsideLines(report),
     ...(catalog === undefined ? [] : catalogLines(catalog)),
-    ...(catalogMade === undefined ? [] : [madeLine(catalogMade)]),
+    ...madeLines(catalogMade),
     ...(report.unrecordedRevisions.length === 0
       ? []
       : [`revisions without a record: ${report.unrecordedRevisions.slice(0, 20).join(", ")}`]),
@@ -61,21 +61,26 @@ function damagedLines(rollouts: readonly string[]): string[] {
 
 function outsideLines({ outside }: VerifyReport): string[] {
   if (outside.length === 0) return [];
-  const named = new Map<Digest, { first: (typeof outside)[number]; others: number }>();
+  const named = new Map<Digest, { first: (typeof outside)[number]; by: Set<string> }>();
   for (const each of outside) {
-    const known = named.get(each.digest);
-    if (known === undefined) named.set(each.digest, { first: each, others: 0 });
-    else known.others++;
+    const known = named.get(each.digest) ?? { first: each, by: new Set() };
+    known.by.add(each.record);
+    named.set(each.digest, known);
   }
   const left = named.size - MOST_OUTSIDE;
   return [
-    `not in the book, so not checked: ${plural(named.size, "digest")}`,
-    ...[...named].slice(0, MOST_OUTSIDE).map(([digest, { first, others }]) => {
-      const more = others === 0 ? "" : `, and ${plural(others, "other reference")}`;
-      return `  ${short(digest)}: ${first.field} of ${first.record}${more}`;
+    "not in the book, so not checked:",
+    ...[...named].slice(0, MOST_OUTSIDE).map(([digest, { first, by }]) => {
+      const more = by.size === 1 ? "" : ` and ${plural(by.size - 1, "other record")}`;
+      return `  ${first.what} (${short(digest)}), named by ${namerText(first)}${more}`;
     }),
     ...(left > 0 ? [`  … and ${thousands(left)} more (--json lists all)`] : []),
   ];
+}
+
+function namerText({ kind, record }: VerifyReport["outside"][number]): string {
+  const name = isDigest(record) ? short(record) : record;
+  return `${kindName(kind).replaceAll("-", " ")} ${name}`;
 }
 
 function sameIdLines({ sameId }: VerifyReport): string[] {
@@ -147,14 +152,18 @@ function catalogLines(differences: readonly CatalogDifference[]): string[] {
 }
 
 const MADE_BECAUSE = {
-  absent: "there was none before",
-  damaged: "the one before was damaged",
-  "other-version": "the one before was of another version",
+  absent: "its file was gone",
+  damaged: "its file was damaged",
+  "other-version": "its file was of another version",
   rebuilt: "by `catalog rebuild`",
 } as const;
 
-function madeLine({ why, atMs }: NonNullable<Verified["catalogMade"]>): string {
-  return `  The catalog was built at ${new Date(atMs).toISOString()} (${MADE_BECAUSE[why]}). It does not notice records that were deleted before that time.`;
+/** The catalog of a new book has seen all of its records, so there is nothing to say. */
+function madeLines(made: Verified["catalogMade"]): string[] {
+  if (made === undefined || made.why === "new") return [];
+  return [
+    `  It was built again at ${new Date(made.atMs).toISOString()} (${MADE_BECAUSE[made.why]}), so it does not notice records that were deleted before that.`,
+  ];
 }
 
 function problemText({ code, record, where, message }: Problem): string {

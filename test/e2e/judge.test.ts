@@ -221,7 +221,7 @@ describe("evaluate and gate on the command line", () => {
     ]);
     expect(err).not.toMatch(/now serve|artifact import/);
     expect(await cli.ok("verify")).toMatch(
-      /^not in the book, so not checked: \d+ digests?\n {2}\w{12}: \S+ of \S+/m,
+      /^not in the book, so not checked:\n {2}policy bandit \(\w{12}\), named by gate verdict \w{12}$/m,
     );
     const [{ external, outside }] = await cli.json("verify");
     expect(outside).toHaveLength(external);
