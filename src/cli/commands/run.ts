@@ -161,7 +161,7 @@ async function work(io: Io, flags: LoopFlags, how: RunHow): Promise<void> {
     throw new RollbookError(code, fields, `${message} ${next}`, { cause });
   });
   const facts = statusOf(state, { book, config });
-  io.out(flags.json ? jsonLine(facts) : renderLoop(facts, config.options));
+  io.out(flags.json ? jsonLine(facts) : renderLoop(facts, config));
   if (done) return;
   const again = facts.windows.length === 0 ? "start" : "resume";
   throw new RollbookError(
@@ -174,7 +174,7 @@ async function work(io: Io, flags: LoopFlags, how: RunHow): Promise<void> {
 async function status(io: Io, flags: LoopFlags): Promise<void> {
   const { config, book } = settingsOf(io, flags);
   const facts = await loopStatus(book, config);
-  io.out(flags.json ? jsonLine(facts) : renderLoop(facts, config.options));
+  io.out(flags.json ? jsonLine(facts) : renderLoop(facts, config));
 }
 
 async function report(io: Io, flags: LoopFlags & { out: string }): Promise<void> {
