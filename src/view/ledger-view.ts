@@ -8,7 +8,7 @@ export function renderEveryAdmitted(admitted: readonly AdmittedRollouts[]): stri
   return admitted.map((each) => admittedLine(each, { ownOnly: admitted.length > 1 })).join("");
 }
 
-/** What one learner or judge uses. Rollouts without a reward are read, but neither teach nor judge. */
+/** Counts the rollouts that one learner or judge uses. Rollouts without a reward are read, but neither teach nor judge. */
 export function renderAdmitted({ rows, ...admitted }: AdmittedRollouts): string {
   const labelled = rows.filter(({ reward }) => reward !== null);
   const unlabelled = admittedCount(rows) - admittedCount(labelled);
@@ -31,7 +31,7 @@ function admittedLine(
       ? ""
       : `, freshness ${freshness.drift?.accept ?? "-"}/${freshness.drift?.quarantine ?? "-"}`;
   const reasons = lost.map(({ reason, rollouts }) => `${reason} ${rollouts}${meaningOf(reason)}`).join(", ");
-  const left = excluded === 0 ? "" : `; ${excluded} excluded: ${reasons}`;
+  const left = excluded === 0 ? "" : `; ${thousands(excluded)} excluded: ${reasons}`;
   return `${family} (${level}s): ${thousands(admitted)} of ${thousands(admitted + excluded)} rollouts admitted${limit}${left}\n`;
 }
 

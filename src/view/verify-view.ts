@@ -152,7 +152,7 @@ function catalogLines(differences: readonly CatalogDifference[]): string[] {
 }
 
 const MADE_BECAUSE = {
-  absent: "its file was gone",
+  absent: "there was no file",
   damaged: "its file was damaged",
   "other-version": "its file was of another version",
   rebuilt: "by `catalog rebuild`",
@@ -162,7 +162,7 @@ const MADE_BECAUSE = {
 function madeLines(made: Verified["catalogMade"]): string[] {
   if (made === undefined || made.why === "new") return [];
   return [
-    `  It was built again at ${new Date(made.atMs).toISOString()} (${MADE_BECAUSE[made.why]}), so it does not notice records that were deleted before that.`,
+    `  It was built at ${new Date(made.atMs).toISOString()} (${MADE_BECAUSE[made.why]}), so it does not notice records that were deleted before that.`,
   ];
 }
 

@@ -137,17 +137,17 @@ describe("evaluate and gate on the command line", () => {
     );
     // The repetition is a gate of its own, and this one is sealed.
     expect(second).toContain(
-      "Judge once more with --candidates-tried 3, which counts that gate too, or use --method confidence-sequence with --cost-range=LOW..HIGH",
+      "Judge again with --candidates-tried 3, which counts that gate too, or use --method confidence-sequence with --cost-range=LOW..HIGH",
     );
     const whole = await cli.run(`${words} --total-reward --dry-run`);
     expect(whole.out).toContain("use --method confidence-sequence with --quality-range=LOW..HIGH");
     // A gate with two policies is one gate, and two policies to count.
     const two = await cli.run(`${words} --epsilon-cost 3 --candidate ${folder}`);
     expect(two.out).toContain("this is gate number 3 on these rows");
-    expect(two.out).toContain("once more with --candidates-tried 6");
+    expect(two.out).toContain("again with --candidates-tried 6");
     const fewer = await cli.run(`${words} --epsilon-cost 1 --candidates-tried 4 --dry-run`);
     expect(fewer.out).toContain(
-      "it allows for 4 policies, and the gates judged 5 (a policy judged again counts again). Judge once more with --candidates-tried 5",
+      "it allows for 4 policies, and the gates judged 5 (a policy judged again counts again). Judge again with --candidates-tried 5",
     );
     const counted = await cli.run(`${words} --epsilon-cost 1 --candidates-tried 5 --dry-run`);
     expect(counted.out).not.toContain("gate number");
@@ -225,7 +225,7 @@ describe("evaluate and gate on the command line", () => {
     expect(outside).toHaveLength(external);
   });
 
-  it("count a rollout without a reward as train does, in whichever split it is", async () => {
+  it("count a rollout without a reward as train does, in every split", async () => {
     const cli = new Cli();
     await cli.ok("init");
     const rows = routingWorld(300, 3).map((row, i) => (i % 50 === 0 ? { ...row, reward: null } : row));
@@ -240,6 +240,20 @@ describe("evaluate and gate on the command line", () => {
       expect(err).toContain(line);
       expect(out).toContain(`left out: ${count} of the train split, 6 without a reward`);
     }
+  });
+
+  it("do not warn of unknown costs where only quality is judged", async () => {
+    const cli = new Cli();
+    const rows = routingWorld(600, 3).map((row, i) => {
+      const { cost: _, ...terms } = row.state.terms;
+      return i % 10 === 0 ? { ...row, state: { ...row.state, terms } } : row;
+    });
+    const data = cli.file("log.jsonl", lines(...rows));
+    const folder = join(cli.folder, "ucb");
+    await cli.ok(`train ucb --data ${data} --out ${folder} --id ucb`);
+    const words = `--data ${data} --checkpoint ${folder}`;
+    expect(await cli.ok(`evaluate ${words}`)).toMatch(/WARNING: no cost is known of \d+ of/);
+    expect((await cli.run(`gate ${words} --quality-only`)).err).not.toContain("no cost is known");
   });
 
   it("read the probabilities of a target from a file, for rows of a book as for those of a dataset", async () => {

@@ -22,7 +22,7 @@ export function renderVerdict(
     ...(rule.total === undefined ? [] : [totalText(rule.total)]),
     ...costLine(judged),
     ...(isWhole ? [WHOLE_REWARD] : []),
-    `against ${against}, ${rule.method}, alpha ${rule.alpha} over ${plural(rule.tried, "policy")} (${rule.correction}: ${figure(rule.perCandidate)} each)`,
+    `against ${against}, ${rule.method}, alpha ${rule.alpha}${rule.tried === 1 ? "" : ` over ${plural(rule.tried, "policy")} (${figure(rule.perCandidate)} each)`}`,
     ...(rule.discount === undefined
       ? []
       : [`whole chains: values are returns of an episode, discounted by ${rule.discount}`]),
@@ -59,8 +59,8 @@ type JudgedFacts = Pick<
   "rows" | "rule" | "leftOut" | "leftOutUnlabelled" | "unlabelled" | "callCosts" | "declaredPrices"
 >;
 
-/** Describes the rows that judge, and the excluded ones with the reasons. A row without a reward counts as such, in
- *  whichever split it is, as in the counts of `train`. */
+/** Describes the rows that judge, and the excluded ones with the reasons. A row without a reward counts as such in
+ *  every split, as in the counts of `train`. */
 export function judgedText({
   rows,
   rule,
@@ -107,7 +107,7 @@ function repeatText(
   // Only student-t judges chains of decisions.
   const sequence = discount === undefined ? `, or use --method confidence-sequence${stated}` : "";
   return [
-    `WARNING: this is gate number ${gates + 1} on these rows, so the bound is weaker than stated: it allows for ${plural(tried, "policy")}, and the gates judged ${all} (a policy judged again counts again). Judge once more with --candidates-tried ${repeated}${sealed ? ", which counts that gate too" : ""}${sequence}`,
+    `WARNING: this is gate number ${gates + 1} on these rows, so the bound is weaker than stated: it allows for ${plural(tried, "policy")}, and the gates judged ${all} (a policy judged again counts again). Judge again with --candidates-tried ${repeated}${sealed ? ", which counts that gate too" : ""}${sequence}`,
   ];
 }
 
