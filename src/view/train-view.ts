@@ -49,7 +49,7 @@ export function trainedJson(facts: TrainedFacts): object {
 export function renderTrained(facts: TrainedFacts): string {
   const { id, model, rows, units, heldBack, added, batches, out, leastPropensity } = facts;
   const { revision, promise } = facts.checkpoint;
-  const fresh = added === undefined ? "" : `, ${added} of them new`;
+  const fresh = added === undefined || added === rows ? "" : `, ${thousands(added)} of them new`;
   const unit = splitOf(model, id)?.rule.unit ?? "unit";
   const written = facts.written ? `written to ${out}` : `nothing is new, ${out} is unchanged`;
   const kept = heldBack === 0 ? "" : `, ${thousands(heldBack)} kept in the calibration and judge splits`;
@@ -165,10 +165,16 @@ function checksText(report: Partial<CheckedModel> | undefined): string {
   if (report?.account === undefined || report.checks === undefined) return "";
   const { trained, unlabelled } = report.account;
   const { reproduced, constantFeatures, features } = report.checks;
-  const read = features === 0 ? "" : `; ${features - constantFeatures} of ${features} features vary`;
-  const without = unlabelled === 0 ? "" : `${trained} rows had an outcome, ${unlabelled} had none; `;
+  // A checkpoint that reads back differently, and rows without an outcome, are worth a word.
+  const facts = [
+    ...(unlabelled === 0
+      ? []
+      : [`${plural(trained, "row")} with an outcome, ${thousands(unlabelled)} without`]),
+    ...(reproduced === 0 ? [] : [rereadText(reproduced)]),
+    ...(features === 0 ? [] : [`${features - constantFeatures} of ${features} features vary`]),
+  ];
   return [
-    `${without}${rereadText(reproduced)}${read}`,
+    ...(facts.length === 0 ? [] : [facts.join("; ")]),
     ...(report.warnings ?? []).map((warning) => `warning: ${warning}`),
     "",
   ].join("\n");

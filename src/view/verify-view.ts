@@ -21,7 +21,7 @@ export function renderVerifyReport(
   const { problems, trust } = report;
   const lines = [
     `${what}: ${plural(report.blobs, "blob")}, ${plural(report.bytes, "byte")}`,
-    ...reachedLines(reached),
+    ...reachedLines(reached, report),
     problems.length === 0
       ? `self-consistent: yes, everything that was checked fits${report.erased.tombstones.length === 0 ? "" : ", but for what was erased"}`
       : `self-consistent: NO, ${plural(problems.length, "problem")}`,
@@ -37,7 +37,7 @@ export function renderVerifyReport(
         `  ${key} ${plural(artifacts, "artifact")}, ${trusted ? `trusted (${names.get(key)})` : "not trusted"}`,
     ),
     ...sameIdLines(report),
-    headLine(report.heads, { whole: reached === undefined }),
+    ...(reached === undefined ? [headLine(report.heads)] : []),
     ...(expected === undefined || problems.some(({ code }) => code === "head-missing")
       ? []
       : [`expected head: found, ${expected}`]),
@@ -91,9 +91,8 @@ function sameIdLines({ sameId }: VerifyReport): string[] {
     );
 }
 
-/** Heads cover the whole book, so a report on one record does not check them. */
-function headLine({ count, latest }: VerifyReport["heads"], { whole }: { whole: boolean }): string {
-  if (!whole) return "heads: not checked for one record. `rollbook verify` checks them for the whole book";
+/** Heads cover the whole book: a report on one record does not check them, and has no such line. */
+function headLine({ count, latest }: VerifyReport["heads"]): string {
   if (latest === undefined)
     return "heads: none, so a missing pack would not be noticed. `rollbook head` writes one";
   return `heads: ${thousands(count)} checked, of all writers; the newest is number ${latest.sequence}, digest ${latest.digest}, signed at ${new Date(latest.atMs).toISOString()}`;
@@ -118,12 +117,13 @@ export function kindName(kind: string): string {
   return kind.replace(/^rollbook\.|\.v\d+$/g, "");
 }
 
-function reachedLines(reached: Verified["reached"]): string[] {
+function reachedLines(reached: Verified["reached"], { erased }: VerifyReport): string[] {
   if (reached === undefined || reached.batches.length === 0) return [];
-  const { batches, rollouts, calls } = reached;
-  const named = batches.map(short).join(", ");
+  const { rollouts, calls } = reached;
+  const batches = reached.batches.filter((digest) => erased.batches.every(({ batch }) => batch !== digest));
+  const named = batches.length === 0 ? "" : ` (${batches.map(short).join(", ")})`;
   return [
-    `leads to ${plural(batches.length, "batch")} (${named}), ${plural(rollouts, "rollout")} considered, ${plural(calls, "distinct call")}`,
+    `${plural(batches.length, "batch")} assembled again${named}, ${plural(rollouts, "rollout")} considered, ${plural(calls, "distinct call")}`,
   ];
 }
 
