@@ -183,9 +183,7 @@ describe("rollbook route ask", () => {
     const { out } = await cli.run(`route ask --json --config ${config} --prompt Prove`, "", exploring);
     const { status } = JSON.parse(out);
     expect(status).toMatchObject({ serving: "policy", policy: { id: "bandit" } });
-    expect(status.why).toMatch(
-      /It serves, because a newer release cannot: revision newer .*0\.02, judged 0\./,
-    );
+    expect(status.why).toMatch(/serves in place of newer, which cannot: revision newer .*0\.02, judged 0\./);
     const [open] = await cli.json(`route ask --config ${config} --prompt Prove`);
     expect(open.status).toMatchObject({ serving: "policy", policy: { id: "newer" } });
   });
