@@ -25,7 +25,7 @@ export function addFreshnessOptions(command: Command, { none = false } = {}): Co
     .addOption(
       new Option(
         "--freshness <profile>",
-        `preset limits: default (drift 3/5) or psionic, those of the trainer Psionic (also rollout age 30/60 s and clock skew 0 s)${none ? "; none: no limit. Rollouts whose distance from the target is unknown are left out, except with none and by default" : ""} (default: ${none ? "drift 3/5 for tokens, none for steps" : "default"})`,
+        `preset limits: default (drift 3/5) or psionic, those of the trainer Psionic (also rollout age 30/60 s and clock skew 0 s)${none ? "; none: no limit" : ""} (default: ${none ? "drift 3/5 for tokens, none for steps" : "default"})`,
       ).choices(none ? [...profiles, "none"] : profiles),
     )
     .option(

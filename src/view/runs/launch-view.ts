@@ -144,7 +144,8 @@ function rounded(value: number): string {
 }
 
 function taskTable({ tasks }: LaunchReport): string {
-  if (tasks.length < 2) return "";
+  // If everything failed, the table of failures says all there is.
+  if (tasks.length < 2 || tasks.every(({ failed, rollouts }) => failed === rollouts)) return "";
   const shown = tasks.slice(0, SHOWN);
   const lines = table(shown, [
     { title: "TASK", cell: ({ task, taskTitle }) => taskName(task, taskTitle) },

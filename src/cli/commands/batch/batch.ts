@@ -66,7 +66,7 @@ level and one policy family. The ledger lists everything left out, with the reas
 give the same batch.
 
 If you give no age limit, a token batch leaves out rollouts that are more than 3 revisions behind the target, and a step
-batch takes all.`,
+batch takes all. An age limit also leaves out rollouts whose distance from the target is unknown.`,
     examples: [
       "rollbook batch assemble --target writer-r3 --level token",
       "rollbook batch assemble --target router-r2 --level step --advantage leave-one-out --seed 7",
