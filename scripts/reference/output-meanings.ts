@@ -109,7 +109,7 @@ export const MEANINGS: Readonly<Record<string, string>> = {
   bytes: "bytes of these blobs",
   erased: "erased records, which a tombstone names",
   external: "references to things outside the book, which are not checked",
-  outside: "each of these references: the record, its field, and the digest",
+  outside: "each of these references: the record with its kind and field, the digest, and the thing in words",
   sameId: "rollout ids that have several contents",
   unrecordedRevisions: "revisions that samples name and the book has no record of",
   trust: "signatures",

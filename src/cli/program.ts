@@ -69,7 +69,7 @@ const WORDS = {
   "task-quarantined":
     "a reason: another rollout of the same task failed by the task itself; `artifact show` names it",
   stale:
-    "a reason: the policy of the rollout is too far behind the target, now or in the newest verdict; with an age limit, also if the distance is unknown",
+    "a reason: the policy of the rollout is too many revisions behind the target, or the number is unknown",
   "accepted-exact": "an outcome of freshness: the policy of the rollout is the target itself",
   released: "of a policy: it passed `gate`; of a rollout: `artifact release` lifted its quarantine",
   pack: "one storage file of the book; the command `pack` makes run packs",

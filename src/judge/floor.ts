@@ -144,7 +144,7 @@ function lossIn({ low, high }: Range, quality: number | null, row: JudgedRow): n
   throw new RollbookError(
     "range-broken",
     { decision: row.id, value: quality, low, high },
-    `decision ${row.id}: quality ${quality} is outside the promised range ${low} … ${high}. State the true one with --quality-range.`,
+    `decision ${row.id}: quality ${quality} is outside the range ${low} … ${high}. Give the range of all qualities with --quality-range=LOW..HIGH.`,
   );
 }
 

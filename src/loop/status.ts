@@ -3,7 +3,7 @@ import { given, parseId } from "../base/index.ts";
 import { copyOf, isBook, useBook, workingCopy } from "../book/open/index.ts";
 import { listRollouts, type RolloutRow } from "../book/rollouts/index.ts";
 import { AGENT_FAMILY } from "../collect/rollout/index.ts";
-import type { LoopPolicy } from "../contract/index.ts";
+import { type LoopPolicy, Receipt } from "../contract/index.ts";
 import type { LoopStatus, WindowStatus } from "../view/runs/loop-view.ts";
 import type { LoopConfig } from "./config.ts";
 import { activityOf, isRunning } from "./control.ts";
@@ -20,10 +20,17 @@ export async function loopStatus(book: string, config: LoopConfig): Promise<Loop
     const rollouts = await listRollouts(open, { experiment: `${config.run}-w${last.window}` });
     if (last.state === "sealed")
       return rollouts.some(teaches) ? status : { ...status, emptyWindow: last.window };
-    const done = rollouts.filter(({ triedAgain }) => !triedAgain).length;
-    const attempts = rollouts.length === done ? {} : { attempts: rollouts.length };
-    return { ...status, collected: { window: last.window, done, total: last.rollouts, ...attempts } };
+    const index = await open.index();
+    const hasReceipt = ({ content }: RolloutRow) => index.about([content], [Receipt.kind]).length > 0;
+    const isResult = (row: RolloutRow) => !row.triedAgain && (!mayRetry(row) || hasReceipt(row));
+    const done = rollouts.filter(isResult).length;
+    return { ...status, collected: { window: last.window, done, total: last.rollouts } };
   });
+}
+
+/** True for a failure that a worker tries again. Only its last attempt is handed in, and gets a receipt. */
+function mayRetry({ ending }: RolloutRow): boolean {
+  return ending === "failed-provider" || ending === "failed-sandbox" || ending === "failed-infrastructure";
 }
 
 /** True if a window may learn from the rollout: a policy made a choice in it, and it was not failed by anything but the

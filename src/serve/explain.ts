@@ -129,7 +129,7 @@ function untabledText({ candidates, decision: { probabilities }, fallback }: Exp
 
 /** A step does not record whether its router had a table. */
 const UNSTATED =
-  "The static table decided; in a router without a table, the declared worth or the order of the candidates.";
+  "The static table decided; a router without a table prefers its first or best declared candidate.";
 
 function reasonLine({ reason, confidence }: Facts, request: ExplainRequest): string {
   const { router, fallback = "table" } = request;

@@ -214,8 +214,8 @@ function withPassed(
   if (newest === undefined) return { served };
   const passedOver = reasonOf(newest.error);
   const more =
-    others.length === 0 ? "" : ` Nor, for such reasons, can ${others.map(({ id }) => id).join(", ")}.`;
-  const why = `${served.why}. It serves, because a newer release cannot: ${passedOver}${more}`;
+    others.length === 0 ? "" : ` For like reasons, ${others.map(({ id }) => id).join(", ")} cannot either.`;
+  const why = `${served.why}, serves in place of ${newest.id}, which cannot: ${passedOver}${more}`;
   return { served: { ...served, why }, passedOver };
 }
 

@@ -393,7 +393,7 @@ describe("a reload", () => {
     const started = await open(config, { releases });
     expect(started.router.status()).toMatchObject({ serving: "policy", policy: keyOf(one), router: first });
     expect(started.lines[0]).toMatch(
-      /^warning: router: revision r1, released by .*It serves, because a newer release cannot: revision r2 is not .*exploration 0\.1, judged 0/,
+      /^warning: router: revision r1, released by .*serves in place of r2, which cannot: revision r2 is not .*exploration 0\.1, judged 0/,
     );
     expect(started.router.active.previous!.model).toBeUndefined();
     // A change elsewhere in the book is not reported as another refusal.

@@ -6,7 +6,7 @@ import type { BatchDifference } from "../keep/batch/index.ts";
 import { figure, indent, page, plural, printable, short, table, thousands } from "./format.ts";
 
 export function renderBatch(details: BatchDetails): string {
-  const { digest, batch, lineage, ledger, equalGroups } = details;
+  const { digest, batch, lineage, ledger, equalGroups, proven } = details;
   const { selection, totals, options } = batch;
   const kind = selection.logprobKind === undefined ? "" : `, ${selection.logprobKind} logprobs`;
   const lines = [
@@ -19,10 +19,17 @@ export function renderBatch(details: BatchDetails): string {
     `  reward       sum ${figure(totals.rewardSum)}, mean ${figure(totals.rewardMean)} a row`,
     `  advantage    sum ${figure(totals.advantageSum)}, mean ${figure(totals.advantageMean)} a sample`,
     `  groups       ${batch.groupCount}${isGrouped(batch) && equalGroups > 0 ? `, ${equalGroups} of them with equal rewards: advantage 0` : ""}`,
-    `  proofs       ${batch.proofCount === 0 ? "none" : `${batch.proofCount} different proofs of execution, all checked; a rollout can have none`}`,
+    `  proofs       ${proofText(batch, proven)}`,
     `  sources      ${lineage.sources.length}`,
   ];
   return `${page(lines)}${indent(sourceTable(batch, lineage), 4)}${ledgerText(ledger, batch)}`;
+}
+
+function proofText({ proofCount }: TrainerBatch, proven: BatchDetails["proven"]): string {
+  if (proofCount === 0) return "none";
+  return proven === undefined
+    ? `${plural(proofCount, "proof")} of execution, checked`
+    : `${thousands(proven.withProof)} of ${plural(proven.rollouts, "rollout")} with a proof of execution, checked`;
 }
 
 /** Warnings about a new batch that a trainer would not notice, each with the option that helps. */

@@ -1,20 +1,29 @@
 /** Renders one line about the admitted and the excluded rollouts of a book. */
 import type { AdmittedRollouts } from "../book/rollouts/index.ts";
+import { thousands } from "./format.ts";
 
 /** Renders a line for each family and level. If there are several, a rollout of another family is not an exclusion: it
  *  counts in its own line. */
 export function renderEveryAdmitted(admitted: readonly AdmittedRollouts[]): string {
-  return admitted.map((each) => renderAdmitted(each, { ownOnly: admitted.length > 1 })).join("");
+  return admitted.map((each) => admittedLine(each, { ownOnly: admitted.length > 1 })).join("");
+}
+
+/** Counts the rollouts that one learner or judge uses. Rollouts without a reward are read, but neither teach nor judge. */
+export function renderAdmitted({ rows, ...admitted }: AdmittedRollouts): string {
+  const labelled = rows.filter(({ reward }) => reward !== null);
+  const unlabelled = admittedCount(rows) - admittedCount(labelled);
+  return admittedLine({ ...admitted, rows: labelled }, { ownOnly: false, unlabelled });
 }
 
 /** Every rollout counts once: the admitted and the excluded ones add up to all. */
-export function renderAdmitted(
+function admittedLine(
   { ledger, rows, freshness, family, level }: AdmittedRollouts,
-  { ownOnly }: { readonly ownOnly: boolean } = { ownOnly: false },
+  { ownOnly, unlabelled = 0 }: { readonly ownOnly: boolean; readonly unlabelled?: number },
 ): string {
-  const lost = ledger
-    .lostRollouts()
-    .filter(({ reason }) => !ownOnly || (reason !== "other-family" && reason !== "other-level"));
+  const lost = [
+    ...ledger.lostRollouts(),
+    ...(unlabelled > 0 ? [{ reason: "unlabelled", rollouts: unlabelled }] : []),
+  ].filter(({ reason }) => !ownOnly || (reason !== "other-family" && reason !== "other-level"));
   const excluded = lost.reduce((sum, { rollouts }) => sum + rollouts, 0);
   const admitted = admittedCount(rows);
   const limit =
@@ -22,8 +31,8 @@ export function renderAdmitted(
       ? ""
       : `, freshness ${freshness.drift?.accept ?? "-"}/${freshness.drift?.quarantine ?? "-"}`;
   const reasons = lost.map(({ reason, rollouts }) => `${reason} ${rollouts}${meaningOf(reason)}`).join(", ");
-  const left = excluded === 0 ? "" : `; ${excluded} excluded: ${reasons}`;
-  return `${family} (${level}s): ${admitted} of ${admitted + excluded} rollouts admitted${limit}${left}\n`;
+  const left = excluded === 0 ? "" : `; ${thousands(excluded)} excluded: ${reasons}`;
+  return `${family} (${level}s): ${thousands(admitted)} of ${thousands(admitted + excluded)} rollouts admitted${limit}${left}\n`;
 }
 
 export function admittedJson({ ledger, rows, freshness, manifest, family, level }: AdmittedRollouts): object {

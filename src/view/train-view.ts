@@ -11,7 +11,7 @@ import {
   splitOf,
   type ValueReport,
 } from "../learn/index.ts";
-import { figure, plural, short } from "./format.ts";
+import { figure, plural, short, thousands } from "./format.ts";
 import { renderCurve } from "./runs/learning-curve.ts";
 
 interface TrainedFacts extends TrainedPolicy {
@@ -49,10 +49,10 @@ export function trainedJson(facts: TrainedFacts): object {
 export function renderTrained(facts: TrainedFacts): string {
   const { id, model, rows, units, heldBack, added, batches, out, leastPropensity } = facts;
   const { revision, promise } = facts.checkpoint;
-  const fresh = added === undefined ? "" : `, ${added} of them new`;
+  const fresh = added === undefined || added === rows ? "" : `, ${thousands(added)} of them new`;
   const unit = splitOf(model, id)?.rule.unit ?? "unit";
   const written = facts.written ? `written to ${out}` : `nothing is new, ${out} is unchanged`;
-  const kept = heldBack === 0 ? "" : `, ${heldBack} kept in the calibration and judge splits`;
+  const kept = heldBack === 0 ? "" : `, ${thousands(heldBack)} kept in the calibration and judge splits`;
   const line = `${id}: ${madeText(model)}; trained on ${plural(rows, "row")}${fresh} (${plural(units, unit)})${kept}; weights ${short(revision.record.digest)}; ${written}\n`;
   const from =
     batches.length === 0 ? "" : `from ${plural(batches.length, "batch")}: ${batches.map(short).join(", ")}\n`;
@@ -163,11 +163,18 @@ function courseText(report: Partial<NeuralReport> | undefined): string {
 /** Account and checks of the other trainings. */
 function checksText(report: Partial<CheckedModel> | undefined): string {
   if (report?.account === undefined || report.checks === undefined) return "";
-  const { rows, trained, unlabelled } = report.account;
+  const { trained, unlabelled } = report.account;
   const { reproduced, constantFeatures, features } = report.checks;
-  const read = features === 0 ? "" : `; ${features - constantFeatures} of ${features} features vary`;
+  // A checkpoint that reads back differently, and rows without an outcome, are worth a word.
+  const facts = [
+    ...(unlabelled === 0
+      ? []
+      : [`${plural(trained, "row")} with an outcome, ${thousands(unlabelled)} without`]),
+    ...(reproduced === 0 ? [] : [rereadText(reproduced)]),
+    ...(features === 0 ? [] : [`${features - constantFeatures} of ${features} features vary`]),
+  ];
   return [
-    `${plural(rows, "row")}: ${trained} trained on, ${unlabelled} without an outcome; ${rereadText(reproduced)}${read}`,
+    ...(facts.length === 0 ? [] : [facts.join("; ")]),
     ...(report.warnings ?? []).map((warning) => `warning: ${warning}`),
     "",
   ].join("\n");
@@ -187,7 +194,7 @@ function promiseText(
 function remedy(promise: FloorPromise, leastPropensity: number): string {
   const { alpha, largestLoss, propensityFloor, feedback, units } = promise;
   const least = (loss: number) => Math.max(1, Math.ceil(loss / alpha - 1));
-  const needed = `There are ${plural(units, "calibration unit")}; at least ${least(largestLoss)} are needed, and more where departures from the table lose`;
+  const needed = `There ${units === 1 ? "is" : "are"} ${plural(units, "calibration unit")}; at least ${least(largestLoss)} are needed, and more where departures from the table lose`;
   const others = "Log more, or raise --floor-risk";
   if (feedback === "full") return `${needed}. ${others}.`;
   const why = `${needed}, because --propensity-floor ${figure(propensityFloor)} lets one unit weigh up to ${figure(1 / propensityFloor)}`;

@@ -1,7 +1,7 @@
 /** Renders a verification report for a terminal. It answers two separate questions: do the records agree with
  *  themselves, and did a trusted key sign them? */
 
-import type { Digest } from "../base/index.ts";
+import { type Digest, isDigest } from "../base/index.ts";
 import type { Verified } from "../book/maintain/index.ts";
 import type { CatalogDifference } from "../book/open/index.ts";
 import { RolloutEnvelope } from "../contract/index.ts";
@@ -21,7 +21,7 @@ export function renderVerifyReport(
   const { problems, trust } = report;
   const lines = [
     `${what}: ${plural(report.blobs, "blob")}, ${plural(report.bytes, "byte")}`,
-    ...reachedLines(reached),
+    ...reachedLines(reached, report),
     problems.length === 0
       ? `self-consistent: yes, everything that was checked fits${report.erased.tombstones.length === 0 ? "" : ", but for what was erased"}`
       : `self-consistent: NO, ${plural(problems.length, "problem")}`,
@@ -37,14 +37,14 @@ export function renderVerifyReport(
         `  ${key} ${plural(artifacts, "artifact")}, ${trusted ? `trusted (${names.get(key)})` : "not trusted"}`,
     ),
     ...sameIdLines(report),
-    headLine(report.heads, { whole: reached === undefined }),
+    ...(reached === undefined ? [headLine(report.heads)] : []),
     ...(expected === undefined || problems.some(({ code }) => code === "head-missing")
       ? []
       : [`expected head: found, ${expected}`]),
     ...erasedLines(report),
     ...outsideLines(report),
     ...(catalog === undefined ? [] : catalogLines(catalog)),
-    ...(catalogMade === undefined ? [] : [madeLine(catalogMade)]),
+    ...madeLines(catalogMade),
     ...(report.unrecordedRevisions.length === 0
       ? []
       : [`revisions without a record: ${report.unrecordedRevisions.slice(0, 20).join(", ")}`]),
@@ -61,21 +61,26 @@ function damagedLines(rollouts: readonly string[]): string[] {
 
 function outsideLines({ outside }: VerifyReport): string[] {
   if (outside.length === 0) return [];
-  const named = new Map<Digest, { first: (typeof outside)[number]; others: number }>();
+  const named = new Map<Digest, { first: (typeof outside)[number]; by: Set<string> }>();
   for (const each of outside) {
-    const known = named.get(each.digest);
-    if (known === undefined) named.set(each.digest, { first: each, others: 0 });
-    else known.others++;
+    const known = named.get(each.digest) ?? { first: each, by: new Set() };
+    known.by.add(each.record);
+    named.set(each.digest, known);
   }
   const left = named.size - MOST_OUTSIDE;
   return [
-    `not in the book, so not checked: ${plural(named.size, "digest")}`,
-    ...[...named].slice(0, MOST_OUTSIDE).map(([digest, { first, others }]) => {
-      const more = others === 0 ? "" : `, and ${plural(others, "other reference")}`;
-      return `  ${short(digest)}: ${first.field} of ${first.record}${more}`;
+    "not in the book, so not checked:",
+    ...[...named].slice(0, MOST_OUTSIDE).map(([digest, { first, by }]) => {
+      const more = by.size === 1 ? "" : ` and ${plural(by.size - 1, "other record")}`;
+      return `  ${first.what} (${short(digest)}), named by ${namerText(first)}${more}`;
     }),
     ...(left > 0 ? [`  … and ${thousands(left)} more (--json lists all)`] : []),
   ];
+}
+
+function namerText({ kind, record }: VerifyReport["outside"][number]): string {
+  const name = isDigest(record) ? short(record) : record;
+  return `${kindName(kind).replaceAll("-", " ")} ${name}`;
 }
 
 function sameIdLines({ sameId }: VerifyReport): string[] {
@@ -86,9 +91,8 @@ function sameIdLines({ sameId }: VerifyReport): string[] {
     );
 }
 
-/** Heads cover the whole book, so a report on one record does not check them. */
-function headLine({ count, latest }: VerifyReport["heads"], { whole }: { whole: boolean }): string {
-  if (!whole) return "heads: not checked for one record. `rollbook verify` checks them for the whole book";
+/** Heads cover the whole book: a report on one record does not check them, and has no such line. */
+function headLine({ count, latest }: VerifyReport["heads"]): string {
   if (latest === undefined)
     return "heads: none, so a missing pack would not be noticed. `rollbook head` writes one";
   return `heads: ${thousands(count)} checked, of all writers; the newest is number ${latest.sequence}, digest ${latest.digest}, signed at ${new Date(latest.atMs).toISOString()}`;
@@ -113,12 +117,13 @@ export function kindName(kind: string): string {
   return kind.replace(/^rollbook\.|\.v\d+$/g, "");
 }
 
-function reachedLines(reached: Verified["reached"]): string[] {
+function reachedLines(reached: Verified["reached"], { erased }: VerifyReport): string[] {
   if (reached === undefined || reached.batches.length === 0) return [];
-  const { batches, rollouts, calls } = reached;
-  const named = batches.map(short).join(", ");
+  const { rollouts, calls } = reached;
+  const batches = reached.batches.filter((digest) => erased.batches.every(({ batch }) => batch !== digest));
+  const named = batches.length === 0 ? "" : ` (${batches.map(short).join(", ")})`;
   return [
-    `leads to ${plural(batches.length, "batch")} (${named}), ${plural(rollouts, "rollout")} considered, ${plural(calls, "distinct call")}`,
+    `${plural(batches.length, "batch")} assembled again${named}, ${plural(rollouts, "rollout")} considered, ${plural(calls, "distinct call")}`,
   ];
 }
 
@@ -147,14 +152,18 @@ function catalogLines(differences: readonly CatalogDifference[]): string[] {
 }
 
 const MADE_BECAUSE = {
-  absent: "there was none before",
-  damaged: "the one before was damaged",
-  "other-version": "the one before was of another version",
+  absent: "there was no file",
+  damaged: "its file was damaged",
+  "other-version": "its file was of another version",
   rebuilt: "by `catalog rebuild`",
 } as const;
 
-function madeLine({ why, atMs }: NonNullable<Verified["catalogMade"]>): string {
-  return `  The catalog was built at ${new Date(atMs).toISOString()} (${MADE_BECAUSE[why]}). It does not notice records that were deleted before that time.`;
+/** The catalog of a new book has seen all of its records, so there is nothing to say. */
+function madeLines(made: Verified["catalogMade"]): string[] {
+  if (made === undefined || made.why === "new") return [];
+  return [
+    `  It was built at ${new Date(made.atMs).toISOString()} (${MADE_BECAUSE[made.why]}), so it does not notice records that were deleted before that.`,
+  ];
 }
 
 function problemText({ code, record, where, message }: Problem): string {

@@ -89,11 +89,11 @@ describe("admission", () => {
     ]);
     expect(first[1].message).toBe("quarantined; drift 4 (accepts 3, quarantines 5)");
     expect((await admit()).map(({ added }) => added)).toEqual([false, false, false, false]);
-    expect(await cli.ok("artifact show from-r4")).toMatch(/receipt +quarantined; drift 4/);
+    expect(await cli.ok("artifact show from-r4")).toMatch(/age check +quarantined: drift 4/);
     const { out, err } = await cli.run("artifact admit --target r8 --rollout-age 30/60");
     expect(out).toMatch(/from-r4 +freshness +quarantined +its policy is 4 revisions behind the target/);
     expect(out).not.toContain("from-r6");
-    expect(err).toContain("4 judgements, 0 of them new: 2 accepted (--json lists them), 2 not");
+    expect(err).toContain("4 judgements, 4 of them as before: 1 rejected, 1 quarantined, 2 accepted\n");
   });
 
   it("shows verdicts in order of time, and which ones later verdicts replaced", async () => {

@@ -4,7 +4,7 @@ import { join, resolve } from "node:path";
 import { describe, expect, it } from "vitest";
 import { python } from "../../scripts/python.mjs";
 import * as requirement from "../../scripts/setup/python-arrow.mjs";
-import type { Cli } from "../support/cli.ts";
+import { Cli } from "../support/cli.ts";
 import { demoBook } from "../support/demo-book.ts";
 import { describeNeeding } from "../support/needs.ts";
 import { type ReadBack, readJsonl, readNpz, readParquet, readSafetensors } from "../support/read-exports.ts";
@@ -22,6 +22,14 @@ async function batchesOfDemo(): Promise<{ cli: Cli; batches: { level: string; di
   const all = await cli.json("batch show");
   return { cli, batches: all.map(({ digest, selection }) => ({ digest, level: selection.level })) };
 }
+
+it("batch show counts the rollouts with a proof, of which two can be equal", async () => {
+  const cli = new Cli();
+  await cli.ok("init");
+  for (const file of ["rollouts", "two-rollouts"]) await cli.ok(`artifact import examples/${file}.jsonl`);
+  const words = "batch assemble --target writer-r3 --level token";
+  expect(await cli.ok(words)).toMatch(/^ {2}rows +29 .*\n(.*\n)* {2}proofs +27 of 29 rollouts with a proof/m);
+});
 
 describe("rollbook batch export", () => {
   it("writes what batch show counts, in every format and at both levels", async () => {

@@ -126,30 +126,28 @@ describe("evaluate and gate on the command line", () => {
     const first = await cli.run(words);
     expect(first).toMatchObject({ code: 0 });
     expect(first.out).toContain("PASS: ucb, which changes no decision of ucb");
-    expect(first.out).toMatch(
-      /the judge split, and the calibration split, which was not used because no floor was set/,
-    );
+    expect(first.out).toMatch(/the judge split, and the calibration split, because no floor was set on it/);
     expect(first.out).not.toContain("gate number");
     expect(first.err).toContain("500 of 500 rollouts admitted");
     // The log grows, and the user tries another margin.
     await cli.ok(`data import ${cli.file("more.jsonl", lines(...routingWorld(520, 3).slice(500)))}`);
     const second = await cli.ok(`${words} --epsilon-cost 1`);
     expect(second).toMatch(
-      /WARNING: this is gate number 2 on these rows\. They judged 2 policies \(a policy judged again counts again\), and the bound allows for 1, /,
+      /WARNING: this is gate number 2 on these rows, .*: it allows for 1 policy, and the gates judged 2 \(a policy judged again counts again\)\./,
     );
     // The repetition is a gate of its own, and this one is sealed.
     expect(second).toContain(
-      "Repeat with --candidates-tried 3, or use --method confidence-sequence with --cost-range=LOW..HIGH",
+      "Judge again with --candidates-tried 3, which counts that gate too, or use --method confidence-sequence with --cost-range=LOW..HIGH",
     );
     const whole = await cli.run(`${words} --total-reward --dry-run`);
     expect(whole.out).toContain("use --method confidence-sequence with --quality-range=LOW..HIGH");
     // A gate with two policies is one gate, and two policies to count.
     const two = await cli.run(`${words} --epsilon-cost 3 --candidate ${folder}`);
     expect(two.out).toContain("this is gate number 3 on these rows");
-    expect(two.out).toContain("Repeat with --candidates-tried 6");
+    expect(two.out).toContain("again with --candidates-tried 6");
     const fewer = await cli.run(`${words} --epsilon-cost 1 --candidates-tried 4 --dry-run`);
     expect(fewer.out).toContain(
-      "and the bound allows for 4, so it is weaker than stated. Repeat with --candidates-tried 5",
+      "it allows for 4 policies, and the gates judged 5 (a policy judged again counts again). Judge again with --candidates-tried 5",
     );
     const counted = await cli.run(`${words} --epsilon-cost 1 --candidates-tried 5 --dry-run`);
     expect(counted.out).not.toContain("gate number");
@@ -221,10 +219,41 @@ describe("evaluate and gate on the command line", () => {
     ]);
     expect(err).not.toMatch(/now serve|artifact import/);
     expect(await cli.ok("verify")).toMatch(
-      /^not in the book, so not checked: \d+ digests?\n {2}\w{12}: \S+ of \S+/m,
+      /^not in the book, so not checked:\n {2}policy bandit \(\w{12}\), named by gate verdict \w{12}$/m,
     );
     const [{ external, outside }] = await cli.json("verify");
     expect(outside).toHaveLength(external);
+  });
+
+  it("count a rollout without a reward as train does, in every split", async () => {
+    const cli = new Cli();
+    await cli.ok("init");
+    const rows = routingWorld(300, 3).map((row, i) => (i % 50 === 0 ? { ...row, reward: null } : row));
+    await cli.ok(`data import ${cli.file("log.jsonl", lines(...rows))}`);
+    const folder = join(cli.folder, "ucb");
+    const trained = await cli.run(`train ucb --out ${folder} --id ucb`);
+    const line = "router (steps): 294 of 300 rollouts admitted; 6 excluded: unlabelled 6\n";
+    expect(trained.err).toContain(line);
+    const [, count] = /trained on (\d+) rows/.exec(trained.out)!;
+    for (const words of ["evaluate", "gate --dry-run"]) {
+      const { out, err } = await cli.run(`${words} --checkpoint ${folder}`);
+      expect(err).toContain(line);
+      expect(out).toContain(`left out: ${count} of the train split, 6 without a reward`);
+    }
+  });
+
+  it("do not warn of unknown costs where only quality is judged", async () => {
+    const cli = new Cli();
+    const rows = routingWorld(600, 3).map((row, i) => {
+      const { cost: _, ...terms } = row.state.terms;
+      return i % 10 === 0 ? { ...row, state: { ...row.state, terms } } : row;
+    });
+    const data = cli.file("log.jsonl", lines(...rows));
+    const folder = join(cli.folder, "ucb");
+    await cli.ok(`train ucb --data ${data} --out ${folder} --id ucb`);
+    const words = `--data ${data} --checkpoint ${folder}`;
+    expect(await cli.ok(`evaluate ${words}`)).toMatch(/WARNING: no cost is known of \d+ of/);
+    expect((await cli.run(`gate ${words} --quality-only`)).err).not.toContain("no cost is known");
   });
 
   it("read the probabilities of a target from a file, for rows of a book as for those of a dataset", async () => {

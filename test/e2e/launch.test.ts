@@ -214,7 +214,7 @@ describe("rollbook launch", () => {
     expect(await cli.ok("verify --require-trusted")).toContain("4");
     for (const { rolloutId, receipt } of rollouts)
       expect(await cli.ok(`artifact show ${rolloutId}`)).toMatch(
-        new RegExp(`receipt +stored: .* \\(${receipt.digest.slice(7, 15)}`),
+        new RegExp(`receipt +stored, at .* \\(${receipt.digest.slice(7, 15)}`),
       );
     expect((await cli.run(words)).err).not.toContain("made a key");
   });

@@ -285,10 +285,37 @@ describe("rollbook run with an agent of the user's", () => {
     60_000,
   );
 
+  it("counts a rollout that will be tried again as still to run", async () => {
+    const cli = new Cli({ clock: systemClock });
+    cli.file(
+      "agent.mjs",
+      `export default async () => ({ error: { owner: "provider", message: "503: the server is down" } });\n`,
+    );
+    const [models, routes] = [
+      { weak: { upstream: "up" }, strong: { upstream: "up" } },
+      { auto: ["weak", "strong"] },
+    ];
+    const upstreams = { up: { baseUrl: "http://127.0.0.1:9" } };
+    cli.file("gateway.yaml", JSON.stringify({ listen: { port: 0 }, upstreams, models, routes }));
+    const rows = Array.from({ length: 80 }, (_, i) => JSON.stringify({ question: `What is ${i}?` }));
+    cli.file("tasks.jsonl", rows.join("\n"));
+    const world = { kind: "agent", agent: "agent.mjs", tasks: "tasks.jsonl", gateway: "gateway.yaml" };
+    const config = writeConfig(cli.folder, { ...LOOP, windows: 1, rollouts: 80, samples: 1, world });
+    const { err } = await cli.run(`run start --config ${config}`);
+    const [, rest, ended] = /runs the other (\d+) rollouts of the window; the (\d+) that have ended/.exec(
+      err,
+    )!;
+    expect(Number(rest) + Number(ended)).toBe(80);
+    expect(Number(rest)).toBeGreaterThan(0);
+    expect(await cli.ok(`run status --config ${config}`)).toContain(
+      `Window 1 has results of ${ended} of 80 rollouts, and ${rest} are still to run\n`,
+    );
+  }, 60_000);
+
   it.each([
     [
       72,
-      /loop-w1 stopped: its first 20 rollouts failed in every attempt, all by the agent: .*no model weak\. .* then run `rollbook run resume --config \S+loop\.yaml`/,
+      /loop-w1 stopped: the first 20 rollouts that ended all failed, by the agent: .*no model weak\. .* then run `rollbook run resume --config \S+loop\.yaml`\. It runs the other \d+ rollouts of the window/,
     ],
     [12, /window 1: .* Failed rollouts: 12 \(agent\): .*no model weak.* another name under run:/],
   ])(

@@ -176,16 +176,14 @@ describe("rollbook route ask", () => {
     expect([gated.code, gated.err]).toEqual([
       0,
       expect.stringMatching(
-        /note: this PASS holds only for a router with exploration 0, .*does not use newer\. .*add --router FILE/,
+        /note: this PASS is for exploration 0, .*does not use newer: judge it again with --router FILE/,
       ),
     ]);
     const exploring = { ROLLBOOK_EXPLORATION: "0.02" };
     const { out } = await cli.run(`route ask --json --config ${config} --prompt Prove`, "", exploring);
     const { status } = JSON.parse(out);
     expect(status).toMatchObject({ serving: "policy", policy: { id: "bandit" } });
-    expect(status.why).toMatch(
-      /It serves, because a newer release cannot: revision newer .*0\.02, judged 0\./,
-    );
+    expect(status.why).toMatch(/serves in place of newer, which cannot: revision newer .*0\.02, judged 0\./);
     const [open] = await cli.json(`route ask --config ${config} --prompt Prove`);
     expect(open.status).toMatchObject({ serving: "policy", policy: { id: "newer" } });
   });

@@ -1,11 +1,14 @@
 /** Reads, lists, compares and exports the trainer batches of a book.
  *  In: an open book, the digest of a batch or its first digits. Out: records, rows, files. Does not change the book. */
-import { type Digest, isDigest, short } from "../../base/index.ts";
+import { type Digest, given, isDigest, short } from "../../base/index.ts";
 import {
   BatchGroups,
+  BatchShard,
   LossLedger,
+  Manifest,
   PolicyRevisionLineage,
   type RecordOf,
+  RolloutEnvelope,
   TrainerBatch,
 } from "../../contract/index.ts";
 import type { ExportFormat } from "../../convert/batch/index.ts";
@@ -25,6 +28,8 @@ export interface BatchDetails {
   readonly ledger: LossLedger;
   /** Groups whose rollouts all have the same reward, so that every advantage in them is 0. */
   readonly equalGroups: number;
+  /** Rollouts of the batch, and how many of them have a proof; undefined for a batch of many rows. */
+  readonly proven?: { readonly rollouts: number; readonly withProof: number };
 }
 
 interface ExportedBatch {
@@ -53,7 +58,28 @@ export async function showBatch(book: OpenBook, name: string): Promise<BatchDeta
     lineage: await readRecord(book.store, PolicyRevisionLineage, batch.lineage),
     ledger: await readRecord(book.store, LossLedger, batch.ledger),
     equalGroups: (await readRecord(book.store, BatchGroups, batch.groups)).groups.filter(isEqual).length,
+    ...given({ proven: await provenIn(book, batch) }),
   };
+}
+
+/** Most rows whose envelopes are read only to count those with a proof. */
+const MOST_COUNTED = 5_000;
+
+/** Undefined if a record of the batch was erased. */
+async function provenIn({ store }: OpenBook, batch: TrainerBatch): Promise<BatchDetails["proven"]> {
+  if (batch.totals.rows > MOST_COUNTED) return undefined;
+  const contents = new Set<Digest>();
+  for (const { digest } of batch.shards) {
+    if ((await store.get(digest)) === undefined) return undefined;
+    for (const { content } of (await readRecord(store, BatchShard, digest)).rows) contents.add(content);
+  }
+  let withProof = 0;
+  for (const { content, envelope } of (await readRecord(store, Manifest, batch.manifest)).artifacts) {
+    if (!contents.has(content)) continue;
+    if ((await store.get(envelope)) === undefined) return undefined;
+    if ((await readRecord(store, RolloutEnvelope, envelope)).proofs.length > 0) withProof++;
+  }
+  return { rollouts: contents.size, withProof };
 }
 
 /** True if all rewards of a group are equal; the spread may differ from 0 by rounding. If a rollout has several rows,

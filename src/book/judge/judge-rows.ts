@@ -20,6 +20,8 @@ export interface JudgeRows extends JudgedRows {
   /** Digest of the rows with all measures that are judged. */
   readonly digest: Digest;
   readonly leftOut: { readonly train: number; readonly calibration: number };
+  /** Rows of `leftOut` without a reward: no policy learned from them. */
+  readonly leftOutUnlabelled: { readonly train: number; readonly calibration: number };
   readonly rule: SplitRule;
   /** Share of a log that the split leaves for judging. */
   readonly judgeShare: number;
@@ -37,12 +39,16 @@ export function judgeRowsOf(
 ): JudgeRows {
   const rule = commonRule(policies);
   const leftOut = { train: 0, calibration: 0 };
+  const leftOutUnlabelled = { train: 0, calibration: 0 };
   const fresh: LoggedRow[] = [];
   for (const row of rows) {
     const parts = policies.map((policy) => partFor(row, policy));
-    if (parts.includes("train")) leftOut.train++;
-    else if (parts.includes("calibration")) leftOut.calibration++;
-    else fresh.push(row);
+    const seen = (["train", "calibration"] as const).find((part) => parts.includes(part));
+    if (seen === undefined) fresh.push(row);
+    else {
+      leftOut[seen]++;
+      if (row.reward === null) leftOutUnlabelled[seen]++;
+    }
   }
   // Rows with the same time keep the order of their file, which is the order of the log.
   const ordered = fresh.sort((a, b) => (order === "logged" ? a.atMs - b.atMs : compareUtf8(a.id, b.id)));
@@ -52,7 +58,8 @@ export function judgeRowsOf(
   requireKnown(judged.rows, policies);
   const judgeShare = judgeShareOf(rule.shares, { isCalibrated: leftOut.calibration > 0 });
   const wholeLog = { rows: rows.length, chosen: choicesIn(rows) };
-  return { ...judged, digest: digestRows(ordered, judged), leftOut, rule, judgeShare, wholeLog };
+  const digest = digestRows(ordered, judged);
+  return { ...judged, digest, leftOut, leftOutUnlabelled, rule, judgeShare, wholeLog };
 }
 
 function choicesIn(rows: readonly LoggedRow[]): Map<string, number> {
@@ -122,7 +129,7 @@ function requireUnits(rows: readonly JudgedRow[], { unit }: SplitRule): void {
   throw new RollbookError(
     "too-few-units",
     { rows: rows.length, units, unit },
-    `${rows.length} labelled rows in ${units} units (by ${unit}) are left to judge by, too few for an estimate. ${smallLogRemedy({ unit, counted: { rows: rows.length, units } })}.${unit === "decision" || rows.length === units ? "" : ` If many rows share one ${unit}, train with a smaller --unit.`}`,
+    `${rows.length} labelled rows of ${units} ${unit}${units === 1 ? "" : "s"} are left to judge by, too few for an estimate. ${smallLogRemedy({ unit, counted: { rows: rows.length, units } })}.${unit === "decision" || rows.length === units ? "" : ` If many rows share one ${unit}, train with a smaller --unit.`}`,
   );
 }
 

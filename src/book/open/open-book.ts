@@ -98,7 +98,7 @@ export function requireBook(root: string): void {
         ? ["is a file, and a book is a directory", "Name another with --book"]
         : [
             existsSync(root) ? "is not a book" : "does not exist, so there is no book",
-            `Create one with \`rollbook init --book ${root}\`, or name another with --book`,
+            `Create one with \`rollbook init${root === DEFAULT_BOOK ? "" : ` --book ${root}`}\`, or name another with --book`,
           ];
   throw new RollbookError("no-book", { root }, `${root} ${what}. ${next}.`);
 }

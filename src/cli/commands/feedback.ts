@@ -24,8 +24,7 @@ export function addFeedbackCommand(program: Command, io: Io): void {
     summary: "add an outcome to a rollout or to one of its calls",
     description: `Add an outcome to a rollout or to one of its calls, at any time. The outcome is a separate record;
 the artifact does not change. \`batch assemble --feedback NAME\` uses it as a reward. Outcomes with the same
-key count once: the first one counts, and another value is refused. With --gateway the rollout may still be open;
-with --book too, a gateway that writes to another book is refused.`,
+key count once: the first one counts, and another value is refused. With --gateway the rollout may still be open.`,
     examples: [
       "rollbook feedback r-0001 --name solved --value 1",
       "rollbook feedback r-0001.0 --name helpful --value 0.5 --key ticket-17",

@@ -169,7 +169,8 @@ async function run(io: Io, flags: GateFlags): Promise<void> {
   });
   const { verdict, sealed, judged, findings, admitted, changed, earlier, neverSent } = found;
   if (admitted !== undefined && !flags.json) io.err(renderAdmitted(admitted));
-  for (const { severity, message } of findings) if (severity === "warn") io.err(`warning: ${message}\n`);
+  for (const { severity, kind: finding, message } of findings)
+    if (severity === "warn" && !(finding === "costs" && flags.qualityOnly)) io.err(`warning: ${message}\n`);
   for (const warning of neverSent) io.err(`warning: ${warning}\n`);
   if (flags.out !== undefined) writeAtomically(flags.out, verdict.bytes, `${flags.out}.part`);
   io.out(
@@ -217,11 +218,11 @@ function servedAsJudged({ candidates, passed }: GateVerdict, { table }: GateFlag
   if (judged === undefined) return [];
   const { floor, exploration } = judged.router;
   return [
-    `this PASS holds only for a router with exploration ${exploration}, floor ${floor}, ${table === undefined ? "the table of the training" : `the table ${table}`} and no constraints. A gateway file that leaves out exploration and floor serves it so; a file that sets other values does not use ${judged.revision.id}. To judge it for such a file, add --router FILE`,
+    `this PASS is for exploration ${exploration}, floor ${floor}, ${table === undefined ? "the table of the training" : `the table ${table}`} and no constraints. A gateway whose file sets other values does not use ${judged.revision.id}: judge it again with --router FILE`,
     ...(exploration > 0
       ? []
       : [
-          `with exploration 0 the router tries no other candidates, so its traffic cannot judge the next policy. To let it explore, judge with --exploration 0.02`,
+          "with exploration 0, the traffic of this router cannot judge the next policy. To let it explore, judge with --exploration 0.02",
         ]),
   ];
 }

@@ -69,9 +69,6 @@ a URL. context has seed, sample, signal, baseUrl, apiKey and rolloutConfig, amon
 of the agent. A Python file or a program reads one JSON object from stdin, with payload and rollout_config among its fields, and prints
 its result to stdout as one JSON object, with final_state instead of finalState. docs/executor.md describes all of it.
 
-The report ends with the mean reward over tasks and its 95 % interval. If all rewards are between 0 and 1, the interval is
-clipped to this range; else it may reach beyond the highest reward.
-
 Your key signs the rollouts. If there is none, the command makes one in $ROLLBOOK_HOME, else in ~/.config/rollbook, and says so.`,
     examples: [
       "rollbook launch --book runs --tasks tasks.jsonl --agent agent.mjs --samples 8 --concurrency 64",

@@ -58,13 +58,14 @@ export function addRun(program: Command, io: Io): void {
   addCommand(group, "start", {
     book: BOOK_HELP,
     summary: "begin a run and work until its last window has ended",
-    description: `Begin a run and work until its last window has ended. The first window collects rollouts with the behaviour
-policy that the configuration declares (\`behaviour:\`), even if the book already has a released policy. The gate compares with the released policy; before any release, with the behaviour policy.
-Each later window collects with the released policy. A window assembles and seals a batch, trains a policy on it, and judges the policy on rows it has not seen. If the gate passes,
-the window releases the new policy; else it keeps the old one. In a run named first, the rollouts of window 2 are the
-experiment first-w2, and the policy trained in window 1 is the revision first-w1. Every step is a sealed record of the book. After a kill
-at any moment, \`rollbook run resume\` continues the run. With \`mode: synchronous\` (the default) it then ends with the same digests as one
-that was never killed. If there is no book or no signing key yet, the command makes one and says so.
+    description: `Begin a run and work until its last window has ended. A window collects rollouts, seals a batch of them, trains a
+policy, and judges it on rows it has not seen. If the gate passes, the window releases the new policy; else it keeps the
+old one. The first window collects with the behaviour policy of the configuration (\`behaviour:\`), each later window
+with the released policy. The gate compares with the released policy; before any release, with the behaviour policy.
+
+In a run named first, the rollouts of window 2 are the experiment first-w2, and the policy trained in window 1 is the
+revision first-w1. After a kill at any moment, \`rollbook run resume\` continues the run. If there is no book or no
+signing key yet, the command makes one and says so.
 
 Required keys of the configuration: world (kind: simulator, agent or tokens, with its own keys), windows, rollouts (of a window),
 and learner or learners. Some defaults: run loop, behaviour uniform, samples 1, workers 4, exploration.collect 0.2, exploration.serve 0.02,
@@ -81,9 +82,11 @@ split.shares [0.6, 0.2, 0.2], gate.alpha 0.05, seed 0. docs/settings.md lists al
     summary: "continue a run that was stopped, killed or failed",
     description: `Continue a run from its last sealed record. A run without a record has not begun: it is refused, and
 \`rollbook run start\` begins it. The configuration must be the one that the run began with. Only \`book\`,
-\`workers\`, \`queue\`, \`gateways\` and \`gatewayTokenEnv\` may differ. If \`world.kind\` is tokens, \`learner.rows\` and the keys
-\`python\`, \`device\`, \`threads\` and \`maxBatch\` of \`world\` may differ, too. To extend a finished run, raise \`windows\` and resume. The command runs the rollouts that have no result yet, including those that were interrupted. A rollout that is sealed as
-failed, by the provider for example, keeps this result: no batch takes it, and it does not run again.`,
+\`workers\`, \`queue\`, \`gateways\` and \`gatewayTokenEnv\` may differ (docs/loop.md has the exceptions). To extend a
+finished run, raise \`windows\` and resume.
+
+The command runs the rollouts that have no result yet, including those that were interrupted. A rollout that failed in
+all its attempts has a result, and does not run again.`,
     examples: ["rollbook run resume --config loop.yaml"],
   })
     .requiredOption("--config <file>", CONFIG_HELP)
@@ -161,7 +164,7 @@ async function work(io: Io, flags: LoopFlags, how: RunHow): Promise<void> {
     throw new RollbookError(code, fields, `${message} ${next}`, { cause });
   });
   const facts = statusOf(state, { book, config });
-  io.out(flags.json ? jsonLine(facts) : renderLoop(facts, config.options));
+  io.out(flags.json ? jsonLine(facts) : renderLoop(facts, config));
   if (done) return;
   const again = facts.windows.length === 0 ? "start" : "resume";
   throw new RollbookError(
@@ -174,7 +177,7 @@ async function work(io: Io, flags: LoopFlags, how: RunHow): Promise<void> {
 async function status(io: Io, flags: LoopFlags): Promise<void> {
   const { config, book } = settingsOf(io, flags);
   const facts = await loopStatus(book, config);
-  io.out(flags.json ? jsonLine(facts) : renderLoop(facts, config.options));
+  io.out(flags.json ? jsonLine(facts) : renderLoop(facts, config));
 }
 
 async function report(io: Io, flags: LoopFlags & { out: string }): Promise<void> {

@@ -25,12 +25,12 @@ export function addFreshnessOptions(command: Command, { none = false } = {}): Co
     .addOption(
       new Option(
         "--freshness <profile>",
-        `preset limits: default (drift 3/5) or psionic, those of the trainer Psionic (also rollout age 30/60 s and clock skew 0 s)${none ? "; none: no limit, but sealed verdicts still count" : ""} (default: ${none ? "none for steps; for tokens default, but a rollout of unknown distance is kept" : "default"})`,
+        `preset limits: default (drift 3/5) or psionic, those of the trainer Psionic (also rollout age 30/60 s and clock skew 0 s)${none ? "; none: no limit" : ""} (default: ${none ? "drift 3/5 for tokens, none for steps" : "default"})`,
       ).choices(none ? [...profiles, "none"] : profiles),
     )
     .option(
       "--drift <accept/quarantine>",
-      `revisions that the policy of a rollout is behind the target. Up to the first number it is accepted, up to the second quarantined, above rejected (default: 3/5${none ? "; without any age limit, see --freshness" : ""})`,
+      `revisions that the policy of a rollout is behind the target. Up to the first number it is accepted, up to the second quarantined, above rejected (default: ${none ? "see --freshness" : "3/5"})`,
       budget,
     )
     .option(
@@ -40,7 +40,7 @@ export function addFreshnessOptions(command: Command, { none = false } = {}): Co
     )
     .option(
       "--rollout-age <accept/quarantine>",
-      "seconds from the end of a rollout to its upload; limits as for --drift (default: no limit; 30/60 with --freshness psionic)",
+      `seconds from the end of a rollout to its upload; limits as for --drift (default: no limit; 30/60 with --freshness psionic)${none ? ". The verdicts are sealed, so later batches obey them too" : ""}`,
       seconds,
     )
     .option(

@@ -101,6 +101,8 @@ export interface Reference {
   kind: string;
   field: string;
   external?: boolean;
+  /** Of an external blob: kind and name for people, for example `policy router-2`. */
+  what?: string;
 }
 
 export function columnReference(column: ColumnRef, field: string): Reference {

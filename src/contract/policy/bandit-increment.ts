@@ -63,6 +63,7 @@ export const BanditIncrement = defineRecord({
       kind: "rollbook.bandit-increment.v1",
       field: `merges[${i}]`,
       external: true,
+      what: "bandit increment",
     })),
   ],
   check({ features, arms, rewards, columns }) {

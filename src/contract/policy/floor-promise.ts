@@ -38,7 +38,9 @@ export const FloorPromise = defineRecord({
     split: splitRule,
     atMs: timeMs,
   },
-  references: ({ policy }) => [{ digest: policy.digest, kind: "", field: "policy.digest", external: true }],
+  references: ({ policy }) => [
+    { digest: policy.digest, kind: "", field: "policy.digest", external: true, what: `policy ${policy.id}` },
+  ],
   check({ floor, bound, alpha }) {
     if (floor !== null && bound > alpha)
       throw refuse(

@@ -119,6 +119,7 @@ export const GateVerdict = defineRecord({
       kind: "",
       field: `candidates[${i}].revision.digest`,
       external: true,
+      what: `policy ${revision.id}`,
     })),
     ...(manifest === undefined
       ? []

@@ -33,6 +33,7 @@ export const NamedRouter = defineRecord({
             kind: "rollbook.checkpoint.v1",
             field: "policy.revision.digest",
             external: true,
+            what: `policy ${policy.revision.id}`,
           },
         ]
       : [],

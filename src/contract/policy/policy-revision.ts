@@ -74,6 +74,7 @@ export const PolicyRevision = defineRecord({
             kind: "",
             field: "checkpoint.objectDigest",
             external: true,
+            what: `checkpoint of ${revision.id}`,
           },
         ]
       : []),

@@ -59,7 +59,15 @@ export const Rollback = defineRecord({
   references: ({ verdict, evidence: { terms, decisions, manifest } }) => [
     ...(verdict === undefined
       ? []
-      : [{ digest: verdict, kind: "rollbook.gate-verdict.v1", field: "verdict", external: true }]),
+      : [
+          {
+            digest: verdict,
+            kind: "rollbook.gate-verdict.v1",
+            field: "verdict",
+            external: true,
+            what: "gate verdict",
+          },
+        ]),
     columnReference(terms, "evidence.terms"),
     columnReference(decisions, "evidence.decisions"),
     ...(manifest === undefined

@@ -82,6 +82,7 @@ export const Call = defineRecord({
       kind: MEDIA_KIND,
       field: `media[${i}]`,
       external: true,
+      what: "media",
     })),
     // An artifact may travel without bodies whose messages are present.
     ...(call.bodies ?? []).map((each, i) => ({
@@ -89,6 +90,7 @@ export const Call = defineRecord({
       kind: BODY_KIND,
       field: `bodies[${i}]`,
       external: true,
+      what: "body",
     })),
   ],
   check(call) {

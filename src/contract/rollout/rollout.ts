@@ -66,7 +66,13 @@ export const RolloutContent = defineRecord({
     for (let i = 0; i < streams.length; i++) streamReferences(streams[i]!, `streams[${i}]`, found);
     // An imported artifact may name a state that is not in the book.
     if (finalState !== undefined)
-      found.push({ digest: finalState, kind: FINAL_STATE_KIND, field: "finalState", external: true });
+      found.push({
+        digest: finalState,
+        kind: FINAL_STATE_KIND,
+        field: "finalState",
+        external: true,
+        what: "final state",
+      });
     return found;
   },
   check(content) {
@@ -115,7 +121,15 @@ export const RolloutEnvelope = defineRecord({
     { digest: envelope.content, kind: RolloutContent.kind, field: "content" },
     ...envelope.proofs.flatMap((each, i) =>
       each.kind === "execution" || each.kind === "validator-bundle"
-        ? [{ digest: each.digest, kind: "", field: `proofs[${i}]`, external: true }]
+        ? [
+            {
+              digest: each.digest,
+              kind: "",
+              field: `proofs[${i}]`,
+              external: true,
+              what: `proof ${each.kind}`,
+            },
+          ]
         : [],
     ),
   ],

@@ -37,6 +37,8 @@ export const Receipt = defineRecord({
     message: text(),
     atMs: timeMs,
   },
-  references: (receipt) => [{ digest: receipt.subject, kind: "", field: "subject", external: true }],
+  references: (receipt) => [
+    { digest: receipt.subject, kind: "", field: "subject", external: true, what: "rollout" },
+  ],
 });
 export type Receipt = RecordOf<typeof Receipt>;

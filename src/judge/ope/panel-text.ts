@@ -1,4 +1,5 @@
 /** A panel as text: diagnostics first, then the reasons of a refusal, or the estimates and their disagreements. */
+import { plural } from "../../base/index.ts";
 import type { Diagnostics } from "./diagnostics.ts";
 import type { Interval } from "./intervals/index.ts";
 import { FALSE_ALARMS, type PanelEstimates, type PanelResult, type PanelRow } from "./panel.ts";
@@ -25,16 +26,16 @@ export function diagnosticLines(d: Diagnostics): string[] {
   const { unsupported } = d;
   const support =
     unsupported.basis === "unknown"
-      ? "unknown, because only the probabilities of the choices are given"
-      : `${unsupported.actions.length} candidates, ${(100 * unsupported.mass).toFixed(2)} % of the policy's probability (${BASES[unsupported.basis]})`;
+      ? "an unknown share, because only the probabilities of the choices are given"
+      : `${(100 * unsupported.mass).toFixed(2)} %${unsupported.actions.length === 0 ? "" : ` (${plural(unsupported.actions.length, "candidate")} ${BASES[unsupported.basis]})`}`;
   return [
     `units ${d.units} (rows ${d.rows}) · effective sample size ${d.effectiveSize.toFixed(1)} · largest importance weight ${number(d.largestWeight)} · heaviest unit ${(100 * d.largestShare).toFixed(1)} % of all weight`,
     ...(d.effectiveEvents === undefined
       ? []
       : [
-          `effective events ${d.effectiveEvents.toFixed(1)}: the number of outcomes that determine the variance`,
+          `effective events ${d.effectiveEvents.toFixed(1)}: about so many outcomes decide how wide the intervals are`,
         ]),
-    `mean importance weight ${d.meanWeight.toFixed(4)} (expected 1; z = ${d.meanWeightZ.toFixed(2)}) · no support in the log: ${support}`,
+    `mean importance weight ${d.meanWeight.toFixed(4)} (expected 1; z = ${d.meanWeightZ.toFixed(2)}) · choices of the policy that the log cannot judge: ${support}`,
   ];
 }
 

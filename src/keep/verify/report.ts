@@ -53,8 +53,8 @@ export interface VerifyReport {
   erased: ErasedReport;
   /** References that may lead outside the book and do: named, not checked. */
   external: number;
-  /** Each external reference: the record that names it, and the field. */
-  outside: { record: string; field: string; digest: Digest }[];
+  /** Each external reference: the record that names it with its kind, the field, and the thing in words. */
+  outside: { record: string; kind: string; field: string; digest: Digest; what: string }[];
   /** Rollout ids with several contents in the book: two writers each sealed the same id. */
   sameId: { rollout: string; contents: Digest[] }[];
   /** Revisions that samples name and that have no record in the book. */

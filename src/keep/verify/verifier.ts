@@ -274,8 +274,10 @@ export class Verifier {
       else if (reference.external === true && !this.#wasHeld(reference.digest))
         this.#outside.push({
           record: from.name ?? from.digest,
+          kind: from.kind,
           field: reference.field,
           digest: reference.digest,
+          what: reference.what ?? "blob",
         });
       else {
         const what = reference.kind === "" ? "a record" : reference.kind;

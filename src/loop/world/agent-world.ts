@@ -71,7 +71,8 @@ export async function agentWorld(
             start.add(result);
           },
         });
-        start.check(experiment, loop.options);
+        const total = assigned.rows.length * assigned.samples;
+        start.check(experiment, { total, options: loop.options });
         return { results, progress };
       } finally {
         await gateway.close();

@@ -41,17 +41,24 @@ const TABLES = `
   CREATE TABLE lost (digest BLOB NOT NULL PRIMARY KEY, kind TEXT NOT NULL, pack TEXT NOT NULL) WITHOUT ROWID;
 `;
 
-/** Reason why the rows were made from the packs. A catalog knows nothing of losses before that. */
-export type CatalogOrigin = "absent" | "damaged" | "other-version" | "rebuilt";
+/** Reason why the rows were made from the packs. A catalog knows nothing of losses before that; of a `new` book there
+ *  are none, because it had no pack yet. */
+export type CatalogOrigin = "new" | "absent" | "damaged" | "other-version" | "rebuilt";
+
+interface OpenDatabase {
+  readonly checkpointPages?: number | undefined;
+  /** Asked only if there is no catalog yet. */
+  readonly hasPacks?: () => boolean;
+}
 
 /** Opens the database at `path`; creates it again if it is absent, damaged or of another version. */
-export function openCatalogDatabase(path: string, checkpointPages = CHECKPOINT_PAGES): Sqlite {
+export function openCatalogDatabase(path: string, options: OpenDatabase = {}): Sqlite {
   try {
-    return openCurrent(path, { checkpointPages });
+    return openCurrent(path, options);
   } catch (error) {
     if (!isCorrupt(error)) throw error;
     removeCatalogDatabase(path);
-    return openCurrent(path, { checkpointPages, why: "damaged" });
+    return openCurrent(path, { ...options, why: "damaged" });
   }
 }
 
@@ -91,7 +98,11 @@ function noteOrigin(db: Sqlite, why: CatalogOrigin): void {
 
 function openCurrent(
   path: string,
-  { checkpointPages, why }: { checkpointPages: number; why?: CatalogOrigin },
+  {
+    checkpointPages = CHECKPOINT_PAGES,
+    hasPacks = () => true,
+    why,
+  }: OpenDatabase & { readonly why?: CatalogOrigin },
 ): Sqlite {
   const db = openSqlite(path, { busyTimeoutMs: BUSY_MS });
   db.exec(`PRAGMA cache_size = -${CACHE_KIB}; PRAGMA wal_autocheckpoint = ${checkpointPages}`);
@@ -104,7 +115,7 @@ function openCurrent(
       if (found === VERSION) return;
       dropTables(db);
       db.exec(`${TABLES} PRAGMA user_version = ${VERSION};`);
-      noteOrigin(db, why ?? (found === 0 ? "absent" : "other-version"));
+      noteOrigin(db, why ?? (found !== 0 ? "other-version" : hasPacks() ? "absent" : "new"));
     });
     return db;
   } catch (error) {

@@ -1,7 +1,7 @@
 /** A SQLite index over a book: its records, the places of their bytes, and their references.
  *  In: the packs. Out: answers to queries. `sync` reads only new entries; `rebuild` reads everything; both give the
  *  same rows. Lists intact entries only; the scan reports damage. Never needed to read a blob. */
-import { existsSync } from "node:fs";
+import { existsSync, readdirSync } from "node:fs";
 import { join } from "node:path";
 import { compareUtf8, type Digest, digestFromBytes, digestToBytes, RollbookError } from "../../base/index.ts";
 import { RolloutContent, RolloutEnvelope, Tombstone } from "../../contract/index.ts";
@@ -110,7 +110,7 @@ export class Catalog {
   constructor(paths: BookPaths, checkpointPages?: number) {
     this.#paths = paths;
     this.#checkpointPages = checkpointPages;
-    this.#db = openCatalogDatabase(paths.catalog, checkpointPages);
+    this.#db = openCatalogDatabase(paths.catalog, { checkpointPages, hasPacks: () => hasPacks(paths) });
   }
 
   /** Updates the catalog from the packs. */
@@ -369,8 +369,13 @@ export class Catalog {
     this.#db.close();
     this.#statements.clear();
     removeCatalogDatabase(this.#paths.catalog);
-    this.#db = openCatalogDatabase(this.#paths.catalog, this.#checkpointPages);
+    this.#db = openCatalogDatabase(this.#paths.catalog, { checkpointPages: this.#checkpointPages });
   }
+}
+
+/** A copy of a book may lack the empty folder. */
+function hasPacks({ packs }: BookPaths): boolean {
+  return existsSync(packs) && readdirSync(packs).length > 0;
 }
 
 function byId(a: CatalogRun, b: CatalogRun): number {

@@ -222,12 +222,13 @@ function frontierText({ frontier, level }: Evaluation, range: Range | undefined)
     ...(hull === undefined
       ? []
       : [
-          `hull: mean quality over the cost range ${areaText(hull.area, range)}, of single candidates alone ${areaText(hull.singlesArea, range)}; gain ${areaText(hull.gain, undefined)} (${percent(level)}, cross-fitted)`,
+          `best quality at each cost, averaged over costs: with the policy ${areaText(hull.area, range)}, with single candidates alone ${areaText(hull.singlesArea, range)}; gain ${areaText(hull.gain, undefined)} (${percent(level)}, cross-fitted)`,
+          "  the policy if its floor were another, and single candidates:",
           ...hull.points.map(
             ({ name, cost, quality }) =>
-              `  ${name}: cost ${figure(cost)}, quality ${figure(cut(quality, range))}`,
+              `    ${name}: cost ${figure(cost)}, quality ${figure(cut(quality, range))}`,
           ),
-          ...hull.refused.map(({ name, reasons }) => `  ${name}: refused, ${reasons.join(" ")}`),
+          ...hull.refused.map(({ name, reasons }) => `    ${name}: refused, ${reasons.join(" ")}`),
         ]),
   ];
   return lines.map((line) => `${line}\n`).join("");

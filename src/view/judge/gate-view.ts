@@ -22,7 +22,7 @@ export function renderVerdict(
     ...(rule.total === undefined ? [] : [totalText(rule.total)]),
     ...costLine(judged),
     ...(isWhole ? [WHOLE_REWARD] : []),
-    `against ${against}, ${rule.method}, alpha ${rule.alpha} over ${plural(rule.tried, "policy")} (${rule.correction}: ${figure(rule.perCandidate)} each)`,
+    `against ${against}, ${rule.method}, alpha ${rule.alpha}${rule.tried === 1 ? "" : ` over ${plural(rule.tried, "policy")} (${figure(rule.perCandidate)} each)`}`,
     ...(rule.discount === undefined
       ? []
       : [`whole chains: values are returns of an episode, discounted by ${rule.discount}`]),
@@ -56,27 +56,30 @@ interface VerdictFacts extends JudgedFacts {
 
 type JudgedFacts = Pick<
   PolicyEvaluation["judged"],
-  "rows" | "rule" | "leftOut" | "unlabelled" | "callCosts" | "declaredPrices"
+  "rows" | "rule" | "leftOut" | "leftOutUnlabelled" | "unlabelled" | "callCosts" | "declaredPrices"
 >;
 
-/** Describes the rows that judge, and the excluded ones with the reasons. */
+/** Describes the rows that judge, and the excluded ones with the reasons. A row without a reward counts as such in
+ *  every split, as in the counts of `train`. */
 export function judgedText({
   rows,
   rule,
   leftOut,
+  leftOutUnlabelled: without,
   unlabelled,
   units,
 }: JudgedFacts & { units: number }): string {
   const { train, calibration } = leftOut;
+  const allWithout = unlabelled + without.train + without.calibration;
   const left = [
-    `${thousands(train)} of the train split`,
-    ...(calibration === 0 ? [] : [`${thousands(calibration)} that set its floor`]),
-    ...(unlabelled === 0 ? [] : [`${thousands(unlabelled)} without a reward`]),
+    `${thousands(train - without.train)} of the train split`,
+    ...(calibration === 0 ? [] : [`${thousands(calibration - without.calibration)} that set its floor`]),
+    ...(allWithout === 0 ? [] : [`${thousands(allWithout)} without a reward`]),
   ];
   // The split rule tells which rows would have calibrated a floor.
   const uncalibrated = calibration === 0 && train > 0 && rule.shares[1] > 0;
   const note = uncalibrated
-    ? ": the judge split, and the calibration split, which was not used because no floor was set"
+    ? ": the judge split, and the calibration split, because no floor was set on it"
     : "";
   return `judged by ${plural(rows.length, "row")} of ${plural(units, rule.unit)}${note}; left out: ${left.join(", ")}`;
 }
@@ -104,7 +107,7 @@ function repeatText(
   // Only student-t judges chains of decisions.
   const sequence = discount === undefined ? `, or use --method confidence-sequence${stated}` : "";
   return [
-    `WARNING: this is gate number ${gates + 1} on these rows. They judged ${plural(all, "policy")} (a policy judged again counts again), and the bound allows for ${tried}, so it is weaker than stated. Repeat with --candidates-tried ${repeated}${sequence}`,
+    `WARNING: this is gate number ${gates + 1} on these rows, so the bound is weaker than stated: it allows for ${plural(tried, "policy")}, and the gates judged ${all} (a policy judged again counts again). Judge again with --candidates-tried ${repeated}${sealed ? ", which counts that gate too" : ""}${sequence}`,
   ];
 }
 

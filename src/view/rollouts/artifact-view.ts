@@ -172,7 +172,7 @@ function saying({ kind, digest, fields }: IndexedRecord, standing: ReadonlySet<D
   const time = `at ${timeText(fields.atMs as number)}`;
   switch (kind) {
     case Receipt.kind:
-      return `receipt      ${receiptText(fields)}, ${time} (${short(digest)})`;
+      return `${receiptText(fields)}, ${time} (${short(digest)})`;
     case Verdict.kind:
       return `verdict      ${verdictText(fields)}, ${time}${standing.has(digest) ? "" : ", replaced by a later one"}`;
     case QuarantineRelease.kind:
@@ -189,8 +189,12 @@ function verdictText({ disposition, validator, family, weightBps }: IndexedRecor
   return `${disposition} by ${validator}${judged}${weight}`;
 }
 
-/** The message of a judgement begins with its outcome; other messages do not. */
+/** A receipt says that a rollout was handed in. If the age was judged too, the message begins with the outcome. */
 function receiptText({ outcome, message }: Readonly<Record<string, unknown>>): string {
+  if (outcome === "stored") return "receipt      stored";
+  if (outcome === "unknown") return `age check    none: ${message}`;
   const text = String(message).replace("unmeasured-mismatch", "distance from the target unknown");
-  return text.startsWith(String(outcome)) ? text : `${outcome}: ${text}`;
+  return text.startsWith(String(outcome))
+    ? `age check    ${text.replace(/^discarded/, "rejected").replace(";", ":")}`
+    : `receipt      ${outcome}: ${text}`;
 }

@@ -2,11 +2,11 @@ import { expect, test } from "vitest";
 import { renderLaunchReport, renderSummary } from "./launch-view.ts";
 
 test("a report of many tasks shows ten and counts the others, without a claim about their rewards", () => {
-  const task = (i: number) => ({
-    ...{ task: `t-${i}`, taskTitle: null, rollouts: 1, judged: 1, passed: 0, failed: 0 },
+  const task = (i: number, failed: number) => ({
+    ...{ task: `t-${i}`, taskTitle: null, rollouts: 1, judged: 1, passed: 0, failed },
     ...{ passAt1: 0, passAtAll: 0, meanReward: 0.775 },
   });
-  const reportOf = (count: number) =>
+  const reportOf = (count: number, failed = 0) =>
     renderLaunchReport({
       ...{
         passReward: 1,
@@ -17,11 +17,13 @@ test("a report of many tasks shows ten and counts the others, without a claim ab
         outside: 0,
         failures: [],
       },
-      tasks: Array.from({ length: count }, (_, i) => task(i)),
+      tasks: Array.from({ length: count }, (_, i) => task(i, failed)),
     });
   expect(reportOf(20)).toMatch(/t-9 .*\nand 10 more tasks: --json lists all\n$/);
   expect(reportOf(11)).toContain("and 1 more task: ");
   expect(reportOf(10)).not.toContain("more");
+  // The table of failures tells it all.
+  expect(reportOf(20, 1)).toBe("20 tasks\n");
 });
 
 test("a summary states what runs that are no results have spent, apart from the results", () => {

@@ -68,7 +68,8 @@ export function renderLaunchReport(report: LaunchReport): string {
     ...(quartiles === null
       ? []
       : [`rewards: lowest, quartiles, highest ${quartiles.map(figure).join(" / ")}`]),
-    ...(unlabelled > 0 ? [`${plural(unlabelled, "rollout")} without a reward`] : []),
+    // Without any reward, the line before has said so.
+    ...(unlabelled > 0 && reward !== null ? [`${plural(unlabelled, "rollout")} without a reward`] : []),
     ...(outside > 0
       ? [`no result of the agent in ${plural(outside, "rollout")} (failed by others, or cancelled)`]
       : []),
@@ -134,7 +135,7 @@ function passText({ passAt, passReward }: LaunchReport): string {
 function intervalText({ mean, low, high, level, tasks }: MeanInterval): string {
   if (low === null || high === null)
     return `${rounded(mean)} over ${plural(tasks, "task")}: too few tasks for an interval`;
-  return `${rounded(mean)}, ${Math.round(level * 100)} % interval ${rounded(low)} to ${rounded(high)} over ${plural(tasks, "task")} (Student's t interval, widened for rare results that ${plural(tasks, "task")} may not show)`;
+  return `${rounded(mean)}, ${Math.round(level * 100)} % interval ${rounded(low)} to ${rounded(high)} over ${plural(tasks, "task")}`;
 }
 
 /** More digits than an interval of a few tasks supports would mislead. */
@@ -143,7 +144,8 @@ function rounded(value: number): string {
 }
 
 function taskTable({ tasks }: LaunchReport): string {
-  if (tasks.length < 2) return "";
+  // If everything failed, the table of failures says all there is.
+  if (tasks.length < 2 || tasks.every(({ failed, rollouts }) => failed === rollouts)) return "";
   const shown = tasks.slice(0, SHOWN);
   const lines = table(shown, [
     { title: "TASK", cell: ({ task, taskTitle }) => taskName(task, taskTitle) },

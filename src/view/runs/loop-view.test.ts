@@ -29,22 +29,19 @@ test("a policy that the gate does not let through is told as a result, with what
       ...{ run: "loop", book: "book", planned: 1, ended: 1, running: false },
       windows: [{ ...window, reasons: ["the log is too small", "nothing acts"], serves: "behaviour" }],
     },
-    "--config loop.yaml",
+    { options: "--config loop.yaml", data: "all" },
   );
   expect(text).toContain(
     "window 1: no new policy is released, and behaviour goes on. The log does not show that the new one is good enough: the log is too small; nothing acts\nloop: 1 of 1 window ended, done\n",
   );
 });
 
-test("repeated attempts do not count as rollouts of a window", () => {
+test("the status of a stopped run counts results, and the rollouts still to run", () => {
   const window = { window: 1, state: "collecting", rollouts: 240, collectedBy: "behaviour" } as const;
   const status = { run: "loop", book: "book", planned: 1, ended: 0, running: false, windows: [window] };
-  const collected = { window: 1, done: 240, total: 240 };
-  expect(renderLoop({ ...status, collected }, "--config l.yaml")).toContain(
-    "not running: `rollbook run resume --config l.yaml` continues it. Window 1 has collected 240 of 240 rollouts\n",
-  );
-  expect(renderLoop({ ...status, collected: { ...collected, attempts: 502 } }, "--config l.yaml")).toContain(
-    "Window 1 has attempted 240 of 240 rollouts, some more than once (502 attempts)\n",
+  const collected = { window: 1, done: 22, total: 240 };
+  expect(renderLoop({ ...status, collected }, { options: "--config l.yaml", data: "all" })).toContain(
+    "not running: `rollbook run resume --config l.yaml` continues it. Window 1 has results of 22 of 240 rollouts, and 218 are still to run\n",
   );
 });
 
@@ -55,12 +52,17 @@ test("rollouts that a batch leaves out are counted by reason", () => {
     { reason: "cancelled", rollouts: 1 },
   ];
   const status = { run: "loop", book: "book", planned: 1, ended: 1, running: false };
-  expect(renderLoop({ ...status, windows: [{ ...window, excluded }] }, "--config l.yaml")).toContain(
-    "window 1: the batch leaves out 22 rollouts (failed-provider), 1 rollout (cancelled)\n",
-  );
+  expect(
+    renderLoop(
+      { ...status, windows: [{ ...window, excluded }] },
+      { options: "--config l.yaml", data: "all" },
+    ),
+  ).toContain("window 1: the batch leaves out 22 rollouts (failed-provider), 1 rollout (cancelled)\n");
   const second = { ...window, window: 2, excluded };
-  expect(renderLoop({ ...status, windows: [second] }, "--config l.yaml")).toContain(
-    "1 rollout (cancelled); with data: all, those of earlier windows count again\n",
+  expect(renderLoop({ ...status, windows: [second] }, { options: "--config l.yaml", data: "all" })).toContain(
+    "window 2: the batch, of windows 1 to 2, leaves out 22 rollouts (failed-provider), 1 rollout (cancelled)\n",
   );
-  expect(renderLoop({ ...status, windows: [window] }, "--config l.yaml")).not.toContain("leaves out");
+  expect(
+    renderLoop({ ...status, windows: [window] }, { options: "--config l.yaml", data: "all" }),
+  ).not.toContain("leaves out");
 });

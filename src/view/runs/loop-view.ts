@@ -59,14 +59,8 @@ export interface LoopStatus {
     readonly done: number;
     readonly total: number;
   };
-  /** Collected rollouts of the current window; set only if no process works on the run. */
-  readonly collected?: {
-    readonly window: number;
-    readonly done: number;
-    readonly total: number;
-    /** Attempts of these rollouts, if some were repeated. */
-    readonly attempts?: number;
-  };
+  /** Rollouts of the current window that have a result; set only if no process works on the run. */
+  readonly collected?: { readonly window: number; readonly done: number; readonly total: number };
   /** Number of the last window if it is sealed and has no rollout to learn from; set only if no process works on the
    *  run. */
   readonly emptyWindow?: number;
@@ -75,8 +69,12 @@ export interface LoopStatus {
   readonly digest?: string;
 }
 
-/** `options` name the run in the commands of the text: `--config FILE`, and `--book` if it was given. */
-export function renderLoop(status: LoopStatus, options: string): string {
+/** `options` name the run in the commands of the text: `--config FILE`, and `--book` if it was given. `data`: the
+ *  rollouts that a batch takes, those of all windows so far or of its own. */
+export function renderLoop(
+  status: LoopStatus,
+  { options, data }: { readonly options: string; readonly data: "all" | "window" },
+): string {
   const { windows, digest } = status;
   const isExact = windows.some(({ optimum }) => optimum !== undefined);
   const columns = COLUMNS.filter(({ title }) => isExact || !EXACT.has(title));
@@ -93,7 +91,7 @@ export function renderLoop(status: LoopStatus, options: string): string {
     excluded.length === 0
       ? []
       : [
-          `window ${window}: the batch leaves out ${excluded.map(({ reason, rollouts }) => `${plural(rollouts, "rollout")} (${reason})`).join(", ")}${window > 1 ? "; with data: all, those of earlier windows count again" : ""}\n`,
+          `window ${window}: the batch${window > 1 && data === "all" ? `, of windows 1 to ${window},` : ""} leaves out ${excluded.map(({ reason, rollouts }) => `${plural(rollouts, "rollout")} (${reason})`).join(", ")}\n`,
         ],
   );
   const end = digest === undefined ? "" : `run digest ${short(digest as never)}\n`;
@@ -139,11 +137,8 @@ function whereIs(status: LoopStatus, options: string): string {
   return `${run}: ${ended} of ${plural(planned, "window")} ended, ${how}${now}`;
 }
 
-function collectedText({ window, done, total, attempts }: NonNullable<LoopStatus["collected"]>): string {
-  const of = `${done} of ${plural(total, "rollout")}`;
-  return attempts === undefined
-    ? `Window ${window} has collected ${of}`
-    : `Window ${window} has attempted ${of}, some more than once (${plural(attempts, "attempt")})`;
+function collectedText({ window, done, total }: NonNullable<LoopStatus["collected"]>): string {
+  return `Window ${window} has results of ${done} of ${plural(total, "rollout")}, and ${total - done} are still to run`;
 }
 
 function share({ done, total }: { done: number; total: number }): string {

@@ -9,7 +9,7 @@ import {
   releaseRollout,
   validateRollouts,
 } from "../../../book/rollouts/index.ts";
-import { jsonLine, plural, short, table } from "../../../view/format.ts";
+import { jsonLine, plural, short, table, thousands } from "../../../view/format.ts";
 import { addCommand } from "../../command.ts";
 import type { Io } from "../../io.ts";
 import {
@@ -34,8 +34,8 @@ export function addAdmit(artifact: Command, io: Io): void {
 Later batches, trainings and evaluations obey the newest verdict of each validator, and leave out rollouts that it rejects or quarantines.
 
 --target judges the age of a rollout: how many revisions its policy is behind the target, and how old policy and rollout
-are. Name the newest revision of the family: rollouts of a revision newer than the target are rejected, until you run
-admit again with that one. Rollouts whose revision no number or parent connects with the target are rejected too. The verdict unobserved means that the rollout holds no choice by the target's policy family; it is not used.
+are. Name the newest revision of the family. The column WHY gives the reason for each rollout that is not accepted.
+Rollouts without a choice by the target's policy family are only counted, as unobserved.
 
 --validate checks the proof of execution, times and token counts, and looks for copies. It skips rollouts that this
 validator has judged before. docs/keep.md lists all verdicts.`,
@@ -91,27 +91,40 @@ function print(
     for (const each of judged) io.out(jsonLine(each));
     return;
   }
-  const refused = judged.filter(({ disposition }) => disposition !== "accepted");
-  if (refused.length > 0)
+  // Rollouts of other families can be thousands, and there is nothing to do about them.
+  const listed = judged.filter(
+    ({ disposition }) => disposition !== "accepted" && disposition !== "unobserved",
+  );
+  if (listed.length > 0)
     io.out(
-      table(refused, [
+      table(listed, [
         { title: "ROLLOUT", cell: ({ rolloutId }) => rolloutId },
         { title: "VALIDATOR", cell: ({ validator }) => validator },
         { title: "VERDICT", cell: ({ disposition }) => disposition },
         { title: "WHY", cell: ({ why }) => why },
       ]),
     );
-  const added = judged.filter((each) => each.added).length;
-  const accepted = judged.length - refused.length;
   io.err(
     judged.length === 0
       ? `nothing to judge: the book holds no rollout, or the validator ${flags.validator} has judged all of them before. To judge one again, name it\n`
-      : `${plural(judged.length, "judgement")}, ${added} of them new: ${accepted} accepted${accepted === 0 ? "" : " (--json lists them)"}, ${refused.length} not\n`,
+      : `${summaryOf(judged)}\n`,
   );
   if (judged.some(({ why }) => why.includes("newer than the target")))
     io.err(
       "note: the target is older than the policy of some rollouts, so they are not used. Admit them again with the newer revision as --target to bring them back\n",
     );
+}
+
+function summaryOf(judged: readonly AdmissionResult[]): string {
+  const counts = new Map<string, number>();
+  for (const { disposition } of judged) counts.set(disposition, (counts.get(disposition) ?? 0) + 1);
+  const text = [...counts].map(
+    ([disposition, count]) =>
+      `${thousands(count)} ${disposition}${disposition === "unobserved" ? " (no choice by the target's family)" : ""}`,
+  );
+  const known = judged.filter(({ added }) => !added).length;
+  const before = known === 0 ? "" : `, ${thousands(known)} of them as before`;
+  return `${plural(judged.length, "judgement")}${before}: ${text.join(", ")}`;
 }
 
 export function addRelease(artifact: Command, io: Io): void {

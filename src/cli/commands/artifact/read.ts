@@ -44,6 +44,11 @@ interface ListFlags extends BookFlags {
 export function addList(artifact: Command, io: Io): void {
   const command = addCommand(artifact, "ls", {
     summary: "list the rollouts of the book, the latest first",
+    description: `List the rollouts of the book, the latest first.
+
+With --revisions it lists policies. KIND is policy (trained or imported), router (a policy as a gateway serves it, with
+table, floor and exploration), agent (an agent file) or log (the unknown policy behind an imported log). RELEASED marks
+the policy of each family that \`router.checkpoint: released\` serves.`,
     examples: [
       "rollbook artifact ls --limit 20",
       "rollbook artifact ls --ending failed --since 7d --json",
@@ -51,10 +56,7 @@ export function addList(artifact: Command, io: Io): void {
     ],
   });
   addRolloutFilters(command)
-    .option(
-      "--revisions",
-      "list the policy revisions of the book instead. KIND: policy (trained), router (a policy with its static table, floor and exploration, named router-DIGEST, as a gateway serves it), agent (an agent file) or log (the unknown policy behind an imported log). RELEASED marks, in each family, the newest policy that passed `gate` and that the book holds; `router.checkpoint: released` serves it if it fits the router (`route ask --config` tells)",
-    )
+    .option("--revisions", "list the policy revisions of the book instead")
     .action(async (flags: ListFlags) => {
       if (flags.revisions) return printRevisions(io, flags);
       const query = rolloutQuery(flags, io.clock);
@@ -99,7 +101,7 @@ export function addShow(artifact: Command, io: Io): void {
   addCommand(artifact, "show", {
     summary: "show one rollout: its conversation, what it cost, how it ended",
     description: `Show one rollout: its conversation, what it cost, how it ended. A message that several calls share is
-shown once. --json prints the form that \`artifact import\` reads: one JSON object for each envelope (worker, times, attempt) of the rollout. Each is one line in a pipe or file, and indented on a terminal.`,
+shown once. --json prints the form that \`artifact import\` reads: one JSON object, or several if the rollout was run more than once.`,
     examples: [
       "rollbook artifact show r-0001",
       "rollbook artifact show r-0001 --calls",

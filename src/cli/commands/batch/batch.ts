@@ -62,12 +62,11 @@ function addAssemble(batch: Command, io: Io): void {
     summary: "assemble a batch from the artifacts of the book",
     description: `Assemble a batch, the rows that a trainer learns from, out of the rollouts of the book. A rollout holds
 streams: the choices of one policy, at the level of tokens or of steps (decisions). A batch takes the streams of one
-level and one policy family. The ledger lists everything left out, with the reason. The same artifacts, records about
-them (receipts, verdicts, releases, feedback), target, options and seed give the same batch; the order of their arrival has no effect.
+level and one policy family. The ledger lists everything left out, with the reason. The same records, options and seed
+give the same batch.
 
-If you give no age limit, a token batch leaves out rollouts that are known to be more than 3 revisions behind the
-target, and a step batch takes all. With an age limit, rollouts of unknown distance are left out too. The limits --drift and --policy-age affect this batch only. With --rollout-age,
---clock-skew or --freshness psionic, the command first seals verdicts on all limits in the book, and later batches obey them too.`,
+If you give no age limit, a token batch leaves out rollouts that are more than 3 revisions behind the target, and a step
+batch takes all. An age limit also leaves out rollouts whose distance from the target is unknown.`,
     examples: [
       "rollbook batch assemble --target writer-r3 --level token",
       "rollbook batch assemble --target router-r2 --level step --advantage leave-one-out --seed 7",

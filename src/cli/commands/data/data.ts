@@ -56,7 +56,7 @@ function addCheck(data: Command, io: Io): void {
   propensities     missing, or they do not match the choices (|z| above 4.5)
   duplicates       rows that occur twice
   sessions         decisions of one session that depend on each other
-  candidates       one is chosen fewer than 10 times and in less than 1 % of the rows; often a misspelt name
+  candidates       one is chosen fewer than 10 times and in less than 1 % of rows: misspelt?
   constant-reward  the reward never changes
   outliers         rewards 20 times farther from the median than 99 % of the rewards
   heavy-tail       one decision holds much of all reward or cost of a candidate

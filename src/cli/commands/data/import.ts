@@ -81,7 +81,7 @@ the same; prompt, features, id, task.`,
     .option("--out <file>", "write a routing dataset there instead; never overwritten")
     .option(
       "--again",
-      "import a file although the book has it with another --map or --family. If the new reading gives a row another id, the row counts twice. If the id stays the same, one of the two versions is used, and it may be the old one",
+      "import a file although the book has it with another --map or --family; its rows may then count twice",
     )
     .option("--no-sign", "do not sign, even if there is a key")
     .addOption(

@@ -15,8 +15,8 @@ export function addGc(program: Command, io: Io): void {
   addCommand(program, "gc", {
     summary: "remove blobs that nothing refers to",
     description: `Remove blobs that nothing refers to, and duplicate copies of blobs. Rollouts, revisions, batches and
-everything they refer to stay. It is safe while other processes write to the book. If a blob is damaged and has no intact copy, gc stops and changes nothing. If an intact copy
-exists, gc removes only the damaged copy. It also removes segments that a killed writer left in the replay stores in replay/ of the book.
+everything they refer to stay. It is safe while other processes write to the book. If a blob is damaged and has no
+intact copy, gc stops and changes nothing.
 
 --older-than first erases rollouts that ended longer ago, like \`artifact erase\`: a signed tombstone lists what was
 erased, and it cannot be undone. Rollouts in batches stay unless --with-batches is given. Rollouts without a time

@@ -89,7 +89,7 @@ prints the reports of those with a problem and a count.`,
 
 export function addBatchVerify(batch: Command, io: Io): void {
   addCommand(batch, "verify", {
-    summary: "assemble a batch again from its manifest and compare",
+    summary: "assemble a batch again from its records, options and seed, and compare",
     examples: ["rollbook batch verify b745 57a3"],
   })
     .argument("<batch...>", "digests of batches, or the first digits of them")

@@ -34,8 +34,8 @@ export function addSimRun(sim: Command, io: Io): void {
     description: `Run an agent on every task of a folder, in parallel sandboxes, through launcher, queue and gateway,
 and seal each rollout. Hidden tests decide the reward. The same command again runs only the missing rollouts.
 
-Agents: \`chat\` asks a simulated model, the one of --model or the one that --router or --checkpoint chooses, and the
-command also prints its exact expected reward and that of the best policy. \`reference\` hands in the reference
+Agents: \`chat\` asks a simulated model: that of --model, or the one that --router or --checkpoint chooses. The command
+then also prints the exact expected reward, and that of the best policy. \`reference\` hands in the reference
 solutions. Any other name is an agent file as for launch: it gets the visible part of a task as its payload and
 returns { finalState: { files } }.`,
     examples: [

@@ -129,7 +129,7 @@ export function addTrain(program: Command, io: Io): void {
     example: " --steps 1000",
     note: RESUME_NOTE,
     discountHelp:
-      "discount per decision, 0 … 1, for rollouts with several decisions. With 0 a decision learns from its own reward, above 0 from the target that --goal selects. If not given, a decision learns from the sum of its own and all later recorded rewards, also in a truncated rollout, and --goal is ignored",
+      "discount per decision, 0 … 1, for rollouts with several decisions. With 0 a decision learns from its own reward, above 0 from the target that --goal selects (default: the sum of its own and all later rewards)",
     learner: ({ discount = 0, conservatism = 1, targetEvery = 500, goal, wide, ...flags }) => ({
       ...{ kind: "cql", ...networkConfig(flags), spec: readSpec(flags), discount, conservatism, targetEvery },
       ...(goal === "return" ? { goal } : {}),
