@@ -36,6 +36,8 @@ export interface Outcomes<Row extends OutcomeRow = OutcomeRow> {
   /** 1 / the logged probability of each outcome; 1 with full information or without a logged probability. */
   readonly weight: Float64Array;
   readonly full: boolean;
+  /** Rows × arms: 1 if the arm was selectable at the row. Undefined if every arm was selectable everywhere. */
+  readonly offered?: Uint8Array | undefined;
 }
 
 /** True if every selectable candidate of every row has its outcome. */
@@ -72,11 +74,25 @@ export function outcomesOf<Row extends OutcomeRow>(
   });
   const flat = known.flat();
   return {
-    ...{ rows, arms, start, full },
+    ...{ rows, arms, start, full, offered: offeredIn(rows, places) },
     arm: Int32Array.from(flat, ({ id }) => places.get(id)!),
     target: Float64Array.from(flat, ({ value }) => value),
     weight: Float64Array.from(flat, ({ propensity }) => 1 / (propensity ?? 1)),
   };
+}
+
+function offeredIn(rows: readonly OutcomeRow[], places: ReadonlyMap<string, number>): Uint8Array | undefined {
+  const offered = new Uint8Array(rows.length * places.size);
+  let count = 0;
+  rows.forEach(({ candidates }, r) => {
+    for (const { id, selectable } of candidates) {
+      const place = selectable ? places.get(id) : undefined;
+      if (place === undefined) continue;
+      offered[r * places.size + place] = 1;
+      count++;
+    }
+  });
+  return count === offered.length ? undefined : offered;
 }
 
 interface KnownOutcome {

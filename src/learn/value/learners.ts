@@ -11,7 +11,7 @@ export interface ValueData {
   readonly rows: SparseRows;
   /** Factors of other views of the rows; undefined: there are none. */
   readonly views?: ViewFactors | undefined;
-  readonly outcomes: Pick<Outcomes, "start" | "arm" | "target" | "weight" | "full">;
+  readonly outcomes: Pick<Outcomes, "start" | "arm" | "target" | "weight" | "full" | "offered">;
   readonly arms: number;
 }
 

@@ -48,6 +48,20 @@ const choice = (model: PolicyModel, prompt: string, fields = {}): string => {
 };
 
 describe("a value policy", () => {
+  test("is judged on held-out rows by the candidates that each row offered", () => {
+    const rows = questions(600, { full: false });
+    // Half of the rows offer two other candidates, whose rewards are higher.
+    const others = questions(600, { full: false, seed: 2 }).map((row) => ({
+      ...{ ...row, id: `e${row.id}`, candidates: [open("bad"), open("good")], chosen: row.chosen % 2 },
+      ...{ propensity: row.chosen === 1 ? 1 / 3 : 2 / 3, reward: 4 + (row.chosen % 2), terms: {} },
+    }));
+    const heldOutValue = (all: OutcomeRow[]) =>
+      trainValue({ rows: all, digest }, { kind: "ridge", seed: 1n }).report.crossValidated!.value;
+    const [own, other] = [heldOutValue(rows), heldOutValue(others)];
+    expect(other).toBe(5);
+    expect(heldOutValue([...rows, ...others])).toBeCloseTo((own + other) / 2, 0);
+  });
+
   test.each(["auto", "ridge", "logistic", "knn"] satisfies ValueKind[])(
     "%s finds which candidate suits which question, from one outcome each and from all",
     (kind) => {
