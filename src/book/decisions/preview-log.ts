@@ -119,7 +119,8 @@ const PARTS: readonly (readonly [string, PartRule])[] = [
     "time",
     {
       lacks: ({ atMs }) => atMs === 0,
-      effect: "--since finds none of these rows, --until all of them, and a book does not keep their order",
+      effect:
+        "--since leaves out all of these rows, --until keeps all of them, and a book does not keep their order",
       map: "map it with time=…",
     },
   ],
