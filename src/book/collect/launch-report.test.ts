@@ -38,6 +38,13 @@ describe("pass@k", () => {
     );
   });
 
+  it("and the mean leave out a failure of others, even if it has a reward", () => {
+    const [first] = outcomes({ sum: [0] });
+    const all = [...outcomes({ sum: [1, 1] }), { ...first!, sample: 2, ending: failed("provider", "down") }];
+    const { passAt, reward } = reportLaunch(all);
+    expect([passAt[0], reward?.mean]).toEqual([{ k: 1, value: 1 }, 1]);
+  });
+
   it("counts a rollout that a limit cut without a reward as one that did not pass, and not in the mean", () => {
     const cut: Ending = { kind: "truncated", limit: "turns" };
     const { passAt, reward, tasks } = reportLaunch(outcomes({ sum: [1, 1, cut, failed("agent", "died")] }));

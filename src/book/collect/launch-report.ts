@@ -73,7 +73,7 @@ export function reportLaunch(
     ...new Set([1, judged.reduce((least, each) => Math.min(least, each.judged), Number.MAX_VALUE)]),
   ];
   const means = tasks.flatMap(({ meanReward }) => (meanReward === null ? [] : [meanReward]));
-  const rewards = outcomes.flatMap(({ reward }) => (reward === null ? [] : [reward])).sort((a, b) => a - b);
+  const rewards = rewardsIn(outcomes).sort((a, b) => a - b);
   return {
     passReward,
     passAt:
@@ -169,7 +169,7 @@ function byTask(outcomes: readonly LaunchOutcome[]): Map<string, LaunchOutcome[]
 function taskReport(outcomes: readonly LaunchOutcome[], passReward: number): TaskReport {
   const judged = outcomes.filter(isJudged);
   const passed = judged.filter(({ reward }) => reward !== null && reward >= passReward).length;
-  const rewards = outcomes.flatMap(({ reward }) => (reward === null ? [] : [reward]));
+  const rewards = rewardsIn(outcomes);
   const n = judged.length;
   return {
     ...{ task: outcomes[0]!.task, taskTitle: outcomes[0]!.taskTitle },
@@ -179,6 +179,11 @@ function taskReport(outcomes: readonly LaunchOutcome[], passReward: number): Tas
     meanReward: rewards.length === 0 ? null : mean(rewards),
     failed: outcomes.filter(({ ending }) => ending.kind === "failed").length,
   };
+}
+
+/** A failure of others says nothing of the agent, even if it has a reward. */
+function rewardsIn(outcomes: readonly LaunchOutcome[]): number[] {
+  return outcomes.flatMap((each) => (each.reward === null || isOutside(each) ? [] : [each.reward]));
 }
 
 function isOutside({ ending }: LaunchOutcome): boolean {

@@ -1,5 +1,6 @@
 /** Progress of a launch. In: results as they arrive. Out: counts, rates and the estimated time left. Does not print. */
 import type { Clock } from "../../../base/index.ts";
+import { outsideBaseline } from "../../../contract/index.ts";
 import type { RolloutResult } from "./result.ts";
 
 export interface Progress {
@@ -79,7 +80,7 @@ export class LaunchTally {
     this.#tokens += usage.promptTokens + usage.completionTokens;
     this.#costUsd += usage.costUsd;
     this.#unpriced += usage.unpriced ?? 0;
-    if (reward === null) return;
+    if (reward === null || outsideBaseline(ending) !== undefined) return;
     this.#rewards += reward;
     this.#labelled++;
   }
