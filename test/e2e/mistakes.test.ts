@@ -83,9 +83,20 @@ describe("a name", () => {
     const [, digest] = /Name one by its digest, for example (\w{12})\./.exec(both.err) ?? [];
     await cli.ok(`artifact show ${digest}`);
     expect((await cli.run("artifact show r-000")).err).toContain("Give more of it.");
+    const rate = "--name solved --value 1";
+    expect((await cli.run(`feedback r-000 ${rate}`)).err).toContain("Give more of it.");
     expect((await cli.run("batch assemble --target logged --level token")).err).toMatch(
       /Name one by its digest, for example \w{12}, or give its family with --family\./,
     );
+  });
+
+  it("of which the first characters are given is found by feedback as by artifact show, and is told", async () => {
+    const cli = new Cli();
+    await cli.ok("init");
+    await cli.ok("artifact import -", lines(draftWire("r-0001-long")));
+    await cli.ok("artifact show r-0001");
+    expect((await cli.run("feedback r-0001 --name solved --value 1")).out).toBe("added, to r-0001-long\n");
+    expect((await cli.run("feedback r-0001-long --name fast --value 1")).out).toBe("added\n");
   });
 
   it("of no rollout in the book says that it may be open at a gateway", async () => {
@@ -97,6 +108,24 @@ describe("a name", () => {
     const [, rated] = told.exec((await cli.run("feedback r-77 --name solved --value 1")).err)!;
     expect(rated).toContain("`rollbook feedback --gateway URL` also takes open ones.");
   });
+});
+
+it("rows without a propensity are not offered for training together, and the advice to train from a file works", async () => {
+  const cli = new Cli();
+  await cli.ok("init");
+  await cli.ok(`data import ${cli.file("routing.jsonl", decisions(40))}`);
+  const rows = Array.from({ length: 40 }, (_, i) => `Add ${i},${i % 2 ? "small" : "large"},${i % 3}`);
+  const log = cli.file("log.csv", ["question,model,score", ...rows].join("\n"));
+  await cli.ok(`data import ${log} --map prompt=question,model=model,reward=score --data-source real`);
+  const train = `train auto --id x --out ${cli.folder}/x`;
+  expect((await cli.run(train)).err).toContain(
+    "chooser, imported. Choose one with --family. [policy-family-mismatch]",
+  );
+  const [, advised] = /`rollbook (data export .*) FILE`, then/.exec(
+    (await cli.run(`${train} --family imported`)).err,
+  )!;
+  await cli.ok(`${advised} ${cli.folder}/F.jsonl`);
+  await cli.ok(`${train} --data ${cli.folder}/F.jsonl`);
 });
 
 it("a parent that is not in the book is found before a batch is cut", async () => {

@@ -13,7 +13,8 @@ import { makeSealer, readRecord } from "../../store/index.ts";
 import { callIn, type OpenBook, resolveCall } from "../open/index.ts";
 
 interface FeedbackRequest {
-  /** Rollout id, or `<rollout>.<number>` for one of its calls; in a book also a digest, or the first digits of one. */
+  /** Rollout id, or `<rollout>.<number>` for one of its calls; in a book also a digest, or the first characters of
+   *  either. */
   readonly rollout: string;
   readonly name: string;
   readonly value: number;
@@ -30,6 +31,8 @@ interface FeedbackAdded {
   readonly added: boolean;
   /** Digest of the feedback record; a gateway does not return it. */
   readonly feedback?: Digest;
+  /** Id of the rollout that was found; a gateway takes only whole ids and does not return it. */
+  readonly rollout?: string;
 }
 
 export async function addFeedback(book: OpenBook, request: FeedbackRequest): Promise<FeedbackAdded> {
@@ -37,7 +40,6 @@ export async function addFeedback(book: OpenBook, request: FeedbackRequest): Pro
   const { store, clock, signer } = book;
   const index = await book.index();
   const { artifact, call: named } = resolveCall(index, request.rollout, {
-    wholeId: true,
     also: "`rollbook feedback --gateway URL` also takes open ones.",
   });
   const { content } = artifact;
@@ -61,7 +63,7 @@ export async function addFeedback(book: OpenBook, request: FeedbackRequest): Pro
         fields.call === call,
     );
   if (known !== undefined) {
-    if (known.fields.value === value) return { added: false, feedback: known.digest };
+    if (known.fields.value === value) return { added: false, feedback: known.digest, rollout: content.id! };
     throw new RollbookError(
       "key-reused",
       { rollout: content.id, name, key, value: known.fields.value },
@@ -73,7 +75,7 @@ export async function addFeedback(book: OpenBook, request: FeedbackRequest): Pro
     ...(call === undefined ? {} : { call }),
   });
   await makeSealer(store, signer).add({ envelope: record, blobs: [record] });
-  return { added: true, feedback: record.digest };
+  return { added: true, feedback: record.digest, rollout: content.id! };
 }
 
 /** Sends feedback to a gateway, where the rollout may still be open. `book`: refuses a gateway on another book, where

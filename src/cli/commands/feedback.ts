@@ -32,7 +32,7 @@ key count once: the first one counts, and another value is refused. With --gatew
   })
     .argument(
       "<rollout>",
-      "rollout id, or <rollout>.<number> for a call; in a book also a digest, or the first digits of one; with --gateway the whole id",
+      "rollout id, or <rollout>.<number> for a call; in a book also a digest, or the first characters of either; with --gateway the whole id",
     )
     .requiredOption("--name <name>", "name of the outcome, such as solved")
     .requiredOption("--value <number>", "value of the outcome", finite)
@@ -55,6 +55,9 @@ key count once: the first one counts, and another value is refused. With --gatew
         url === undefined
           ? await withBook(io, { ...flags, mode: "write" }, (book) => addFeedback(book, outcome))
           : await sent({ url, ...gatewayToken(io, gatewayTokenEnv) });
-      io.out(flags.json ? jsonLine(told) : `${told.added ? "added" : "there already"}\n`);
+      const { rollout: found, ...result } = told;
+      // The beginning of an id may mean another rollout than the user thinks of.
+      const to = found === undefined || rollout.includes(found) ? "" : `, to ${found}`;
+      io.out(flags.json ? jsonLine(result) : `${told.added ? "added" : "there already"}${to}\n`);
     });
 }
