@@ -301,7 +301,7 @@ describe("an import without a book", () => {
     // The advice is for the command that was given.
     expect(await fails(log)).toContain("is not a routing dataset. Add --map model=…");
     expect((await cli.run(`data check --data ${log}`)).err).toMatch(
-      /Make one with `rollbook data import .*` *, where each … is a column; add --dry-run to see how it is read\. \[wrong-usage\]/,
+      /Make one with `rollbook data import .*`, where each … is a column\. If each row has the outcomes of all candidates, in the columns A and B, use --map prompt=…,outcomes=A\+B --out FILE\. With --dry-run you see how it is read\. \[wrong-usage\]/,
     );
   });
 });
@@ -390,9 +390,7 @@ describe("decisions of another family or session", () => {
     const [made] = await cli.json("batch assemble --target a --level step --advantage none");
     expect(made.batch.selection).toMatchObject({ family: "chooser", level: "step" });
     const text = await cli.ok("batch assemble --target a --level step --advantage none --seed 1");
-    expect(text).toMatch(
-      / logged +\? .*\n +DRIFT counts the revisions .* \? where it is unknown \(one of the two has no number/,
-    );
+    expect(text).toMatch(/SOURCE +DRIFT +ROWS +STEPS .*\n +logged +\? /);
     const other = await cli.run("batch assemble --target a --level token --advantage none");
     expect(other.err).toMatch(/hold decisions and no tokens: use --level step.*`capture`.*docs\/gateway.md/);
     const steps = await cli.run(
