@@ -1,6 +1,7 @@
 /** Prints failed attempts and tracebacks of Python agents only once.
  *  In: lines of a log, `rollout: text`. Out: the same lines; a repeated failure or traceback is only counted. Other
  *  lines pass at once. */
+import { plural } from "../base/index.ts";
 
 interface FailureLog {
   log(line: string): void;
@@ -19,6 +20,13 @@ const MOST_KINDS = 1_000;
 /** Length of a shortened line: the whole line was printed before. */
 const BRIEF = 120;
 const brief = (line: string) => (line.length > BRIEF ? `${line.slice(0, BRIEF)}…` : line);
+
+/** One rollout may fail in several attempts, so attempts are counted and their numbers are left out. */
+function alike(count: number, { first, last }: { first: string; last: string }): string {
+  const [, failure] = ATTEMPT.exec(last) ?? [];
+  if (failure === undefined) return `${count} more like that of ${first}: ${brief(last)}`;
+  return `${plural(count, "more attempt")} ${brief(failure).replace(/^failed by \w+/, `$&, like that of ${first}`)}`;
+}
 
 export function tellFailuresOnce(print: (line: string) => void): FailureLog {
   /** Lines of incomplete tracebacks, by rollout. */
@@ -59,7 +67,7 @@ export function tellFailuresOnce(print: (line: string) => void): FailureLog {
       for (const [rollout, lines] of begun) tell(rollout, lines);
       begun.clear();
       for (const { first, last, count } of repeats.values())
-        if (count > 0) print(`${count} more like that of ${first}: ${brief(last)}`);
+        if (count > 0) print(alike(count, { first, last }));
       repeats.clear();
     },
   };

@@ -60,6 +60,7 @@ export {
   hasChains,
   hasOwnCost,
   hasSeen,
+  isFullInformation,
   type LoggedCandidate,
   type LoggedRow,
   type RewardTerms,

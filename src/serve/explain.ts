@@ -103,7 +103,7 @@ function linesOf(facts: Facts, request: ExplainRequest): string[] {
           `The draw took it for exploration: ${figure(router!.exploration)} of choices are uniform over the candidates.`,
         ]
       : []),
-    ...scores.map(scoreLine),
+    ...scores.map((each) => scoreLine(each, scoreName(request.model))),
     ...featureLines(facts, request),
     ...(decision.shadow === undefined
       ? []
@@ -129,7 +129,7 @@ function untabledText({ candidates, decision: { probabilities }, fallback }: Exp
 
 /** A step does not record whether its router had a table. */
 const UNSTATED =
-  "The static table decided; a router without a table prefers its first or best declared candidate.";
+  "The static table decided or, in a router without a table, the order or the declared quality of the candidates.";
 
 function reasonLine({ reason, confidence }: Facts, request: ExplainRequest): string {
   const { router, fallback = "table" } = request;
@@ -167,10 +167,16 @@ function isExplored({ probability, reason, masked }: Facts, { router, candidates
   return router.exploration > 0 && probability <= share * (1 + 1e-9);
 }
 
-function scoreLine({ id, known, score, mean, bonus, tried }: CandidateScore): string {
+/** Networks and softmax policies score candidates on a scale of their own. */
+function scoreName(model: PolicyModel | undefined): string {
+  const isReward = model?.kind === "value" || model?.kind === "linucb" || model?.kind === "thompson-linear";
+  return isReward ? "estimated reward" : "score";
+}
+
+function scoreLine({ id, known, score, mean, bonus, tried }: CandidateScore, name: string): string {
   if (!known && mean === undefined) return `${id}: the policy has never seen it.`;
   if (score === undefined) return `${id}: not tried yet, so it comes first.`;
-  if (mean === undefined) return `${id}: score ${figure(score)}.`;
+  if (mean === undefined) return `${id}: ${name} ${figure(score)}.`;
   const times = tried === undefined ? "" : ` over ${tried} decisions`;
   return `${id}: estimated reward ${figure(mean)}${times}, uncertainty ${figure(bonus ?? 0)}.`;
 }
@@ -184,7 +190,9 @@ function featureLines(facts: Facts, { model }: ExplainRequest): string[] {
   const told = sidesOf(facts, usual.length === 0 ? "" : ", compared with an average request");
   const buckets = crowdedBuckets(model!);
   return [
-    ...(usual.length === 0 ? [] : [`Scores of an average training request: ${usual.join(", ")}.`]),
+    ...(usual.length === 0
+      ? []
+      : [`The ${scoreName(model)} for an average training request: ${usual.join(", ")}.`]),
     ...told,
     ...(usual.length > 0
       ? []

@@ -3,7 +3,17 @@
 import type { BatchDetails } from "../book/batches/index.ts";
 import type { LossLedger, PolicyRevisionLineage, TrainerBatch } from "../contract/index.ts";
 import type { BatchDifference } from "../keep/batch/index.ts";
-import { figure, indent, page, plural, printable, short, table, thousands } from "./format.ts";
+import {
+  figure,
+  indent,
+  page,
+  plural,
+  printable,
+  short,
+  type TableColumn,
+  table,
+  thousands,
+} from "./format.ts";
 
 export function renderBatch(details: BatchDetails): string {
   const { digest, batch, lineage, ledger, equalGroups, proven } = details;
@@ -15,14 +25,31 @@ export function renderBatch(details: BatchDetails): string {
     `  manifest     ${batch.manifest}`,
     `  lineage      ${batch.lineage}`,
     `  seed         ${batch.seed}, advantage ${options.advantage}${optionText(options)}`,
-    `  rows         ${thousands(totals.rows)} with ${plural(totals.samples, "sample")}${batch.tokens > 0 ? ` in ${plural(batch.tokens, "token")}` : ""}, ${plural(batch.shards.length, "shard")}`,
+    `  rows         ${thousands(totals.rows)} with ${plural(totals.samples, sampleName(batch))}${batch.tokens > 0 ? ` in ${plural(batch.tokens, "token")}` : ""}, ${plural(batch.shards.length, "shard")}`,
     `  reward       sum ${figure(totals.rewardSum)}, mean ${figure(totals.rewardMean)} a row`,
-    `  advantage    sum ${figure(totals.advantageSum)}, mean ${figure(totals.advantageMean)} a sample`,
+    `  advantage    sum ${figure(totals.advantageSum)}, mean ${figure(totals.advantageMean)} a ${sampleName(batch)}`,
     `  groups       ${batch.groupCount}${isGrouped(batch) && equalGroups > 0 ? `, ${equalGroups} of them with equal rewards: advantage 0` : ""}`,
     `  proofs       ${proofText(batch, proven)}`,
     `  sources      ${lineage.sources.length}`,
   ];
   return `${page(lines)}${indent(sourceTable(batch, lineage), 4)}${ledgerText(ledger, batch)}`;
+}
+
+type Levelled = { readonly selection: Pick<TrainerBatch["selection"], "level"> };
+type LedgerReason = LossLedger["reasons"][number];
+
+const tokenColumn: TableColumn<LedgerReason> = {
+  ...{ title: "TOKENS", align: "right", cell: ({ tokens }) => String(tokens) },
+};
+
+/** At step level a sample is a step. At token level it is a sampled token: prompts have tokens without a sample. */
+function sampleName({ selection: { level } }: Levelled): "step" | "sample" {
+  return level === "step" ? "step" : "sample";
+}
+
+function sampleColumn<Row extends { readonly samples: number }>(batch: Levelled): TableColumn<Row> {
+  const title = `${sampleName(batch).toUpperCase()}S`;
+  return { title, align: "right", cell: ({ samples }) => String(samples) };
 }
 
 function proofText({ proofCount }: TrainerBatch, proven: BatchDetails["proven"]): string {
@@ -87,39 +114,44 @@ function sourceTable(batch: TrainerBatch, lineage: PolicyRevisionLineage): strin
   );
   const shared = batch.bySource.reduce((sum, each) => sum + each.rows, 0) - batch.totals.rows;
   // The policy was replaced during a rollout, so the row counts for both sources.
-  const note = shared > 0 ? `${plural(shared, "row")} with samples of more than one source\n` : "";
-  const isUnknown = batch.bySource.some(({ revision }) => typeof drift.get(revision.id) !== "bigint");
-  const legend = isUnknown
-    ? "DRIFT counts the revisions from source to target; ? where it is unknown (one of the two has no number) or the source is newer\n"
-    : "";
+  const note =
+    shared > 0 ? `${plural(shared, "row")} with ${sampleName(batch)}s of more than one source\n` : "";
   const isRouter = ({ id, digest }: TrainerBatch["target"]) => id === `router-${digest.slice(7, 19)}`;
-  const mixed =
-    !isRouter(batch.target) && batch.bySource.some(({ revision }) => isRouter(revision))
-      ? "--drift compares DRIFT as printed. A run numbers its routers apart from its policies, so DRIFT of a router-… can be 0.\n"
-      : "";
+  // A run numbers its routers apart from its policies, so a difference between the two numbers is no age.
+  const isComparable = (revision: TrainerBatch["target"]) => isRouter(revision) === isRouter(batch.target);
   const rows = table(batch.bySource, [
     { title: "SOURCE", cell: (each) => each.revision.id },
-    { title: "DRIFT", align: "right", cell: (each) => String(drift.get(each.revision.id) ?? "?") },
+    {
+      title: "DRIFT",
+      align: "right",
+      cell: ({ revision }) => String((isComparable(revision) ? drift.get(revision.id) : undefined) ?? "?"),
+    },
     { title: "ROWS", align: "right", cell: (each) => String(each.rows) },
-    { title: "SAMPLES", align: "right", cell: (each) => String(each.samples) },
+    sampleColumn(batch),
     { title: "REWARD", align: "right", cell: (each) => figure(each.rewardSum) },
     { title: "ADVANTAGE", align: "right", cell: (each) => figure(each.advantageSum) },
   ]);
-  return rows + legend + mixed + note;
+  return rows + note;
 }
 
-function ledgerText(ledger: LossLedger, { target }: Pick<TrainerBatch, "target">): string {
+function ledgerText(
+  ledger: LossLedger,
+  { target, selection }: Pick<TrainerBatch, "target" | "selection">,
+): string {
   const { considered, batched, excluded } = ledger;
   const sum = `  ledger       ${plural(considered.streams, "stream")} considered = ${thousands(batched.streams)} batched + ${thousands(excluded.streams)} excluded\n`;
   if (ledger.reasons.length === 0) return sum;
+  // Streams that the batch does not select are in the ledger too, and may be of the other level.
+  const isSteps = selection.level === "step" && ledger.reasons.every(({ tokens }) => tokens === 0);
   const reasons = table(ledger.reasons, [
     { title: "EXCLUDED AS", cell: (each) => each.reason },
     { title: "STREAMS", align: "right", cell: (each) => String(each.streams) },
-    { title: "SAMPLES", align: "right", cell: (each) => String(each.samples) },
-    { title: "TOKENS", align: "right", cell: (each) => String(each.tokens) },
+    ...(isSteps
+      ? [sampleColumn<LedgerReason>({ selection })]
+      : [sampleColumn<LedgerReason>({ selection: { level: "token" } }), tokenColumn]),
   ]);
   const replaced = ledger.reasons.some(({ reason }) => reason === "not-accepted")
-    ? "not-accepted: attempts that another attempt at the same sample replaced\n"
+    ? "not-accepted: attempts at a rollout that another attempt replaced\n"
     : "";
   // The ledger names its limits if they excluded a stream. Without them, only a verdict can have done it.
   const verdicts =

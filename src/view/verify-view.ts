@@ -95,7 +95,7 @@ function sameIdLines({ sameId }: VerifyReport): string[] {
 function headLine({ count, latest }: VerifyReport["heads"]): string {
   if (latest === undefined)
     return "heads: none, so a missing pack would not be noticed. `rollbook head` writes one";
-  return `heads: ${thousands(count)} checked, of all writers; the newest is number ${latest.sequence}, digest ${latest.digest}, signed at ${new Date(latest.atMs).toISOString()}`;
+  return `heads: ${thousands(count)} checked; the newest is ${latest.digest}, signed at ${new Date(latest.atMs).toISOString()}`;
 }
 
 /** All other records that must be signed; kinds with missing signatures are named. */

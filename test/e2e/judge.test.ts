@@ -127,32 +127,34 @@ describe("evaluate and gate on the command line", () => {
     expect(first).toMatchObject({ code: 0 });
     expect(first.out).toContain("PASS: ucb, which changes no decision of ucb");
     expect(first.out).toMatch(/the judge split, and the calibration split, because no floor was set on it/);
-    expect(first.out).not.toContain("gate number");
+    expect(first.out).not.toContain("WARNING");
+    // The bound of quality must not be below the margin, that of cost not above it.
+    expect(first.out).toMatch(/ucb +quality .* at least -0\.05 +clears\n *ucb +cost .* at most 0 +clears/);
     expect(first.err).toContain("500 of 500 rollouts admitted");
     // The log grows, and the user tries another margin.
     await cli.ok(`data import ${cli.file("more.jsonl", lines(...routingWorld(520, 3).slice(500)))}`);
     const second = await cli.ok(`${words} --epsilon-cost 1`);
     expect(second).toMatch(
-      /WARNING: this is gate number 2 on these rows, .*: it allows for 1 policy, and the gates judged 2 \(a policy judged again counts again\)\./,
+      /WARNING: these rows have now judged 2 policies \(a policy judged again counts again\), but the bound allows for 1, so this PASS is weaker than alpha says\. The verdict stands\. /,
     );
     // The repetition is a gate of its own, and this one is sealed.
     expect(second).toContain(
-      "Judge again with --candidates-tried 3, which counts that gate too, or use --method confidence-sequence with --cost-range=LOW..HIGH",
+      "run the gate again with --candidates-tried 3 (2 so far and 1 in that gate), or use --method confidence-sequence with --cost-range=LOW..HIGH",
     );
     const whole = await cli.run(`${words} --total-reward --dry-run`);
     expect(whole.out).toContain("use --method confidence-sequence with --quality-range=LOW..HIGH");
     // A gate with two policies is one gate, and two policies to count.
     const two = await cli.run(`${words} --epsilon-cost 3 --candidate ${folder}`);
-    expect(two.out).toContain("this is gate number 3 on these rows");
+    expect(two.out).toContain("these rows have now judged 4 policies");
     expect(two.out).toContain("again with --candidates-tried 6");
     const fewer = await cli.run(`${words} --epsilon-cost 1 --candidates-tried 4 --dry-run`);
     expect(fewer.out).toContain(
-      "it allows for 4 policies, and the gates judged 5 (a policy judged again counts again). Judge again with --candidates-tried 5",
+      "judged 5 policies (a policy judged again counts again), but the bound allows for 4, so this PASS is weaker than alpha says. For a correct bound, run the gate again with --candidates-tried 5,",
     );
     const counted = await cli.run(`${words} --epsilon-cost 1 --candidates-tried 5 --dry-run`);
-    expect(counted.out).not.toContain("gate number");
+    expect(counted.out).not.toContain("WARNING");
     const sequence = "--method confidence-sequence --quality-only --propensity-floor 0.4";
-    expect((await cli.run(`${words} ${sequence}`)).out).not.toContain("gate number");
+    expect((await cli.run(`${words} ${sequence}`)).out).not.toContain("WARNING");
     // A dry run counts the sealed gates before it. Later gates do not count a dry run.
     const dry = await cli.run(`${words} --epsilon-cost 2 --dry-run --json`);
     expect(dry.err).toContain("nothing is released, and later gates on these rows do not count this one");

@@ -106,9 +106,11 @@ describe("launch and worker through a gateway in another process", () => {
     );
     const [, command] = /^a batch of these rollouts: rollbook (.*)$/m.exec(err) ?? [];
     expect(command).toMatch(
-      /^batch assemble --book .* --level step --target router-\w+ --family router --exp e$/,
+      /^batch assemble --book .* --level step --target router-\w+ --family router --exp e --advantage none$/,
     );
-    expect(await run(command!)).toMatchObject({ code: 0, out: expect.stringMatching(/rows +2 with/) });
+    const batch = await run(command!);
+    expect(batch).toMatchObject({ code: 0, out: expect.stringMatching(/rows +2 with/) });
+    expect(batch.err).not.toContain("warning");
   });
 
   it("end before any task is run when the gateway cannot be reached", async () => {

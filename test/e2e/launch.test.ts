@@ -89,6 +89,11 @@ describe("rollbook launch", () => {
       0,
       expect.stringMatching(/row 2 of \S+: metadata is missing; .* empty payload\. Write the row again with/),
     ]);
+    const [{ rolloutId: first }] = await cli.json("artifact ls");
+    // No router took part: the one step of the rollout records the agent itself.
+    expect((await cli.run(`route explain ${first}`)).err).toContain(
+      `${first} has no model call, so there is no choice to explain. [no-decision]`,
+    );
     const seen: object[] = [];
     for (const { rolloutId } of await cli.json("artifact ls"))
       seen.push(JSON.parse((await cli.json(`artifact show ${rolloutId}`))[0].finalStateValue.seen));

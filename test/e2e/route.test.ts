@@ -109,7 +109,7 @@ describe("rollbook route ask", () => {
         for (const { score, mean, usual, parts } of scores)
           expect(usual! + parts.reduce((sum, { part }) => sum + part, 0)).toBeCloseTo((mean ?? score)!, 9);
         expect(features.map(({ feature }) => feature)).not.toContain("bias of the prompt");
-        expect(told.join("\n")).toMatch(/Scores of an average training request: /);
+        expect(told.join("\n")).toMatch(/The (estimated reward|score) for an average training request: /);
       }
       // "For" lists only positive parts, "Against" only negative parts.
       for (const { lines: told } of [hard, easy]) {

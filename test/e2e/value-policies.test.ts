@@ -51,6 +51,13 @@ describe("full information on the command line", () => {
     );
     expect(code).toBe(2);
     expect(err).toMatch(/needs --out/);
+    // No estimate is needed, so neither command asks for more tasks.
+    const data = join(cli.folder, "all.jsonl");
+    const imported = `data import ${csv} --map prompt=question,outcomes=small+large`;
+    for (const words of [`${imported} --dry-run`, `${imported} --out ${data}`, `data check --data ${data}`]) {
+      const { code, out, err } = await cli.run(words);
+      expect([words, code, out + err]).toEqual([words, 0, expect.not.stringContaining("only 10 tasks")]);
+    }
   });
 });
 

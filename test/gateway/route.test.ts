@@ -52,7 +52,7 @@ describe("POST /v1/route", () => {
     const { body } = await post("/v1/route", { model: "auto", prompt: "Prove that 2 is prime." });
     const { steps } = await explainCall(await openAgain(), body.id);
     expect(steps[0]!.lines).toContain(
-      "No learned policy was in use. The static table decided; a router without a table prefers its first or best declared candidate.",
+      "No learned policy was in use. The static table decided or, in a router without a table, the order or the declared quality of the candidates.",
     );
   });
 

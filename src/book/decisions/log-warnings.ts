@@ -14,12 +14,22 @@ interface LogSize {
   readonly candidates: number;
   /** Lowest propensity of a choice; null if none was logged. */
   readonly leastPropensity: number | null;
+  /** True if every row has the outcomes of all candidates: `data check` then has no limit either. */
+  readonly isFull?: boolean;
   readonly purpose: "dataset" | "train";
   /** Kind of unit (default: task). */
   readonly unit?: SplitUnit | undefined;
 }
 
-export function logWarnings({ rows, units, candidates, leastPropensity, purpose, unit }: LogSize): string[] {
+export function logWarnings({
+  rows,
+  units,
+  candidates,
+  leastPropensity,
+  isFull = false,
+  purpose,
+  unit,
+}: LogSize): string[] {
   const needed = purpose === "train" ? TRAIN_SHARE * ENOUGH_UNITS : ENOUGH_UNITS;
   const aim = purpose === "train" ? " to learn from" : "";
   return [
@@ -29,7 +39,7 @@ export function logWarnings({ rows, units, candidates, leastPropensity, purpose,
         ]
       : []),
     ...(candidates >= 2 && leastPropensity === 1 ? [CERTAIN_LOG] : []),
-    ...(units < needed
+    ...(units < needed && !isFull
       ? [`only ${plural(units, unit ?? "task")}${aim}. ${smallLogRemedy({ unit, counted: { rows, units } })}`]
       : []),
   ];

@@ -50,7 +50,14 @@ export async function previewLog(file: string, options: LogOptions): Promise<Log
   }
   const { rows, units, candidates, labelled, with_propensity, least_propensity } = tally.meta({});
   const warnings = logWarnings({
-    ...{ rows, units, candidates, leastPropensity: least_propensity, purpose: "dataset" },
+    ...{
+      rows,
+      units,
+      candidates,
+      leastPropensity: least_propensity,
+      isFull: tally.isFull,
+      purpose: "dataset",
+    },
   });
   const unread = await unreadColumns(file, options);
   const missing = PARTS.flatMap(([what, { effect, map }]) => {

@@ -117,13 +117,14 @@ export async function* readDataset(
     if (!isRollbookError(error, "bad-json") && !isRollbookError(error, "bad-row")) throw error;
     if (tableFormOf(file) === "jsonl") throw error;
     const map = "--map model=…,reward=…,propensity=…,prompt=…";
+    const all = "--map prompt=…,outcomes=A+B --out FILE";
     const next = isImport
-      ? `Add ${map}, where each … is a column`
-      : `Make one with \`rollbook data import ${file} ${map} --out FILE\`, where each … is a column`;
+      ? `Add ${map}, where each … is a column. If each row has the outcomes of all candidates, in the columns A and B, add ${all}`
+      : `Make one with \`rollbook data import ${file} ${map} --out FILE\`, where each … is a column. If each row has the outcomes of all candidates, in the columns A and B, use ${all}`;
     throw new RollbookError(
       "wrong-usage",
       { file },
-      `${file} is not a routing dataset. ${next}; add --dry-run to see how it is read.`,
+      `${file} is not a routing dataset. ${next}. With --dry-run you see how it is read.`,
       { cause: error },
     );
   }

@@ -7,7 +7,7 @@ import type { LoggedRow } from "../../learn/index.ts";
 export async function writeDataset(
   rows: AsyncIterable<LoggedRow>,
   { out, filters }: { out: string; filters: Readonly<Record<string, string>> },
-): Promise<RoutingMeta> {
+): Promise<{ readonly meta: RoutingMeta; readonly isFull: boolean }> {
   const sidecar = `${out}.meta.json`;
   for (const path of [out, sidecar]) requireFree(path);
   const tally = new MetaTally();
@@ -20,7 +20,7 @@ export async function writeDataset(
   await writeJsonLines(out, lines());
   const meta = tally.meta({ ...filters });
   await writeNewFile(sidecar, (file) => file.append(Buffer.from(`${JSON.stringify(meta, null, 2)}\n`)));
-  return meta;
+  return { meta, isFull: tally.isFull };
 }
 
 /** Writes one value per line. Returns the number of lines. */

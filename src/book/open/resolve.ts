@@ -87,13 +87,16 @@ export function resolveArtifact(
   );
   const found = artifactsAmong(index, [...named]);
   if (found.length === 0) requireNotErased(index, name);
-  if (found.length === 0 && !wholeId)
+  if (found.length === 0) {
+    const starting = rolloutsStarting(index, name);
+    if (wholeId && starting.length > 0) throw notWhole(name, starting);
     found.push(
       ...artifactsAmong(
         index,
-        rolloutsStarting(index, name).map(({ digest }) => digest),
+        starting.map(({ digest }) => digest),
       ),
     );
+  }
   return one(found, {
     what: "rollout",
     name,
@@ -101,6 +104,19 @@ export function resolveArtifact(
     key: ({ content }) => content,
   });
 }
+
+/** An open rollout may have the given name, so the found one is not taken. */
+function notWhole(name: string, starting: readonly IndexedRecord[]): RollbookError {
+  const ids = [...new Set(starting.map(({ id }) => id!))].sort();
+  const more = ids.length > MOST_LISTED ? ", …" : "";
+  return new RollbookError(
+    "not-found",
+    { name, ids: ids.slice(0, MOST_LISTED) },
+    `"${name}" is only the beginning of a rollout's id. This command needs the whole id: ${ids.slice(0, MOST_LISTED).join(", ")}${more}.`,
+  );
+}
+
+const MOST_LISTED = 3;
 
 /** Rollouts whose id begins with `name`. Every lookup falls back to them if no record has exactly this name. */
 function rolloutsStarting(index: BookIndex, name: string): IndexedRecord[] {

@@ -274,16 +274,35 @@ async function familyOf(
   throw new RollbookError(
     "policy-family-mismatch",
     { level, families },
-    `the book holds ${level}s of the families ${families.join(", ")}. Choose one with --family.${togetherRemedy(families)}`,
+    `the book holds ${level}s of the families ${families.join(", ")}. Choose one with --family.${await togetherRemedy(book, families, contents)}`,
   );
 }
 
 /** An imported log has its own family by default, and decisions served beside it have another. This remedy names the
- *  way to join them. */
-function togetherRemedy(families: readonly Id[]): string {
+ *  way to join them. Rows without a propensity would be left out of both, so no advice is given for them. */
+async function togetherRemedy(
+  book: OpenBook,
+  families: readonly Id[],
+  contents: readonly IndexedRecord[],
+): Promise<string> {
   const [other] = families.filter((family) => family !== IMPORTED_FAMILY);
   if (other === undefined || families.length !== 2 || !families.includes(IMPORTED_FAMILY)) return "";
+  if (!(await hasPropensity(book, contents))) return "";
   return ` To use both together, import the log again with \`data import … --family ${other} --again\`, then choose --family ${other}.`;
+}
+
+/** True if the first imported rollout logs the probability of its choice. The rows of a log are alike. */
+async function hasPropensity(book: OpenBook, contents: readonly IndexedRecord[]): Promise<boolean> {
+  const imported = contents.find(({ fields }) => (fields.families as Id[]).includes(IMPORTED_FAMILY));
+  if (imported === undefined) return false;
+  const { streams } = await readRecord(book.store, RolloutContent, imported.digest);
+  return streams.some(
+    (stream) =>
+      stream.level === "step" &&
+      stream.steps.every(
+        ({ candidates, chosen, propensity }) => (propensity ?? candidates[chosen]!.probability) != null,
+      ),
+  );
 }
 
 function requireFamily(index: BookIndex, family: Id): Id {

@@ -2,6 +2,7 @@
  *  In: an open book, the name of a call. Out: one explanation for each step; a failover is a second step. Lists the
  *  features that mattered if the book holds the checkpoint of the policy. Writes nothing. */
 import { given, plural, RollbookError, short } from "../../base/index.ts";
+import { agentName } from "../../collect/rollout/index.ts";
 import { Call, RolloutContent, type Step, type StepStream } from "../../contract/index.ts";
 import type { DecisionReason } from "../../policy/index.ts";
 import { type Explanation, explainDecision } from "../../serve/index.ts";
@@ -32,7 +33,7 @@ export async function explainCall(book: OpenBook, name: string): Promise<Explain
   const routed = content.streams
     .filter((stream): stream is StepStream => stream.level === "step")
     .flatMap((stream) =>
-      stream.steps.map((step) => ({
+      stream.steps.filter(isRouted).map((step) => ({
         ...{ family: stream.family, step, of: step.call ?? 0 },
         isLater: isRewardedLater(step, stream),
       })),
@@ -43,7 +44,9 @@ export async function explainCall(book: OpenBook, name: string): Promise<Explain
     throw new RollbookError(
       "no-decision",
       { rollout, call, routed: others },
-      `${rollout}: call ${call} was not routed: no step of the rollout belongs to it. The agent named its model itself. ${others.length === 0 ? "No call of this rollout was routed." : `Routed: ${listed(others, others.length)}.`}`,
+      content.calls.length === 0
+        ? `${rollout} has no model call, so there is no choice to explain.`
+        : `${rollout}: call ${call} was not routed: no step of the rollout belongs to it. The agent named its model itself. ${others.length === 0 ? "No call of this rollout was routed." : `Routed: ${listed(others, others.length)}.`}`,
     );
   }
   const steps: ExplainedStep[] = [];
@@ -53,6 +56,11 @@ export async function explainCall(book: OpenBook, name: string): Promise<Explain
     steps.push({ ...explained, reward: isLater ? null : step.reward, isRewardedLater: isLater });
   }
   return { rollout, call, steps };
+}
+
+/** A rollout without a gateway has one step: the agent's own file, as its only choice. No router took part in it. */
+function isRouted({ revision: { id, digest } }: Step): boolean {
+  return id !== agentName(digest);
 }
 
 async function findCall(book: OpenBook, name: string) {

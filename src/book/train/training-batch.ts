@@ -32,8 +32,8 @@ export function countParts(
   return { train: parts.train.size, calibration: parts.calibration.size, judge: parts.judge.size };
 }
 
-const WITHOUT_PROPENSITY =
-  "auto, ridge and knn also train without it, from a file: `rollbook data export --out FILE`, then `rollbook train auto --data FILE`.";
+const withoutPropensity = (family: string) =>
+  `auto, ridge and knn also train without it, from a file: \`rollbook data export --family ${family} --out FILE\`, then \`rollbook train auto --data FILE\`.`;
 
 /** Throws if the training set is empty; the error lists the exclusions. */
 export function requireTraining(
@@ -43,7 +43,7 @@ export function requireTraining(
 ): void {
   const { rows } = admitted;
   requireSelected([admitted], request);
-  requireAdmitted(admitted, { without: WITHOUT_PROPENSITY });
+  requireAdmitted(admitted, { without: withoutPropensity(admitted.family) });
   if (train.length > 0) return;
   const units = new Set(rows.map((row) => unitOfStream(row, row.stream, rule.unit))).size;
   throw emptyPart("train", { rows: rows.length, units, unit: rule.unit });

@@ -310,9 +310,11 @@ function bookFlag(book: string | undefined): string {
 }
 
 /** Command line of `batch assemble` for these rollouts. */
-function batchHint({ family, level, revision }: ResultPolicy, { book, exp }: LaunchFlags): string {
+function batchHint({ family, level, revision }: ResultPolicy, { book, exp, samples }: LaunchFlags): string {
   const at = bookFlag(book);
-  return `a batch of these rollouts: rollbook batch assemble${at} --level ${level} --target ${revision} --family ${family} --exp ${exp}`;
+  // Rollouts of one task are a group. A group of one has the advantage 0.
+  const alone = samples === 1 ? " --advantage none" : "";
+  return `a batch of these rollouts: rollbook batch assemble${at} --level ${level} --target ${revision} --family ${family} --exp ${exp}${alone}`;
 }
 
 /** Throws if the launch is complete but has no usable result: scripts that check the exit code must not continue. */

@@ -98,7 +98,7 @@ all its attempts has a result, and does not run again.`,
     summary: "print the state of a run",
     description: `Print the state of a run, one line per window. COLLECTED BY is the policy that collected the window, SERVES the policy
 that serves after it. STATE is released if the gate passed the new policy, and kept if it refused: the old policy serves on.
-NEW POLICY, ESTIMATE is the reward of the new policy, estimated from the log, with its 95 % interval.
+NEW POLICY, REWARD is the reward of the new policy, estimated from the log, with its 95 % interval.
 
 Simulated tasks have three more columns. VALUE BEFORE is the exact expected reward of the policy that collected, VALUE AFTER that of
 the policy that serves, OPTIMUM that of the best possible policy.`,

@@ -41,12 +41,14 @@ interface TermUses {
   readonly propensityFloor?: string;
   /** Which range applies if none is given. */
   readonly defaultRange: string;
+  /** The range that the option means with another option, if any. */
+  readonly otherRange?: string;
 }
 
 /** Options for terms that are fixed before the data is seen. */
 export function addPromiseOptions(
   command: Command,
-  { propensityFloor: usedBy, defaultRange }: TermUses,
+  { propensityFloor: usedBy, defaultRange, otherRange = "" }: TermUses,
 ): Command {
   if (usedBy !== undefined)
     command.option(
@@ -58,7 +60,7 @@ export function addPromiseOptions(
   return command.addOption(
     new Option(
       "--quality-range <low..high>",
-      `lowest and highest possible quality, which is the reward without its cost and latency terms (default: ${defaultRange})`,
+      `lowest and highest possible quality, which is the reward without its cost and latency terms${otherRange} (default: ${defaultRange})`,
     ).argParser(toRange),
   );
 }
@@ -78,7 +80,7 @@ export function addJudgeOptions(command: Command, uses: TermUses): Command {
     )
     .option(
       "--router <file>",
-      "judge the policy with this router configuration: its table, floor, exploration and constraints. A file without exploration is judged with 0.02, and after a PASS the gateway serves with 0.02",
+      "judge the policy with this router configuration: its table, floor, exploration (0.02 if the file sets none) and constraints. A gateway whose file sets no exploration serves with the one that was judged",
     )
     .option(
       "--features <file>",

@@ -222,7 +222,8 @@ export class EvaluationData {
     const diagnostics = diagnose(log);
     const { limits, judgeShare, unit, wholeLog } = this.options;
     const faults = supportFaults(diagnostics, limits);
-    const about = { names: this.candidates, rare: rareChoices(log), judgeShare, unit, wholeLog };
+    const { rows } = diagnostics;
+    const about = { names: this.candidates, rare: rareChoices(log), judgeShare, unit, rows, wholeLog };
     return { diagnostics, faults, reasons: explainFaults(faults, about) };
   }
 

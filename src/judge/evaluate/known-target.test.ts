@@ -37,7 +37,7 @@ describe("a target known by its probabilities", () => {
     const target = { of: "candidates" as const, values: few.map(() => [1, 0]) };
     const panel = evaluateTarget(few, { ...options, target }).panels.reward!;
     if (panel.kind !== "refused") throw new Error("40 rows are too few");
-    expect(panel.reasons.join(" ")).toMatch(/Record about 200 different tasks\. /);
+    expect(panel.reasons.join(" ")).toMatch(/Record about 200 different tasks\.$/);
   });
 
   it("that is no distribution stops with the decision", () => {

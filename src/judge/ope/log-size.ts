@@ -40,7 +40,7 @@ interface SmallLog {
 /** The next step for a log that is too small, without a full stop. */
 export function smallLogRemedy(log: SmallLog = {}): string {
   const purpose = log.judgeShare === 1 ? "" : " to train a router and judge it";
-  const { rows, units } = log.counted ?? { rows: 1, units: 0 };
+  const { rows, units } = log.counted ?? { rows: 0, units: 0 };
   const several = rows > units ? `. Several ${UNITS[log.unit ?? "task"][1]}` : "";
   return `Record about ${enoughUnits(log)}${purpose}${several}`;
 }
@@ -58,7 +58,7 @@ export function enoughUnits({ judging = null, judgeShare = JUDGE_SHARE, unit }: 
 const UNITS: Readonly<Record<SplitUnit, readonly [string, string]>> = {
   task: [
     "different tasks",
-    "rows of one task count once; with `--unit decision` of `train` or `data check` each rollout counts",
+    "rows of one task count once, unless `train` or `data check` was given `--unit decision`",
   ],
   session: ["different sessions", "rows of one session count once"],
   decision: ["decisions", "decisions of one rollout count once"],

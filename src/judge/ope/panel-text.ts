@@ -30,11 +30,6 @@ export function diagnosticLines(d: Diagnostics): string[] {
       : `${(100 * unsupported.mass).toFixed(2)} %${unsupported.actions.length === 0 ? "" : ` (${plural(unsupported.actions.length, "candidate")} ${BASES[unsupported.basis]})`}`;
   return [
     `units ${d.units} (rows ${d.rows}) · effective sample size ${d.effectiveSize.toFixed(1)} · largest importance weight ${number(d.largestWeight)} · heaviest unit ${(100 * d.largestShare).toFixed(1)} % of all weight`,
-    ...(d.effectiveEvents === undefined
-      ? []
-      : [
-          `effective events ${d.effectiveEvents.toFixed(1)}: about so many outcomes decide how wide the intervals are`,
-        ]),
     `mean importance weight ${d.meanWeight.toFixed(4)} (expected 1; z = ${d.meanWeightZ.toFixed(2)}) · choices of the policy that the log cannot judge: ${support}`,
   ];
 }

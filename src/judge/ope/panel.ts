@@ -92,7 +92,12 @@ export function judgePolicy(log: LoggedDecisions, options: PanelOptions): PanelR
   const diagnostics = diagnose(judged);
   const faults = supportFaults(diagnostics, options.limits);
   if (faults.length > 0)
-    return { kind: "refused", diagnostics, faults, reasons: explainFaults(faults, options) };
+    return {
+      kind: "refused",
+      diagnostics,
+      faults,
+      reasons: explainFaults(faults, { ...options, rows: diagnostics.rows }),
+    };
   const level = options.level ?? 0.95;
   const entries = panelEntries(judged, predictionsOf(judged, options));
   return {

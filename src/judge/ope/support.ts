@@ -132,6 +132,8 @@ interface FaultContext {
   readonly judgeShare?: number | undefined;
   /** Kind of unit (default: a task). */
   readonly unit?: SplitUnit | undefined;
+  /** Number of judging rows, if known. */
+  readonly rows?: number | undefined;
   readonly rare?: RareChoices | undefined;
   readonly wholeLog?: LoggedChoices | undefined;
 }
@@ -142,12 +144,23 @@ export interface LoggedChoices {
   readonly chosen: ReadonlyMap<string, number>;
 }
 
-function explainFault(fault: SupportFault, { names, judgeShare, unit }: FaultContext = {}): string {
+function thinText(
+  fault: SupportFault & { readonly kind: "thin-support" },
+  { judgeShare, unit, rows }: FaultContext,
+): string {
+  const { units, needed, enough } = fault;
+  const log = { judgeShare, unit, counted: rows === undefined ? undefined : { rows, units } };
+  const judging = plural(units, unit ?? "task");
+  return isSmallLog(fault, judgeShare)
+    ? `the log is too small: ${judging} left to judge by, with an effective sample size below ${needed}. ${smallLogRemedy({ ...log, judging: judgeShare === 1 ? enough : null })}.`
+    : `effective sample size ${below(fault.effectiveSize)} of ${judging}, ${needed} needed: the policy rarely does what was logged. ${smallLogRemedy({ ...log, judging: enough })}. Or explore more, or judge a policy closer to the logging one.`;
+}
+
+function explainFault(fault: SupportFault, about: FaultContext = {}): string {
+  const { names } = about;
   switch (fault.kind) {
     case "thin-support":
-      return isSmallLog(fault, judgeShare)
-        ? `the log is too small: ${plural(fault.units, unit ?? "task")} left to judge by, with an effective sample size below ${fault.needed}. ${smallLogRemedy({ judging: judgeShare === 1 ? fault.enough : null, judgeShare, unit })}.`
-        : `effective sample size ${below(fault.effectiveSize)} of ${plural(fault.units, unit ?? "task")}, ${fault.needed} needed: the policy rarely does what was logged. ${smallLogRemedy({ judging: fault.enough, judgeShare, unit })}. Or explore more, or judge a policy closer to the logging one.`;
+      return thinText(fault, about);
     case "dominant-weight":
       return `one unit holds ${percent(fault.share)} of all weight (the largest weight of a row is ${fault.largestWeight.toPrecision(4)}), at most ${percent(fault.allowed)} allowed: the estimate would be that unit's reward. Raise the propensity floor of the logging policy.`;
     case "unsupported-actions":

@@ -97,7 +97,7 @@ export class LedgerTally {
   /** Message for an empty selection. */
   summary(): string {
     const words = this.reasons().map(({ reason, streams }) => `${reason} ${streams}`);
-    return words.length === 0 ? "The manifest is empty." : `Streams excluded: ${words.join(", ")}.`;
+    return words.length === 0 ? "The manifest is empty." : `Excluded: ${words.join(", ")}.`;
   }
 
   /** Writes the pages first, then the ledger that lists them. */

@@ -94,7 +94,7 @@ const ROUNDING = 1e-9;
 /** Alpha holds for a single look, unless the bound holds for any number of looks. A sealed gate counts in a repetition. */
 function repeatText(
   { gates, policies }: EarlierGates,
-  { rule: { method, tried, discount, total }, candidates }: GateVerdict,
+  { rule: { method, tried, discount, total }, candidates, outcome }: GateVerdict,
   sealed: boolean,
 ): string[] {
   const all = candidates.length + policies;
@@ -106,8 +106,12 @@ function repeatText(
   const stated = range === undefined ? "" : ` with --${range}-range=LOW..HIGH`;
   // Only student-t judges chains of decisions.
   const sequence = discount === undefined ? `, or use --method confidence-sequence${stated}` : "";
+  const counted = `these rows have now judged ${plural(all, "policy")} (a policy judged again counts again), but the bound allows for ${tried}`;
+  const next = `--candidates-tried ${repeated}${sealed ? ` (${all} so far and ${candidates.length} in that gate)` : ""}${sequence}`;
   return [
-    `WARNING: this is gate number ${gates + 1} on these rows, so the bound is weaker than stated: it allows for ${plural(tried, "policy")}, and the gates judged ${all} (a policy judged again counts again). Judge again with --candidates-tried ${repeated}${sealed ? ", which counts that gate too" : ""}${sequence}`,
+    outcome === "pass"
+      ? `WARNING: ${counted}, so this PASS is weaker than alpha says.${sealed ? " The verdict stands." : ""} For a correct bound, run the gate again with ${next}`
+      : `WARNING: ${counted}. Run the next gate on them with ${next}`,
   ];
 }
 
@@ -187,9 +191,14 @@ function checkTable(checks: readonly ShownCheck[]): string {
     { title: "BASELINE", align: "right", cell: (each) => figure(each.baseline) },
     { title: "DIFFERENCE", align: "right", cell: (each) => figure(each.difference) },
     { title: "BOUND", align: "right", cell: (each) => (each.bound === null ? "∞" : figure(each.bound)) },
-    { title: "MARGIN", align: "right", cell: (each) => figure(each.epsilon) },
+    { title: "REQUIRED", cell: requiredText },
     { title: "", cell: (each) => (each.clears ? "clears" : "does not clear") },
   ]).trimEnd();
+}
+
+/** The side of the margin where BOUND must be: a cost may rise by the margin, every other measure may fall by it. */
+function requiredText({ measure, epsilon }: ShownCheck): string {
+  return measure === "cost" ? `at most ${figure(epsilon)}` : `at least ${figure(0 - epsilon)}`;
 }
 
 function totalText({ costWeight }: NonNullable<GateVerdict["rule"]["total"]>): string {

@@ -184,7 +184,8 @@ function failedText({ failed, blamed }: Progress): string[] {
   const owners = Object.entries(failed);
   if (owners.length === 0) return [];
   const sum = owners.reduce((total, [, count]) => total + count, 0);
-  const word = blamed > 0 ? `; ${blamed} blamed on another by the agent alone` : "";
+  const word =
+    blamed === 0 ? "" : `${blamed === sum ? "," : `; ${blamed} of them`} as the agent itself reports`;
   return [`failed ${sum} (${owners.map(([owner, count]) => `${owner} ${count}`).join(", ")}${word})`];
 }
 

@@ -52,16 +52,17 @@ function addCheck(data: Command, io: Io): void {
     description: `Look for faults in a decision log. Exit 1 if the log is not fit to judge a policy. \`evaluate\` and
 \`gate\` look for the same faults in the rows they judge by.
 
-  size             below 50 tasks a fault, below 1000 a warning
-  propensities     missing, or they do not match the choices (|z| above 4.5)
+  size             below 50 tasks a fault, below 1000 a warning; no limit
+                   if every row has the outcomes of all candidates
+  propensities     missing, or they do not match the choices
   duplicates       rows that occur twice
   sessions         decisions of one session that depend on each other
-  candidates       one is chosen fewer than 10 times and in less than 1 % of rows: misspelt?
+  candidates       a candidate is chosen very rarely: is its name misspelt?
   constant-reward  the reward never changes
-  outliers         rewards 20 times farther from the median than 99 % of the rewards
-  heavy-tail       one decision holds much of all reward or cost of a candidate
-  drift            the mean reward of a candidate changes over time (|z| above 4.5)
-  costs            some decisions have no known cost, so cost is not judged`,
+  outliers         rewards very far from the median
+  heavy-tail       one decision holds much of a candidate's reward or cost
+  drift            the mean reward of a candidate changes over time
+  costs            some decisions have no cost, so cost is not judged`,
     examples: [
       "rollbook data check --data decisions.jsonl",
       "rollbook data check --data decisions.jsonl --json",
@@ -189,8 +190,8 @@ async function exportDecisions(io: Io, book: OpenBook, flags: ExportFlags): Prom
   // The ledger of the first family gives the reasons why no row is admitted.
   if (admitted.every((each) => each.rows.length === 0)) requireAdmitted(admitted[0]!);
   requireOnce(admitted);
-  const meta = await writeDataset(rows(), { out: flags.out, filters: filtersOf(flags) });
-  printDataset(io, flags, meta, { admitted: admitted.map(admittedJson) });
+  const written = await writeDataset(rows(), { out: flags.out, filters: filtersOf(flags) });
+  printDataset(io, flags, written, { admitted: admitted.map(admittedJson) });
   if (!flags.json) io.err(renderEveryAdmitted(admitted));
 }
 

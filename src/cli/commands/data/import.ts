@@ -165,11 +165,11 @@ function sealedText(counts: Awaited<ReturnType<typeof sealDecisions>>): string {
 export function printDataset(
   io: Io,
   { out, json }: { out: string; json?: true },
-  meta: RoutingMeta,
+  { meta, isFull }: { meta: RoutingMeta; isFull: boolean },
   more: object = {},
 ): void {
   const { rows, units, candidates, least_propensity: leastPropensity } = meta;
-  for (const warning of logWarnings({ rows, units, candidates, leastPropensity, purpose: "dataset" }))
+  for (const warning of logWarnings({ rows, units, candidates, leastPropensity, isFull, purpose: "dataset" }))
     io.err(`warning: ${warning}\n`);
   io.out(json ? jsonLine({ out, ...meta, ...more }) : renderDataset(meta, out));
 }

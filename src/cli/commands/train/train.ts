@@ -277,7 +277,7 @@ or a replay store is recorded by its digest.${note ?? ""}`,
     );
   command.option(
     "--floor-risk <a>",
-    "choose the lowest confidence floor at which the mean loss of a decision on the calibration split is at most this, 0 … 1. The loss is 0 where the policy agrees with the static table, else the share of --quality-range that the decision misses (docs/judge.md; default: no floor)",
+    "choose the lowest confidence floor at which the mean loss of a decision on the calibration split is at most this, 0 … 1. The loss is 0 where the policy agrees with the static table, else (highest - its quality) / (highest - lowest), with the two ends of --quality-range (docs/judge.md; default: no floor)",
     share,
   );
   addPromiseOptions(addTableOption(command), {
