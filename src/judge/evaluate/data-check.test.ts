@@ -137,6 +137,15 @@ describe("other faults", () => {
     );
   });
 
+  it("no fault in true probabilities of which some are small", () => {
+    // Arm 0 has probability 0.99 in 25 rows and 0.01 in 16, and is chosen in exactly the 25.
+    const rows = clean.slice(0, 41).map((row, i) => {
+      const [chosen, behaviour] = i < 25 ? [0, [0.99, 0.01]] : [1, [0.01, 0.99]];
+      return { ...row, chosen, behaviour, propensity: 0.99 };
+    });
+    expect(kinds(rows)).not.toContain("propensities");
+  });
+
   it("rewards that drift", () => {
     expect(kinds(clean.map((row, i) => (i < 300 ? row : { ...row, reward: row.reward / 2 })))).toContain(
       "drift",

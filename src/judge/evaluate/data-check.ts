@@ -153,7 +153,6 @@ function constantReward(rows: readonly JudgedRow[]): DataFinding[] {
   ];
 }
 
-/** If the logged probabilities are true, Σ 1{a chosen}/p over the rows that offer a is the number of those rows. */
 function propensities(rows: readonly JudgedRow[]): DataFinding[] {
   if (rows.some(({ propensity }) => propensity === null)) return [];
   const hasChoice = rows.some(
@@ -162,22 +161,46 @@ function propensities(rows: readonly JudgedRow[]): DataFinding[] {
   if (hasChoice && rows.every(({ propensity }) => propensity === 1))
     return [found("propensities", "warn", `${CERTAIN_LOG}.`)];
   return armsOf(rows).flatMap((arm) => {
-    const terms = rows.flatMap(({ candidates, chosen, propensity }) => {
-      const offered = candidates.find(({ id }) => id === arm)?.selectable === true;
-      return offered ? [candidates[chosen]!.id === arm ? 1 / propensity! : 0] : [];
+    const offers = rows.flatMap((row): Offer[] => {
+      const place = row.candidates.findIndex(({ id }) => id === arm);
+      if (row.candidates[place]?.selectable !== true) return [];
+      const isChosen = row.chosen === place;
+      return [{ isChosen, probability: isChosen ? row.propensity! : row.behaviour?.[place] }];
     });
-    const { mean, error } = meanOf(terms);
-    const z = error > 0 ? (mean - 1) / error : 0;
+    const { ratio, z } = choicesPerProbability(offers);
     // With few choices of a candidate the test has no power.
-    if (Math.abs(z) <= FAR || terms.filter((each) => each > 0).length < LEAST_COPIES) return [];
+    if (Math.abs(z) <= FAR || offers.filter(({ isChosen }) => isChosen).length < LEAST_COPIES) return [];
     return [
       found(
         "propensities",
         "warn",
-        `${arm} was chosen ${mean.toFixed(2)} times as often as its logged probabilities say (z = ${z.toFixed(1)}). Log the probability of the final choice, after floors and fallbacks.`,
+        `${arm} was chosen ${ratio.toFixed(2)} times as often as its logged probabilities say (z = ${z.toFixed(1)}). Log the probability of the final choice, after floors and fallbacks.`,
       ),
     ];
   });
+}
+
+/** A row that offers a candidate. */
+interface Offer {
+  readonly isChosen: boolean;
+  /** Logged probability of the candidate; undefined if only that of another choice was logged. */
+  readonly probability: number | undefined;
+}
+
+/** The number of choices, relative to the number that the logged probabilities predict, and its distance from 1. If only
+ *  probabilities of choices were logged, the mean of 1{chosen}/p predicts 1; its error is estimated from the rows. */
+function choicesPerProbability(offers: readonly Offer[]): { ratio: number; z: number } {
+  const known = offers.flatMap(({ probability }) => (probability === undefined ? [] : [probability]));
+  if (known.length === offers.length) {
+    const chosen = offers.filter(({ isChosen }) => isChosen).length;
+    const expected = known.reduce((sum, p) => sum + p, 0);
+    const variance = known.reduce((sum, p) => sum + p * (1 - p), 0);
+    return { ratio: chosen / expected, z: variance > 0 ? (chosen - expected) / Math.sqrt(variance) : 0 };
+  }
+  const { mean, error } = meanOf(
+    offers.map(({ isChosen, probability }) => (isChosen ? 1 / probability! : 0)),
+  );
+  return { ratio: mean, z: error > 0 ? (mean - 1) / error : 0 };
 }
 
 /** An outlier's distance from the median exceeds this many times the 99th percentile of distances. */
