@@ -71,8 +71,7 @@ export async function agentWorld(
             start.add(result);
           },
         });
-        const total = assigned.rows.length * assigned.samples;
-        start.check(experiment, { total, options: loop.options });
+        start.check(experiment, loop.options);
         return { results, progress };
       } finally {
         await gateway.close();

@@ -10,7 +10,6 @@ const FIRST = 20;
 
 export class FailingStart {
   readonly #fresh: RolloutResult[] = [];
-  #results = 0;
   readonly #stop = new AbortController();
 
   get signal(): AbortSignal {
@@ -19,21 +18,20 @@ export class FailingStart {
 
   /** Results of an earlier process do not count: the cause may have been fixed since. */
   add(result: RolloutResult): void {
-    this.#results++;
     if (this.#fresh.length >= FIRST || (result.state === "sealed" && result.earlier)) return;
     this.#fresh.push(result);
     if (this.#fresh.length === FIRST && this.#reason !== undefined) this.#stop.abort();
   }
 
-  /** `total`: rollouts of the window. */
-  check(experiment: string, { total, options }: { total: number; options: string }): void {
+  /** `options`: those of the command that resumes. */
+  check(experiment: string, options: string): void {
     const reason = this.signal.aborted ? this.#reason : undefined;
     if (reason === undefined) return;
     const { owner, message } = reason;
     throw new RollbookError(
       "window-failing",
       { experiment, owner, failed: FIRST },
-      `${experiment} stopped: the first ${FIRST} rollouts that ended all failed, by the ${owner}: ${asSentence(message.split("\n")[0]!)} Correct the cause, then run \`rollbook run resume ${options}\`. It runs the other ${total - this.#results} rollouts of the window; the ${this.#results} that have ended are not repeated, and training leaves failed ones out.`,
+      `${experiment} stopped: the first ${FIRST} rollouts that ended all failed, by the ${owner}: ${asSentence(message.split("\n")[0]!)} Correct the cause, then run \`rollbook run resume ${options}\`. It runs the rollouts of the window that have no result yet; \`rollbook run status\` counts them. Failed ones are not repeated, and training leaves them out.`,
     );
   }
 
