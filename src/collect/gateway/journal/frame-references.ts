@@ -13,7 +13,7 @@ export interface EncodedFrame {
   readonly bytes: Uint8Array;
   /** True if later decisions of the router have the same frame object. */
   readonly isKept: boolean;
-  /** The last entry that holds the frame. Stored here, because a lookup by frame would cost more than the copy. */
+  /** The last entry that holds the frame. Stored here, so that a call needs no lookup. */
   reference:
     | { readonly journal: FrameReferences; readonly segment: number; readonly bytes: Uint8Array }
     | undefined;

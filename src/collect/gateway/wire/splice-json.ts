@@ -2,8 +2,8 @@
  *  spaces. In: text, or bytes, that JSON.parse accepts as an object. Out: the same kind. */
 
 /** The request body with another model; same result as `spliceFields`. Most bodies contain the model once, so the
- *  bytes around it are copied. `text` is the body as text, `asked` the model in it, `name` the new model as JSON. A
- *  search in a string takes a third of the time of a search in a Buffer. */
+ *  bytes around it are copied. `text` is the body as text, `asked` the model in it, `name` the new model as JSON.
+ *  The search is in the text, because a search in a Buffer takes longer. */
 export function renameModel(
   body: Buffer,
   { text, asked, name }: { text: string; asked: string; name: Buffer },
