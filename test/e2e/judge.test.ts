@@ -408,6 +408,27 @@ describe("evaluate and gate on the command line", () => {
       ).says;
     expect([says("cost"), says("reward")]).toEqual(["better", "better"]);
   });
+
+  it("judge few rows by their known outcomes, to the mean of the outcomes, also if the log has propensities", async () => {
+    const cli = new Cli();
+    const rows = routingWorld(180, 3, { full: true });
+    const data = cli.file("few.jsonl", lines(...rows));
+    await cli.ok(`train linucb --data ${data} --out ${cli.folder}/p --id p --alpha 0.1`);
+    const words = `--data ${data} --checkpoint ${cli.folder}/p`;
+    const [{ contenders, data: judged }] = await cli.json(`evaluate ${words}`);
+    const [verdict] = await cli.json(`gate ${words} --quality-only --epsilon-quality 0.2 --dry-run`);
+    const [{ checks, support, outcome }] = verdict.candidates;
+    // 51 of the 63 rows of the judge split have a right answer of the policy's choice.
+    expect([judged.rows, contenders[0].values.quality.value, checks[0].candidate]).toEqual([
+      63,
+      51 / 63,
+      51 / 63,
+    ]);
+    expect([support.effectiveSize, outcome]).toEqual([63, "pass"]);
+    // The policy of the log is known by its propensities alone, so their support is checked.
+    const { code, out } = await cli.run(`gate ${words} --quality-only --baseline behaviour --dry-run`);
+    expect([code, out]).toEqual([1, expect.stringMatching(/effective sample size/)]);
+  });
 });
 
 describe("bad input is named with its row and the remedy", () => {
