@@ -10,7 +10,6 @@ import {
   symlinkSync,
   writeFileSync,
 } from "node:fs";
-import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { dirname, join, resolve } from "node:path";
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
@@ -19,6 +18,7 @@ import { serverFolder } from "../../scripts/servers.mjs";
 import * as natsServer from "../../scripts/setup/nats-server.mjs";
 import * as pythonPackage from "../../scripts/setup/python-package.mjs";
 import { type CommandShell, startCommandShell } from "../support/command-shell.ts";
+import { freePort } from "../support/free-port.ts";
 import { describeNeeding } from "../support/needs.ts";
 import {
   type Block,
@@ -144,12 +144,4 @@ function installPackage(folder: string, ports: readonly number[]): void {
   cpSync("examples", join(folder, "examples"), { recursive: true });
   const config = join(folder, "examples/sums/gateway.yaml");
   writeFileSync(config, withPorts(readFileSync(config, "utf8"), ports));
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, "127.0.0.1");
-  await new Promise((done) => server.once("listening", done));
-  const { port } = server.address() as { port: number };
-  await new Promise((done) => server.close(done));
-  return port;
 }

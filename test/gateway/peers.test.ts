@@ -5,6 +5,7 @@ import OpenAI from "openai";
 import { describe, expect, it, onTestFinished } from "vitest";
 import type { Gateway } from "../../src/collect/gateway/index.ts";
 import { endingOfError } from "../../src/collect/rollout/agent/failure.ts";
+import { freePort } from "../support/free-port.ts";
 import { TestGateway, TOKEN } from "../support/gateway.ts";
 import { chatReply, chatStream, json, ScriptedUpstream, stream } from "../support/scripted-upstream.ts";
 
@@ -12,14 +13,6 @@ const ASK = { model: "tiny", messages: [{ role: "user" as const, content: "Hi" }
 
 function clientOf({ url }: { url: string }, apiKey: string): OpenAI {
   return new OpenAI({ apiKey, baseURL: `${url}/v1`, maxRetries: 0 });
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer();
-  await new Promise<void>((done) => server.listen(0, "127.0.0.1", done));
-  const { port } = server.address() as AddressInfo;
-  await new Promise((done) => server.close(done));
-  return port;
 }
 
 /** Two gateways on one book, with the same list of peers. */

@@ -4,11 +4,12 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { closeSync, mkdirSync, mkdtempSync, openSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { connect, createServer } from "node:net";
+import { connect } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { serverPath } from "../../scripts/servers.mjs";
+import { freePort } from "./free-port.ts";
 
 export interface NatsNode {
   readonly port: number;
@@ -39,7 +40,7 @@ const START_MS = 30_000;
 export async function startNats(options: NatsServerOptions = {}): Promise<NatsServers> {
   const { nodes: count = 1 } = options;
   const folder = mkdtempSync(join(tmpdir(), "rollbook-nats-"));
-  const ports = await freePorts(2 * count);
+  const ports = await Promise.all(Array.from({ length: 2 * count }, freePort));
   const [clients, routes] = [ports.slice(0, count), ports.slice(count)];
   const nodes = clients.map((port, i) => {
     const path = join(folder, `n${i}`);
@@ -139,17 +140,4 @@ function answers(port: number): Promise<boolean> {
     socket.once("error", () => end(false));
     socket.setTimeout(500, () => end(false));
   });
-}
-
-async function freePorts(count: number): Promise<number[]> {
-  const servers = await Promise.all(
-    Array.from({ length: count }, async () => {
-      const server = createServer().listen(0, "127.0.0.1");
-      await once(server, "listening");
-      return server;
-    }),
-  );
-  const ports = servers.map((server) => (server.address() as { port: number }).port);
-  await Promise.all(servers.map((server) => once(server.close(), "close")));
-  return ports;
 }

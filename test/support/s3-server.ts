@@ -4,13 +4,13 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
-import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { CreateBucketCommand, S3Client } from "@aws-sdk/client-s3";
 import { python } from "../../scripts/python.mjs";
 import { serverPath } from "../../scripts/servers.mjs";
+import { freePort } from "./free-port.ts";
 
 export interface S3Server {
   readonly bucket: string;
@@ -118,12 +118,4 @@ async function makeBucket(endpoint: string, Bucket: string): Promise<void> {
       await sleep(100);
     }
   }
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer();
-  await new Promise<void>((done) => server.listen(0, "127.0.0.1", done));
-  const { port } = server.address() as { port: number };
-  await new Promise((done) => server.close(done));
-  return port;
 }

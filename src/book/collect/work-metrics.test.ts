@@ -2,6 +2,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, it, onTestFinished } from "vitest";
+import { freePort } from "../../../test/support/free-port.ts";
 import { newKeyPem, type PublicKey, signerFromPem } from "../../contract/index.ts";
 import { launch } from "./launch.ts";
 import { startWorker } from "./worker.ts";
@@ -13,15 +14,6 @@ function book(): string {
   const root = mkdtempSync(join(tmpdir(), "rollbook-metrics-"));
   onTestFinished(() => rmSync(root, { recursive: true, force: true }));
   return root;
-}
-
-async function freePort(): Promise<number> {
-  const { createServer } = await import("node:net");
-  const server = createServer();
-  await new Promise<void>((done) => server.listen(0, "127.0.0.1", done));
-  const { port } = server.address() as { port: number };
-  await new Promise((done) => server.close(done));
-  return port;
 }
 
 const pageAt = async (port: number) => (await fetch(`http://127.0.0.1:${port}/metrics`)).text();

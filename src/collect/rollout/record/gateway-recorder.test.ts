@@ -2,6 +2,7 @@ import { createServer, type RequestListener } from "node:http";
 import { type AddressInfo, connect, createServer as createNetServer, type Socket } from "node:net";
 import OpenAI from "openai";
 import { describe, expect, it, onTestFinished } from "vitest";
+import { CLOSED_URL, freePort } from "../../../../test/support/free-port.ts";
 import { TestGateway, TOKEN } from "../../../../test/support/gateway.ts";
 import { collect, launchWorld } from "../../../../test/support/launch-world.ts";
 import { chatReply, json, slow } from "../../../../test/support/scripted-upstream.ts";
@@ -320,7 +321,7 @@ describe("rollouts recorded by a gateway", () => {
 
   it("are ours to answer for when the gateway goes away after the launch began", async () => {
     const { run } = await world();
-    const place = { url: "http://127.0.0.1:9" };
+    const place = { url: CLOSED_URL };
     const { checkBook: _, ...gone } = gatewayRecorder(place, bookRecorder(), { waitMs: 0 });
     const [result] = await run(ask, { recorder: gone });
     expect(result).toMatchObject({
@@ -342,9 +343,9 @@ async function doorTo(gateway: string) {
   });
   const listen = (port: number) =>
     new Promise<void>((done) => server.listen(port, "127.0.0.1", () => done()));
-  await listen(0);
+  const port = await freePort();
+  await listen(port);
   onTestFinished(() => void server.close());
-  const { port } = server.address() as AddressInfo;
   return {
     url: `http://127.0.0.1:${port}`,
     open: () => listen(port),
@@ -359,13 +360,6 @@ async function listening(answer: RequestListener) {
   const server = createServer(answer);
   await new Promise<void>((done) => server.listen(0, "127.0.0.1", done));
   return { server, url: `http://127.0.0.1:${(server.address() as AddressInfo).port}` };
-}
-
-/** A URL where no server listens any more. */
-async function closedUrl(): Promise<string> {
-  const { server, url } = await listening(() => {});
-  await new Promise((done) => server.close(done));
-  return url;
 }
 
 describe("a launch through a gateway", () => {
@@ -395,7 +389,7 @@ describe("a launch through a gateway", () => {
   it("that is away, or does not take the token, is refused before anything is queued or run", async () => {
     const { test } = await world();
     const { url } = test.gateway;
-    const away = await launchOver({ url: await closedUrl() });
+    const away = await launchOver({ url: CLOSED_URL });
     const message = expect.stringContaining("ECONNREFUSED");
     expect(away).toMatchObject({ error: { code: "no-gateway", message }, runs: 0, queued: 0 });
     const refused = await launchOver({ url, token: "another" });
@@ -405,7 +399,7 @@ describe("a launch through a gateway", () => {
   it("of several records at one that answers, and refuses to start when one writes to another book", async () => {
     const { test, run } = await world();
     test.upstream.otherwise = json(chatReply({ content: "4" }));
-    const url = `${await closedUrl()}, ${test.gateway.url}/v1/`;
+    const url = `${CLOSED_URL}, ${test.gateway.url}/v1/`;
     const recorder = gatewayRecorder({ url, token: TOKEN }, bookRecorder());
     const results = await run(ask, { recorder, samples: 4 });
     expect(results).toMatchObject(Array(4).fill({ state: "sealed", reward: 1, attempt: 1 }));
@@ -415,15 +409,12 @@ describe("a launch through a gateway", () => {
 
   it("that begins to listen a moment later waits for it", async () => {
     const { test } = await world();
-    const { server, url } = await listening(async (_, response) => {
-      const { book, root } = test;
-      response.end(JSON.stringify({ id: book.id, root }));
-    });
-    const { port } = server.address() as AddressInfo;
-    await new Promise((done) => server.close(done));
+    const { book, root } = test;
+    const server = createServer((_, response) => response.end(JSON.stringify({ id: book.id, root })));
+    const port = await freePort();
     setTimeout(() => server.listen(port, "127.0.0.1"), 600);
     onTestFinished(() => void server.close());
-    const { error } = await launchOver({ url });
+    const { error } = await launchOver({ url: `http://127.0.0.1:${port}` });
     expect(error).toMatchObject({ code: "other-book" });
   });
 
