@@ -46,7 +46,7 @@ export interface Explanation {
   readonly relaxed: readonly string[];
   /** Scores of the policy for the selectable candidates, best first. */
   readonly scores: readonly CandidateScore[];
-  /** Parts of the choice's score minus those of the next best candidate, strongest first. A positive part favours the
+  /** Parts of the choice's score minus those of the next best candidate that the policy knows, strongest first. A positive part favours the
    *  choice, a negative one is against it. If the checkpoint knows an average request, the parts are relative to it. */
   readonly features: readonly FeaturePart[];
   readonly lines: readonly string[];
@@ -89,20 +89,16 @@ type Facts = Omit<Explanation, "lines">;
 
 function linesOf(facts: Facts, request: ExplainRequest): string[] {
   const { chosen, probability, masked, relaxed, scores } = facts;
-  const { router, why, candidates, decision } = request;
+  const { why, candidates, decision } = request;
   return [
     Number.isNaN(probability)
       ? `${chosen} was chosen; with what probability was not logged.`
       : `${chosen} was chosen with probability ${figure(probability)}.`,
+    ...drawLine(facts, request),
     reasonLine(facts, request),
     ...(relaxed.length === 0 ? [] : [`${chosen} was taken although ${relaxed.map(inWords).join(" and ")}.`]),
     ...(why === undefined ? [] : [usedLine(why, facts, request)]),
     ...masked.map(({ id, reasons }) => `${id} could not be chosen: ${reasons.map(inWords).join(", ")}.`),
-    ...(isExplored(facts, request)
-      ? [
-          `The draw took it for exploration: ${figure(router!.exploration)} of choices are uniform over the candidates.`,
-        ]
-      : []),
     ...scores.map((each) => scoreLine(each, scoreName(request.model))),
     ...featureLines(facts, request),
     ...(decision.shadow === undefined
@@ -113,6 +109,22 @@ function linesOf(facts: Facts, request: ExplainRequest): string[] {
   ];
 }
 
+/** Line about a draw that took another candidate than the most probable one. */
+function drawLine(facts: Facts, request: ExplainRequest): string[] {
+  const { chosen, probability } = facts;
+  const [id, most] = mostProbable(request);
+  if (!(probability < most)) return []; // also if a probability is not logged
+  const explored = isExplored(facts, request)
+    ? ` for exploration: ${figure(request.router!.exploration)} of choices are uniform over the candidates`
+    : "";
+  return [`${id} was more probable (${figure(most)}); the random draw took ${chosen}${explored}.`];
+}
+
+function mostProbable({ candidates, decision: { probabilities } }: ExplainRequest): [string, number] {
+  const most = Math.max(...probabilities);
+  return [candidates[probabilities.indexOf(most)]?.id ?? "", most];
+}
+
 /** Line about the serving router: a policy by its revision, no policy with the reason, or a router by its purpose. */
 function usedLine(why: string, { reason }: Facts, { fallback }: ExplainRequest): string {
   const said = why.replace(/\.$/, "");
@@ -121,9 +133,9 @@ function usedLine(why: string, { reason }: Facts, { fallback }: ExplainRequest):
   return reason === "no-policy" ? `Policy used: none; ${said}.` : `The router: ${said}.`;
 }
 
-function untabledText({ candidates, decision: { probabilities }, fallback }: ExplainRequest): string {
-  const { id } = candidates[probabilities.indexOf(Math.max(...probabilities))]!;
-  const rule = fallback === "worth" ? "the best declared quality less price" : "the first candidate";
+function untabledText(request: ExplainRequest): string {
+  const [id] = mostProbable(request);
+  const rule = request.fallback === "worth" ? "the best declared quality less price" : "the first candidate";
   return `no table is configured, so the router prefers ${rule} (${id})`;
 }
 
@@ -131,13 +143,16 @@ function untabledText({ candidates, decision: { probabilities }, fallback }: Exp
 const UNSTATED =
   "The static table decided or, in a router without a table, the order or the declared quality of the candidates.";
 
-function reasonLine({ reason, confidence }: Facts, request: ExplainRequest): string {
+function reasonLine({ reason, confidence, scores }: Facts, request: ExplainRequest): string {
   const { router, fallback = "table" } = request;
+  const known = scores.filter((each) => each.known);
   const sure = confidence === null ? "" : ` with confidence ${figure(confidence)}`;
   const floor = router === undefined ? "its floor" : `its floor of ${figure(router.floor)}`;
   switch (reason) {
     case "policy":
-      return `The policy decided${sure}, at or above ${floor}.`;
+      return scores.length > 1 && known.length === 1
+        ? `The policy decided: of these candidates it knows only ${known[0]!.id}.`
+        : `The policy decided${sure}, at or above ${floor}.`;
     case "below-floor":
       if (fallback === "unstated") return `The policy answered${sure}, below ${floor}. ${UNSTATED}`;
       return fallback === "table"
@@ -211,7 +226,7 @@ function featureLines(facts: Facts, { model }: ExplainRequest): string[] {
 function sidesOf({ chosen, features, scores }: Facts, compared: string): string[] {
   if (features.length === 0)
     return ["Nothing that the policy reads sets this request apart from an average one."];
-  const other = scores.find(({ id }) => id !== chosen);
+  const other = bestOther(scores, chosen);
   const least = NEGLIGIBLE * Math.abs(features[0]!.part);
   const side = (sign: 1 | -1) =>
     features
@@ -227,12 +242,17 @@ function sidesOf({ chosen, features, scores }: Facts, compared: string): string[
   ];
 }
 
+/** The best other candidate that the policy knows. */
+function bestOther(scores: readonly CandidateScore[], chosen: string): CandidateScore | undefined {
+  return scores.find(({ id, known }) => known && id !== chosen);
+}
+
 /** Parts closer to 0 are rounding: two candidates share them. */
 const ROUNDING = 1e-12;
 
 function forChoice(scores: readonly CandidateScore[], chosen: string): FeaturePart[] {
   const own = scores.find(({ id }) => id === chosen)?.parts ?? [];
-  const other = scores.find(({ id }) => id !== chosen)?.parts ?? [];
+  const other = bestOther(scores, chosen)?.parts ?? [];
   const parts = new Map(own.map(({ feature, part }) => [feature, part]));
   for (const { feature, part } of other) parts.set(feature, (parts.get(feature) ?? 0) - part);
   return [...parts]

@@ -607,3 +607,29 @@ test("an explanation names the reason, the confidence and the words that mattere
     /The static table decided: the policy answered with confidence 0\.5\d+, below its floor/,
   );
 });
+
+test("an explanation says that the draw took a less probable candidate", async () => {
+  const folder = placePolicy(makePolicy("r1", { sure: 40 }));
+  const { router } = await open({ checkpoint: folder, allowUngated: true, exploration: 0.2 });
+  const answers = Array.from({ length: 100 }, (_, i) => ask(router, `r${i}.0`));
+  const linesOf = (chosen: number) =>
+    router.explain(answers.find(({ decision }) => decision.chosen === chosen)!).lines;
+  expect(linesOf(0).slice(0, 2)).toEqual([
+    "small was chosen with probability 0.1.",
+    "large was more probable (0.9); the random draw took small for exploration: 0.2 of choices are uniform over the candidates.",
+  ]);
+  expect(linesOf(1).join("\n")).not.toContain("draw");
+});
+
+test("an explanation compares the choice with no candidate that the policy has never seen", async () => {
+  const folder = placePolicy(makePolicy("r1"));
+  const { router } = await open(
+    { checkpoint: folder, allowUngated: true, exploration: 0, table: { default: ["large", "tiny"] } },
+    { candidates: asked("large", "tiny") },
+  );
+  const candidates = asked("large", "tiny");
+  const { lines } = router.explain(router.choose({ alias: "auto", context: PROOF, candidates, call: "r.0" }));
+  expect(lines).toContain("The policy decided: of these candidates it knows only large.");
+  expect(lines).toContain("tiny: the policy has never seen it.");
+  expect(lines.join("\n")).not.toMatch(/confidence|rather than/);
+});
