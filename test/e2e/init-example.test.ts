@@ -7,6 +7,7 @@ import { describe, expect, it, onTestFinished } from "vitest";
 import { parseGatewayConfig } from "../../src/collect/gateway/config.ts";
 import { readOutput } from "../../src/collect/rollout/agent/output.ts";
 import { Cli } from "../support/cli.ts";
+import { CLOSED_URL } from "../support/free-port.ts";
 
 const FILES = ["agent.mjs", "gateway.yaml", "loop.yaml", "model.mjs", "tasks.jsonl"];
 
@@ -48,26 +49,24 @@ describe("rollbook init", () => {
     const server = createServer((_, response) => response.writeHead(replies.shift()!).end(bodies.shift()));
     onTestFinished(() => void server.close());
     await new Promise<void>((listening) => server.listen(0, "127.0.0.1", listening));
-    const ask = (port: number) =>
+    const ask = (url: string) =>
       solve(
         { question: "1 + 1", answer: 2 },
         {
-          baseUrl: `http://127.0.0.1:${port}/v1`,
+          baseUrl: `${url}/v1`,
           rolloutConfig: {},
           signal: new AbortController().signal,
         },
       );
-    const { port } = server.address() as AddressInfo;
+    const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
     for (const status of [503, 429])
-      expect(readOutput(await ask(port)).ending).toEqual({
+      expect(readOutput(await ask(url)).ending).toEqual({
         ...{ kind: "failed", owner: "provider" },
         message: `the model answered ${status}: no`,
       });
-    await expect(ask(port)).rejects.toThrow("the model answered 400: no");
-    await expect(ask(port)).rejects.toThrow(`the model answered 404: ${plain}`);
-    server.closeAllConnections();
-    await new Promise((closed) => server.close(closed));
-    expect(readOutput(await ask(port)).ending).toMatchObject({
+    await expect(ask(url)).rejects.toThrow("the model answered 400: no");
+    await expect(ask(url)).rejects.toThrow(`the model answered 404: ${plain}`);
+    expect(readOutput(await ask(CLOSED_URL)).ending).toMatchObject({
       ...{ kind: "failed", owner: "provider" },
       message: expect.stringContaining("cannot be reached"),
     });

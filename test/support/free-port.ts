@@ -2,7 +2,7 @@
 import { once } from "node:events";
 import { createServer } from "node:net";
 
-/** No server listens on it: systems give it to nobody, and fetch does not refuse it as unsafe. */
+/** No server listens on it: systems reserve it, and fetch does not refuse it as unsafe. */
 export const CLOSED_URL = "http://127.0.0.1:2";
 
 /** Below the range from which systems serve port 0 and outgoing connections. Ports of that range that were free a moment

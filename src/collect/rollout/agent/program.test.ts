@@ -5,6 +5,7 @@ import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, describe, expect, it, onTestFinished, vi } from "vitest";
+import { CLOSED_URL } from "../../../../test/support/free-port.ts";
 import { digestJson, rngFrom } from "../../../base/index.ts";
 import type { RolloutContext } from "./agent.ts";
 import { endingOfError } from "./failure.ts";
@@ -140,8 +141,8 @@ describe("a server", () => {
       owner: "agent",
       message: expect.stringContaining("500: boom"),
     });
-    await new Promise((done) => server.close(done));
-    const gone = await serverAgent(`${base}/ok`)
+    server.close();
+    const gone = await serverAgent(`${CLOSED_URL}/ok`)
       .run({}, contextWith())
       .catch((each: unknown) => each);
     expect(endingOfError(gone)).toMatchObject({ owner: "infrastructure" });
