@@ -24,6 +24,7 @@ import {
   livenessOf,
   type Measure,
   mixedCosts,
+  ONE_KIND,
   qualityOf,
   type RouterSetup,
   routed,
@@ -358,7 +359,7 @@ export function noCost(rows: readonly Pick<JudgedRow, "id" | "measures" | "unuse
     "no-cost",
     { rows: rows.length, lacking: lacking.length, id },
     mixed !== undefined
-      ? `${mixed}. Gate one kind at a time, with --since or as a file with --data, or gate quality alone with --quality-only.`
+      ? `${mixed}. ${ONE_KIND} Or gate quality alone with --quality-only.`
       : `no cost is known of ${plural(lacking.length, "decision")} of ${rows.length}, first ${id}. Judge quality alone with --quality-only. ${COSTS_LATER}${lacking.length < rows.length ? " Or judge a file without these decisions (--data)." : ""}`,
   );
 }

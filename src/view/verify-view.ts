@@ -123,7 +123,7 @@ function reachedLines(reached: Verified["reached"], { erased }: VerifyReport): s
   const batches = reached.batches.filter((digest) => erased.batches.every(({ batch }) => batch !== digest));
   const named = batches.length === 0 ? "" : ` (${batches.map(short).join(", ")})`;
   return [
-    `${plural(batches.length, "batch")} assembled again${named}, ${plural(rollouts, "rollout")} considered, ${plural(calls, "distinct call")}`,
+    `${plural(batches.length, "batch")} assembled again${named}, ${plural(rollouts, "rollout")} considered, with ${plural(calls, "different call")} (equal calls are stored once)`,
   ];
 }
 

@@ -157,7 +157,9 @@ describe("evaluate and gate on the command line", () => {
     expect((await cli.run(`${words} ${sequence}`)).out).not.toContain("WARNING");
     // A dry run counts the sealed gates before it. Later gates do not count a dry run.
     const dry = await cli.run(`${words} --epsilon-cost 2 --dry-run --json`);
-    expect(dry.err).toContain("nothing is released, and later gates on these rows do not count this one");
+    expect(dry.err).toContain(
+      "nothing is released. Later gates on these rows do not count this one: count it with --candidates-tried",
+    );
     expect(JSON.parse(dry.out)).toMatchObject({ outcome: "pass", sealed: false, earlier: 4 });
     expect((await cli.json(`${words} --epsilon-cost 2`))[0]).toMatchObject({ earlier: 4, changed: [0] });
   });
@@ -314,6 +316,10 @@ describe("evaluate and gate on the command line", () => {
       passed: { id: "bandit" },
       rule: { tried: 2, perCandidate: 0.025 },
     });
+    const wide = `gate --data ${data} --candidate ${bc} ${bandit} --epsilon-quality 0.9 --epsilon-cost 9 --dry-run`;
+    expect(await cli.ok(wide)).toMatch(
+      /PASS: bandit, .*\. bc clears too; bandit is taken because its bound of quality is the best\n/,
+    );
     const [against] = await cli.json(
       `gate --data ${data} --candidate ${bandit} --baseline ${bc} --epsilon-cost 1`,
     );

@@ -77,7 +77,10 @@ ${TABLE_EXAMPLE}`,
       "rollbook gate --data decisions.jsonl --checkpoint policies/learned --epsilon-quality 0.1 --dry-run",
     ],
   })
-    .option("--checkpoint <dir...>", "required: the policies to judge, as `train` wrote them")
+    .option(
+      "--checkpoint <dir...>",
+      "required: the policies to judge, as `train` wrote them. If several pass, the one with the best bound of quality is released",
+    )
     // Name of the option in 0.1.0.
     .addOption(new Option("--candidate <dir...>").hideHelp().conflicts("checkpoint"))
     .option(
@@ -195,7 +198,7 @@ function printNotes(io: Io, flags: GateFlags, found: GateResult): void {
     );
   if (flags.dryRun === true)
     io.err(
-      "note: --dry-run seals no verdict: nothing is released, and later gates on these rows do not count this one\n",
+      "note: --dry-run seals no verdict: nothing is released. Later gates on these rows do not count this one: count it with --candidates-tried\n",
     );
   else if (!sealed && flags.out === undefined)
     io.err(

@@ -37,7 +37,7 @@ export function addRowOptions(
       )
       .option(
         "--replay <store>",
-        "a replay store, as `replay write` wrote it, instead of --data or the book",
+        "a replay store, as `replay write` wrote it, instead of --data or the book. It holds no prompts: for policies that do not read them",
       );
   return command
     .option(

@@ -6,7 +6,7 @@
 import { armsOf } from "../../learn/index.ts";
 import { CERTAIN_LOG, quantile } from "../ope/index.ts";
 import { rowsOfReturns } from "./chains.ts";
-import { type JudgedRow, type Measure, measuresIn, mixedCosts } from "./judged-row.ts";
+import { type JudgedRow, type Measure, measuresIn, mixedCosts, ONE_KIND } from "./judged-row.ts";
 import { sessionDependence } from "./session-check.ts";
 
 export interface DataFinding {
@@ -311,14 +311,7 @@ function costs(rows: readonly JudgedRow[]): DataFinding[] {
   const lacking = rows.filter(({ measures }) => measures.cost === null);
   if (lacking.length === 0 || lacking.length === rows.length) return [];
   const mixed = mixedCosts(rows);
-  if (mixed !== undefined)
-    return [
-      found(
-        "costs",
-        "warn",
-        `${mixed}, so cost is not judged. Judge one kind at a time, with --since or as a file with --data.`,
-      ),
-    ];
+  if (mixed !== undefined) return [found("costs", "warn", `${mixed}, so cost is not judged. ${ONE_KIND}`)];
   return [
     found(
       "costs",

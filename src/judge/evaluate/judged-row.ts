@@ -126,6 +126,9 @@ export function measuresOf(
 
 type CostOfRow = Pick<JudgedRow, "id" | "measures" | "unusedUsd">;
 
+/** The next step if a log has costs of two kinds. */
+export const ONE_KIND = "Judge one kind at a time: select rollouts with --exp, --since and --until.";
+
 /** Describes which rows have which kind of cost. Undefined if no row has unused dollars. */
 export function mixedCosts(rows: readonly CostOfRow[]): string | undefined {
   const dollars = rows.filter(({ unusedUsd }) => unusedUsd !== undefined);
@@ -153,7 +156,7 @@ export function totalRewardRows(
         "no-cost",
         { id },
         mixed !== undefined
-          ? `${mixed}. Judge one kind at a time, with --since or as a file with --data, or judge the logged reward without --cost-weight.`
+          ? `${mixed}. ${ONE_KIND} Or judge the logged reward without --cost-weight.`
           : `decision ${id} has no cost: neither a reward term called cost, nor features.price of every candidate, nor a recorded cost of its call, nor callPrice of the choice. Record one, or judge the logged reward without --cost-weight.`,
       );
     const total = costWeight === undefined ? reward! : quality! - costWeight * cost!;

@@ -93,11 +93,19 @@ function isSmallLog(fault: SupportFault, judgeShare?: number): boolean {
 export function explainFaults(faults: readonly SupportFault[], about: FaultContext = {}): string[] {
   if (about.rare !== undefined && faults.some(({ kind }) => kind !== "constant-reward")) {
     const others = faults.filter(({ kind }) => kind === "constant-reward");
-    return [explainRare(about.rare, about), ...others.map((fault) => explainFault(fault, about))];
+    return asSentences([
+      explainRare(about.rare, about),
+      ...others.map((fault) => explainFault(fault, about)),
+    ]);
   }
   const isSmall = faults.some((fault) => isSmallLog(fault, about.judgeShare));
   const told = isSmall ? faults.filter(({ kind }) => kind !== "dominant-weight") : faults;
-  return told.map((fault) => explainFault(fault, about));
+  return asSentences(told.map((fault) => explainFault(fault, about)));
+}
+
+/** Texts to print one after another: the first continues a line of the caller. */
+function asSentences(texts: readonly string[]): string[] {
+  return texts.map((text, i) => (i === 0 ? text : text[0]!.toUpperCase() + text.slice(1)));
 }
 
 function explainRare({ actions, share, rows }: RareChoices, { names, wholeLog }: FaultContext): string {
@@ -153,16 +161,16 @@ function thinText(
   const judging = plural(units, unit ?? "task");
   return isSmallLog(fault, judgeShare)
     ? `the log is too small: ${judging} left to judge by, with an effective sample size below ${needed}. ${smallLogRemedy({ ...log, judging: judgeShare === 1 ? enough : null })}.`
-    : `effective sample size ${below(fault.effectiveSize)} of ${judging}, ${needed} needed: the policy rarely does what was logged. ${smallLogRemedy({ ...log, judging: enough })}. Or explore more, or judge a policy closer to the logging one.`;
+    : `effective sample size ${below(fault.effectiveSize)} of ${judging}, ${needed} needed: few rows carry most of the weight. ${smallLogRemedy({ ...log, judging: enough })}. Or explore more, or judge a policy closer to the logging one.`;
 }
 
 function explainFault(fault: SupportFault, about: FaultContext = {}): string {
-  const { names } = about;
+  const { names, unit = "task" } = about;
   switch (fault.kind) {
     case "thin-support":
       return thinText(fault, about);
     case "dominant-weight":
-      return `one unit holds ${percent(fault.share)} of all weight (the largest weight of a row is ${fault.largestWeight.toPrecision(4)}), at most ${percent(fault.allowed)} allowed: the estimate would be that unit's reward. Raise the propensity floor of the logging policy.`;
+      return `one ${unit} holds ${percent(fault.share)} of all weight, at most ${percent(fault.allowed)} allowed: the estimate would be the reward of that ${unit}. The largest weight of a row is ${fault.largestWeight.toPrecision(4)}, the policy's probability of its choice divided by the logged one. Record with more exploration: then logged probabilities are larger, and weights smaller.`;
     case "unsupported-actions":
       return `the policy puts ${percent(fault.mass)} of its probability on candidates that the log never chose (${list(fault.actions, names)}), at most ${percent(fault.allowed)} allowed. Record choices of them, with their probability.`;
     case "mean-weight":

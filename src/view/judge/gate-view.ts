@@ -39,11 +39,25 @@ export function renderVerdict(
         )),
     ...repeatText(earlier, record, sealed),
     outcome === "pass"
-      ? `PASS: ${passed!.id}, which ${changeText(changed[passedAt]!)} of ${against}`
+      ? `PASS: ${passed!.id}, which ${changeText(changed[passedAt]!)} of ${against}${overOthers(record)}`
       : "REFUSE",
     `verdict ${short(digest)}, ${sealed ? "sealed in the book" : "not sealed"}`,
     "",
   ].join("\n");
+}
+
+/** Why this policy of several that pass: one gate passes one policy. */
+function overOthers({ candidates, passed }: GateVerdict): string {
+  const others = candidates.filter(
+    (each) => each.outcome === "pass" && each.revision.digest !== passed?.digest,
+  );
+  if (others.length === 0) return "";
+  const [{ measure } = { measure: "quality" }] = others[0]!.checks;
+  const [ids, verb] = [
+    others.map(({ revision }) => revision.id).join(", "),
+    others.length === 1 ? "clears" : "clear",
+  ];
+  return `. ${ids} ${verb} too; ${passed!.id} is taken because its bound of ${measureName(measure)} is the best`;
 }
 
 interface VerdictFacts extends JudgedFacts {
@@ -106,7 +120,7 @@ function repeatText(
   const stated = range === undefined ? "" : ` with --${range}-range=LOW..HIGH`;
   // Only student-t judges chains of decisions.
   const sequence = discount === undefined ? `, or use --method confidence-sequence${stated}` : "";
-  const counted = `these rows have now judged ${plural(all, "policy")} (a policy judged again counts again), but the bound allows for ${tried}`;
+  const counted = `${sealed ? "these rows have now judged" : "with this one, these rows have judged"} ${plural(all, "policy")} (a policy judged again counts again), but the bound allows for ${tried}`;
   const next = `--candidates-tried ${repeated}${sealed ? ` (${all} so far and ${candidates.length} in that gate)` : ""}${sequence}`;
   return [
     outcome === "pass"

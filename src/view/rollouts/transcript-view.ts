@@ -151,9 +151,11 @@ function choiceLine(
   const among =
     candidates.length === 1 ? "" : ` of ${others.slice(0, 8).join(", ")}${others.length > 8 ? ", …" : ""}`;
   const why = reason === undefined ? "" : `, ${reason}`;
+  const likelier = candidates.find((each) => (each.probability ?? 0) > (probability ?? 1));
+  const drawn = likelier === undefined ? "" : ", drawn against a more probable candidate";
   const worth = reward === null ? "" : `, reward ${figure(reward)}`;
   const share = probability === null ? "probability not logged" : `probability ${figure(probability)}`;
-  return ink.dim(printable(`${family} chose ${chosen} (${share}${why})${among}${worth}`));
+  return ink.dim(printable(`${family} chose ${chosen} (${share}${why}${drawn})${among}${worth}`));
 }
 
 function turnLines({ role, parts, message }: TranscriptTurn, ink: Paint): string[] {

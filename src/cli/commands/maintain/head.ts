@@ -22,6 +22,5 @@ an earlier state.`,
       const text = jsonLine({ head, ...record });
       if (flags.out !== undefined) await writeNewFile(flags.out, (file) => file.append(Buffer.from(text)));
       io.out(flags.json ? text : `${head}\n`);
-      if (!flags.json) io.err(`head number ${record.sequence}\n`);
     });
 }
