@@ -25,7 +25,7 @@ describe("artifact show", () => {
   calls        2 calls · small-1 · 2 400 + 14 tokens · $0.003 · model calls 1.58 s
 
 ── call 0 · small-1 · 1 200 + 7 tokens · $0.0015 · 80 ms · first byte 30 ms · stop
-   router chose small (probability 0.75) of small 0.75, large 0.25, huge 0, reward 0.5
+   router chose small (probability 0.75) of small 0.75, large 0.25, huge 0 (over-budget), reward 0.5
 system
   You track orders.
 user

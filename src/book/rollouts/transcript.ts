@@ -97,6 +97,8 @@ export interface TranscriptChoice {
   /** Null if unlabelled, or if the reward of the rollout came later and is stored at its last choice. */
   readonly reward: number | null;
   readonly reason?: string | undefined;
+  /** Constraints that the chosen candidate breaks, because every candidate breaks one. */
+  readonly relaxed?: readonly string[] | undefined;
   readonly confidence?: number | undefined;
   readonly candidates: readonly {
     readonly id: string;
@@ -274,9 +276,10 @@ export function isRewardedLater(step: Step, { steps }: { readonly steps: readonl
 }
 
 function choiceOf(family: string, step: Step): TranscriptChoice {
-  const { candidates, chosen, revision, reward, reason, confidence, propensity } = step;
+  const { candidates, chosen, revision, reward, reason, relaxed, confidence, propensity } = step;
   return {
-    ...{ family, revision: revision.id, chosen: candidates[chosen]!.id, reward, reason, confidence },
+    ...{ family, revision: revision.id, chosen: candidates[chosen]!.id, reward },
+    ...{ reason, relaxed, confidence },
     probability: candidates[chosen]!.probability ?? propensity ?? null,
     candidates: candidates.map(({ id, probability, selectable, reasons }, i) => ({
       // An imported log may only have the probability of its choice.

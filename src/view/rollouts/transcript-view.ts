@@ -21,6 +21,7 @@ import {
   timeText,
 } from "../format.ts";
 import { endingText } from "./artifact-view.ts";
+import { choiceText } from "./choice-text.ts";
 
 /** Longer text is cut on a terminal; `rollbook cat` prints all of it. */
 const MOST_CHARACTERS = 20_000;
@@ -141,21 +142,8 @@ function continuation({ index, continues }: TranscriptCall): string[] {
   return call === index - 1 && messages === of ? [] : [`goes on from call ${call}, message ${messages}`];
 }
 
-function choiceLine(
-  { chosen, probability, candidates, reason, reward, family }: TranscriptChoice,
-  ink: Paint,
-): string {
-  const others = candidates.map(
-    (each) => `${each.id} ${each.probability === null ? "?" : figure(each.probability)}`,
-  );
-  const among =
-    candidates.length === 1 ? "" : ` of ${others.slice(0, 8).join(", ")}${others.length > 8 ? ", …" : ""}`;
-  const why = reason === undefined ? "" : `, ${reason}`;
-  const likelier = candidates.find((each) => (each.probability ?? 0) > (probability ?? 1));
-  const drawn = likelier === undefined ? "" : ", drawn against a more probable candidate";
-  const worth = reward === null ? "" : `, reward ${figure(reward)}`;
-  const share = probability === null ? "probability not logged" : `probability ${figure(probability)}`;
-  return ink.dim(printable(`${family} chose ${chosen} (${share}${why}${drawn})${among}${worth}`));
+function choiceLine(choice: TranscriptChoice, ink: Paint): string {
+  return ink.dim(printable(choiceText(choice)));
 }
 
 function turnLines({ role, parts, message }: TranscriptTurn, ink: Paint): string[] {

@@ -12,12 +12,16 @@ interface PageTurn extends Omit<TranscriptTurn, "parts"> {
   readonly parts: readonly PagePart[];
 }
 
-export interface PageCall extends Omit<TranscriptCall, "turns"> {
+export interface PageCall extends Omit<TranscriptCall, "turns" | "choices"> {
   readonly turns: readonly PageTurn[];
+  /** One line for each choice of a router. */
+  readonly choices: readonly string[];
 }
 
-export interface PageTranscript extends Omit<Transcript, "calls"> {
+export interface PageTranscript extends Omit<Transcript, "calls" | "choices"> {
   readonly calls: readonly PageCall[];
+  /** Choices without a call, as those of a call. */
+  readonly choices: readonly string[];
   /** Title of the task in the list; null if it has none. */
   readonly taskTitle: string | null;
 }

@@ -15,6 +15,7 @@ import {
   taskTitle,
 } from "../../contract/index.ts";
 import { readRecord } from "../../store/index.ts";
+import { choiceText } from "../rollouts/choice-text.ts";
 import type { BookFacts, PageBatch, PageData, PagePart, PageTranscript, PageVerdict } from "./page-data.ts";
 
 /** Maximum characters of one part, and of one transcript. Beyond the second limit, parts keep only their beginning. */
@@ -41,8 +42,14 @@ export async function readPageTranscript(
   const calls = transcript.calls.map((call) => ({
     ...call,
     turns: call.turns.map((turn) => ({ ...turn, parts: turn.parts.map(cut) })),
+    choices: call.choices.map(choiceText),
   }));
-  return { ...transcript, calls, taskTitle: taskTitle(transcript.task as Parameters<typeof taskTitle>[0]) };
+  return {
+    ...transcript,
+    calls,
+    choices: transcript.choices.map(choiceText),
+    taskTitle: taskTitle(transcript.task as Parameters<typeof taskTitle>[0]),
+  };
 }
 
 export function bookFacts(book: OpenBook, rows: PageData["rollouts"]): BookFacts {
