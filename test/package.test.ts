@@ -45,7 +45,7 @@ describe("the packed package", () => {
       ),
     );
     const allowed =
-      /^(dist\/.*\.(js|d\.ts|wasm|json|html|txt)|schemas\/.*\.json|suites\/.*\.yaml|docs\/.*\.md|docs\/images\/\w[\w-]*\.svg|examples\/.*|python\/(rollbook\/(\w+\.py|py\.typed)|rollbook_slime\.py|rollbook_torch\/(rollbook_torch\/\w+\.py|pyproject\.toml|README\.md)|pyproject\.toml|README\.md|LICENSE)|LICENSE|README\.md|CHANGELOG\.md|CONTRIBUTING\.md|package\.json)$/;
+      /^(dist\/.*\.(js|d\.ts|wasm|json|html|txt)|schemas\/.*\.json|suites\/.*\.yaml|docs\/.*\.md|docs\/images\/\w[\w-]*\.svg|examples\/.*|sim\/Dockerfile|python\/(rollbook\/(\w+\.py|py\.typed)|rollbook_slime\.py|rollbook_torch\/(rollbook_torch\/\w+\.py|pyproject\.toml|README\.md)|pyproject\.toml|README\.md|LICENSE)|LICENSE|README\.md|CHANGELOG\.md|CONTRIBUTING\.md|package\.json)$/;
     expect(files.filter((file) => !allowed.test(file) || /\.(test|contract)\./.test(file))).toEqual([]);
   });
 

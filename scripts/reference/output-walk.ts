@@ -124,7 +124,7 @@ const STEPS: readonly Step[] = [
     ["launch, sim run: rollout", "sim run: summary"],
     "sim run --tasks @few --model stepper --models @models.yaml --fast",
   ],
-  [["sim collect"], "sim collect --tasks @few --models @models.yaml --fast"],
+  [["sim collect"], "sim collect --tasks @few --models @models.yaml --fast --samples 10"],
   [["sim replay"], "sim replay --recorded @recorded.yaml --port 0"],
   [["run start, resume, status"], "run start --config @loop.yaml --book @loop-book"],
   [["run start, resume, status"], "run resume --config @loop.yaml --book @loop-book"],

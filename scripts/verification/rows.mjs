@@ -110,7 +110,7 @@ export const ROWS = [
   },
   ...["bc", "linucb"].map((learner) => ({
     name: `${learner}-trained`,
-    claim: `${learner} trains from the dataset, and its checkpoint is what its revision says`,
+    claim: `${learner} trains from the dataset, and its checkpoint has the digest in its revision`,
     command: `rollbook train ${learner} --data routing.jsonl --unit decision --split 40/0/60 --out policies/${learner} --id ${learner}`,
     threshold: "the second training gives the same weights",
     evidence: `policies/${learner}`,

@@ -76,7 +76,7 @@ describe("slime samples", () => {
     expect(marked("r-2-x")).toMatchObject({ status: "aborted", remove_sample: true, reward: null });
     const omitted = await convert(cli, `--to slime --batch ${batch} --failures omit --uneven keep`);
     expect(omitted.rows).toHaveLength(13);
-    expect(omitted.losses["failed rollouts (--failures omit)"]).toBe(2);
+    expect(omitted.losses["excluded rollouts (--failures omit)"]).toBe(2);
   });
 
   it("of one rollout with two streams share its rollout_id", async () => {
@@ -247,7 +247,7 @@ describe("formats of conversations", () => {
     const sft = await convert(cli, `--to trl-sft --batch ${batch}`);
     expect(sft.rows).toHaveLength(12);
     expect(sft.rows[0].messages.map(({ role }: Row) => role)).toEqual(["system", "user", "assistant"]);
-    expect(sft.losses["failed rollouts"]).toBe(1);
+    expect(sft.losses["excluded rollouts"]).toBe(1);
     const dpo = await convert(cli, "--to trl-dpo --min-gap 0.5");
     expect(dpo.rows).toHaveLength(3);
     for (const row of dpo.rows) {

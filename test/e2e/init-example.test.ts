@@ -106,6 +106,7 @@ describe("rollbook init", () => {
     const { err } = await cli.run(["init", "--example", dir, "--upstream", "https://models.example/v1"]);
     // The URL replaces the simulated models, so the next step does not start them.
     expect(err).toContain(`next: cd ${dir}; rollbook run start`);
+    expect(err).toContain("in gateway.yaml, set `model` of each model to a name that your server knows");
     const { upstreams } = parseGatewayConfig(readFileSync(join(dir, "gateway.yaml"), "utf8"));
     expect(upstreams.models!.baseUrl).toBe("https://models.example/v1");
     for (const url of ["models", "ftp://models", 'http://a"b'])

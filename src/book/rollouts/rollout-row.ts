@@ -46,7 +46,7 @@ export interface RolloutRow {
   readonly triedAgain: boolean;
   readonly families: readonly string[];
   readonly levels: readonly Level[];
-  /** First few of the chosen models. */
+  /** Chosen models in the order of their first choice; without choices, the revisions that sampled the tokens. */
   readonly models: readonly string[];
   readonly samples: number;
   readonly calls: number;

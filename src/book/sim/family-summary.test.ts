@@ -12,4 +12,6 @@ it("an observed mean is said to be within chance, or not, by its standard errors
   );
   expect(standardErrors({ ...observed, interval: [0.6, 0.6] }, 0.5)).toBeNull();
   expect(standardErrors({ count: 1, mean: 1, interval: null }, 0.5)).toBeNull();
+  expect(standardErrors({ count: 30, mean: 0.8, interval: [0.7996, 0.8004] }, 0.7)).not.toBeNull();
+  expect(standardErrors({ count: 29, mean: 0.8, interval: [0.7996, 0.8004] }, 0.7)).toBeNull();
 });

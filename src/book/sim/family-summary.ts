@@ -70,9 +70,12 @@ export function sayObserved({ mean, interval }: ObservedReward): string {
   return interval === null ? mean.toFixed(4) : `${mean.toFixed(4)} (95 %: ${low} … ${high})`;
 }
 
-/** Distance of the mean from an exact value in standard errors; null without an interval or without spread. */
-export function standardErrors({ mean, interval }: ObservedReward, exact: number): number | null {
-  if (mean === null || interval === null || interval[1] === mean) return null;
+/** The standard error of fewer rewards is too uncertain: two rewards that happen to be close would make any mean look wrong. */
+const MIN_REWARDS = 30;
+
+/** Distance of the mean from an exact value in standard errors; null for few rewards, or rewards without spread. */
+export function standardErrors({ count, mean, interval }: ObservedReward, exact: number): number | null {
+  if (count < MIN_REWARDS || mean === null || interval === null || interval[1] === mean) return null;
   return ((mean - exact) * Z_95) / (interval[1] - mean);
 }
 

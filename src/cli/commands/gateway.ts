@@ -71,7 +71,7 @@ a model record its tokens with their log-probabilities; see Tokens in docs/gatew
     .addOption(
       new Option(
         "--log <form>",
-        "a line per call and failover on stderr (default: pretty on a terminal, else off)",
+        "a line per call, failover, closed rollout and refusal on stderr (default: pretty on a terminal, else off)",
       ).choices(["pretty", "json", "off"]),
     )
     .optionsGroup(FRESHNESS_GROUP)

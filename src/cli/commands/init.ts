@@ -49,11 +49,15 @@ async function init(io: Io, dir: string | undefined, flags: InitFlags): Promise<
   }
   if (example !== undefined)
     io.err(
-      `next: ${dir === undefined ? "" : `cd ${shellWord(dir)}; `}${upstream === undefined ? "node model.mjs & " : ""}${calledAs(io)} run start --config loop.yaml\nthe tutorial walks through it, with the gateway: docs/tutorial.md in the package\n`,
+      `next: ${dir === undefined ? "" : `cd ${shellWord(dir)}; `}${upstream === undefined ? "node model.mjs & " : ""}${calledAs(io)} run start --config loop.yaml\n${upstream === undefined ? "" : OWN_SERVER}the tutorial walks through it, with the gateway: docs/tutorial.md in the package\n`,
     );
   if (loadSigner(keyringOf(io)) === undefined)
     io.err("there is no key to sign with yet: `rollbook keys new` makes one\n");
 }
+
+/** The templates name the models of model.mjs. */
+const OWN_SERVER =
+  "before that: in gateway.yaml, set `model` of each model to a name that your server knows, and keyEnv of the upstream if it needs a key\n";
 
 /** Quotes a text for a shell: a folder may have spaces in its name. */
 function shellWord(text: string): string {

@@ -42,21 +42,18 @@ export function addRowOptions(
   return command
     .option(
       "--family <family>",
-      `only decisions of this policy family, the name that the log gives the policy that chose (default: ${each})`,
+      `only this policy family, the name that the log gives the policy that chose (default: ${each})`,
     )
     .option(
       "--exp <name>",
       "only rollouts of this experiment of the book: a name in the column EXPERIMENT of `artifact ls` (default: all)",
     )
-    .option("--session <id>", "only decisions of this session: a rollout's group, else its id (default: all)")
+    .option("--session <id>", "only this session: a rollout's group, else its id (default: all)")
     .addOption(
-      new Option("--data-source <source>", "only decisions of this source (default: both)").choices([
-        "real",
-        "synthetic",
-      ]),
+      new Option("--data-source <source>", "only this source (default: both)").choices(["real", "synthetic"]),
     )
-    .option("--since <date>", "only decisions from this date on, in ISO 8601 (default: no limit)", toTime)
-    .option("--until <date>", "only decisions before this date, in ISO 8601 (default: no limit)", toTime)
+    .option("--since <date>", "only from this date on, in ISO 8601 (default: no limit)", toTime)
+    .option("--until <date>", "only before this date, in ISO 8601 (default: no limit)", toTime)
     .option(
       "--feedback <name>",
       "where a reward is missing, use late feedback of this name, as `rollbook feedback --name` gave it (default: none)",

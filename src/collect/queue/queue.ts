@@ -15,7 +15,7 @@ export const DEFAULT_LANE = "main";
 export const MAX_PAYLOAD_BYTES = 512 * 1024;
 
 export interface QueueItem {
-  /** Derived from content: enqueueing the same work twice adds it once. */
+  /** Derive it from the content: enqueueing the same work twice adds it once. */
   id: string;
   /** Input of the worker; small. Large data is in the book, by digest. */
   payload: Json;

@@ -6,7 +6,7 @@ import { revisionKey } from "./policy-revision.ts";
 
 export const NamedRouter = defineRecord({
   kind: "rollbook.named-router.v1",
-  summary: "A router that rollouts name when they are opened, as those of a window of a training loop do.",
+  summary: "A router that a rollout names when it is opened, for example a rollout of a training loop.",
   shape: {
     family: id,
     /** Digest under which the router's choices are logged. */

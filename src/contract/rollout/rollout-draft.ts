@@ -71,7 +71,7 @@ const { schema: _envelope, content: _digest, ...envelopeShape } = RolloutEnvelop
 
 export const RolloutDraft = defineRecord({
   kind: "rollbook.rollout.v1",
-  summary: "The exchange form of an artifact: everything inline. Digests, where given, must fit.",
+  summary: "The exchange form of an artifact: everything inline. Digests in it are checked.",
   shape: {
     ...contentShape,
     calls: z.array(callDraft),

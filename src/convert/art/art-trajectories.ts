@@ -77,7 +77,7 @@ export const artTrajectories: TrainerFormat<ArtRow> = {
 };
 
 function leftOut({ excluded, reward, conversations }: HandedRollout): string | undefined {
-  if (excluded !== null) return "failed rollouts";
+  if (excluded !== null) return "excluded rollouts";
   if (reward === null) return "unlabelled rollouts";
   return conversations.length === 0 ? "rollouts without a conversation" : undefined;
 }

@@ -65,7 +65,7 @@ export const slimeSamples: TrainerFormat<SlimeSample> = {
     for await (const whole of inGroups(rollouts, groupOf)) {
       const group =
         context.options.failures === "omit" ? whole.filter(({ excluded }) => excluded === null) : whole;
-      context.losses.add("failed rollouts (--failures omit)", whole.length - group.length);
+      context.losses.add("excluded rollouts (--failures omit)", whole.length - group.length);
       if (group.length === 0) continue;
       sizes.check(group);
       for (const rollout of group) {

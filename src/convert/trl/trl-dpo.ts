@@ -27,7 +27,7 @@ export const trlDpo: TrainerFormat<TrlDpoRow> = {
   async *rows(rollouts, { batch, losses, options }) {
     for await (const same of inGroups(rollouts, ({ task }) => task.id)) {
       const results = same.filter(({ excluded }) => excluded === null);
-      losses.add("failed rollouts", same.length - results.length);
+      losses.add("excluded rollouts", same.length - results.length);
       losses.add("unlabelled rollouts", results.filter(({ reward }) => reward === null).length);
       const contents = new Map(results.map(({ record, content }) => [record.rolloutId as string, content]));
       for (const rollout of results) losses.addParts(rollout, CARRIED);

@@ -33,7 +33,7 @@ export const trlKto: TrainerFormat<TrlKtoRow> = {
     for await (const rollout of rollouts) {
       const { reward, excluded } = rollout;
       if (excluded !== null || reward === null) {
-        losses.add(excluded === null ? "unlabelled rollouts" : "failed rollouts");
+        losses.add(excluded === null ? "unlabelled rollouts" : "excluded rollouts");
         continue;
       }
       losses.addParts(rollout, CARRIED);

@@ -40,7 +40,7 @@ export const trlRollouts: TrainerFormat<TrlRolloutRow> = {
     const groups = new Map<string, number>();
     for await (const rollout of rollouts) {
       if (rollout.excluded !== null) {
-        losses.add("failed rollouts");
+        losses.add("excluded rollouts");
         continue;
       }
       losses.addParts(rollout, CARRIED);

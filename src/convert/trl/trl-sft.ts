@@ -25,7 +25,7 @@ export const trlSft: TrainerFormat<TrlSftRow> = {
   async *rows(rollouts, { batch, losses }) {
     for await (const rollout of rollouts) {
       if (rollout.excluded !== null) {
-        losses.add("failed rollouts");
+        losses.add("excluded rollouts");
         continue;
       }
       losses.addParts(rollout, CARRIED);

@@ -72,7 +72,7 @@ export const verlAgentLoop: TrainerFormat<VerlAgentLoopRow> = {
     const rules = new TokenRules();
     for await (const rollout of rollouts) {
       if (rollout.excluded !== null) {
-        losses.add("failed rollouts");
+        losses.add("excluded rollouts");
         continue;
       }
       losses.addParts(rollout, CARRIED);

@@ -8,7 +8,7 @@ import { DIGESTS_TABLE } from "./digest-numbers.ts";
 /** SQL for the end time of a run, from the catalog fields of its envelope. */
 export const endedAt = (fields: string) => `json_extract(${fields}, '$.endedAtMs')`;
 
-const VERSION = 8;
+const VERSION = 9;
 /** Time that a statement waits for another connection, which blocks the event loop; `whenFree` continues to wait. */
 const BUSY_MS = 1000;
 /** SQLite's default is 2 MB. With it a writer of thousands of rows reads the same pages repeatedly. */

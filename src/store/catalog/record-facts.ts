@@ -183,9 +183,6 @@ function describeContent(content: RolloutContent): RecordFacts {
   return { id: rolloutId, family: streams[0]!.family, fields };
 }
 
-/** Number of model names that a list of rollouts can show. */
-const MOST_MODELS = 4;
-
 /** Chosen candidates of step streams; without step streams, the revisions that sampled the tokens. */
 function modelsOf(streams: RolloutContent["streams"]): string[] {
   const chosen = streams.flatMap((item) =>
@@ -194,7 +191,7 @@ function modelsOf(streams: RolloutContent["streams"]): string[] {
   const sampled = streams.flatMap((item) =>
     item.level === "token" ? item.segments.map(({ revision }) => revision.id as string) : [],
   );
-  return [...new Set(chosen.length > 0 ? chosen : sampled)].slice(0, MOST_MODELS);
+  return [...new Set(chosen.length > 0 ? chosen : sampled)];
 }
 
 function describeTombstone({ subjects, records, blobs, reason, by, atMs }: Tombstone): RecordFacts {

@@ -37,7 +37,7 @@ export function addConvert(data: Command, io: Io): void {
     summary:
       "write rollouts for slime, verl, TRL, ART, verifiers or ATIF, or read traces of verifiers and ATIF",
     description: `Write rollouts in the format of a trainer or a trace tool. With --batch it writes the rows of a
-sealed batch, and marks failed rollouts where the format has a field for that. Without --batch it writes every
+sealed batch, and marks excluded rollouts where the format has a field for that. Without --batch it writes every
 admitted rollout of the book. Token formats (slime, verl-agent-loop, trl-rollouts) need --batch. verl, verl-agent-loop
 and art are Parquet files, the others JSON Lines. The command prints the fields that the format cannot carry, with the
 number of rollouts that had them. \`rollbook data export --format sft|pairs\` writes the conversations of trl-sft and
@@ -70,7 +70,7 @@ again, with the records it refers to, also in another book.`,
     .addOption(
       new Option(
         "--failures <choice>",
-        "slime: rollouts that ended by no fault of the agent (provider, sandbox, infrastructure, cancelled). mark: keep them without a reward, with remove_sample; omit: leave them out (default: mark)",
+        "slime: rollouts that are no result of the agent (failed by the provider, the sandbox, the infrastructure or the task; cancelled; other rollouts of a task that failed). mark: keep them without a reward, with remove_sample; omit: leave them out (default: mark)",
       ).choices(["mark", "omit"]),
     )
     .option("--threshold <n>", "trl-kto, required: least reward of a desirable completion", finite)

@@ -18,8 +18,12 @@ import {
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import type { Readable } from "node:stream";
+import { fileURLToPath } from "node:url";
 import { RollbookError } from "../../../base/index.ts";
 import type { DockerClient } from "./client.ts";
+
+/** Folder of the Dockerfile, in the package and in a clone. */
+const BUILD_CONTEXT = fileURLToPath(new URL("../../../../sim", import.meta.url));
 
 /** Programs in /usr/bin for tasks, besides node. */
 const PROGRAMS = `
@@ -125,6 +129,6 @@ function noImage(image: string, why: string): RollbookError {
   return new RollbookError(
     "sandbox-no-image",
     { image, why },
-    `the image ${image} could not be made: ${why}. Build it: docker build -t ${image} sim.`,
+    `the image ${image} could not be made: ${why}. Build it: docker build -t ${image} ${BUILD_CONTEXT}`,
   );
 }
