@@ -105,7 +105,7 @@ describe("a stop", () => {
     const grade = (k: number) => ({ rollout: id, name: "good", value: 1, idempotencyKey: `k-${k}` });
     const grading = Array.from({ length: 200 }, (_, k) => send(test, "/v1/feedback", grade(k)));
     await Promise.race(grading);
-    await test.gateway.close(0);
+    await test.gateway.close(10_000, 1);
     await Promise.all(grading);
     await test.book.close();
     await test.start();
