@@ -43,7 +43,14 @@ import {
   withEstimatedPropensities,
 } from "../ope/index.ts";
 import { chainPlaces } from "./chains.ts";
-import { type JudgedRow, type Measure, measuresIn, qualityOf, requireRows } from "./judged-row.ts";
+import {
+  type JudgedRow,
+  type Measure,
+  measuresIn,
+  observedOutcomes,
+  qualityOf,
+  requireRows,
+} from "./judged-row.ts";
 
 export interface EvaluationOptions
   extends Pick<
@@ -150,7 +157,7 @@ export class EvaluationData {
   }
 
   #knows(measure: Measure): boolean {
-    return this.rows.every((row) => row.known?.every((each) => each[measure] !== null) === true);
+    return this.full && this.rows.every((row) => row.known!.every((each) => each[measure] !== null));
   }
 
   /** The mean of a policy's outcomes over units. Its name gives the method: `known` or `DR`. */
@@ -176,8 +183,14 @@ export class EvaluationData {
     // Prices are known beforehand, so there are no unseen outcomes.
     if (this.#isPriced(measure)) return meanOverUnits(name, terms, { units });
     const weights = new Float64Array(terms.length).fill(1);
-    const width = outcomeWidth(this.log(measure));
+    const width = outcomeWidth(this.log(measure), this.#observed(measure));
     return meanOverUnits(name, terms, { units, exposure: { weights, units, width } });
+  }
+
+  /** The outcomes of a measure that were observed; its unseen outcomes are as far apart. */
+  #observed(measure: Measure): Float64Array {
+    if (!this.#knows(measure)) return loggedOutcomes(this.log(measure));
+    return Float64Array.from(observedOutcomes(this.rows), (each) => each[measure]!);
   }
 
   #requireInside(measure: Measure): void {

@@ -183,12 +183,20 @@ function qualityIn(reward: number, terms: RewardTerms): number {
   return Math.abs(unexplained) < ROUNDING ? others : others + unexplained;
 }
 
+/** Every outcome that was observed. If all are known, those of each selectable candidate: the logged choice may be there
+ *  only to fill its field. Else those of the logged choices. */
+export function observedOutcomes(rows: readonly JudgedRow[]): readonly Measures[] {
+  return rows.every(({ known }) => known !== undefined)
+    ? rows.flatMap(({ candidates, known }) => known!.filter((_, c) => candidates[c]!.selectable))
+    : rows.map(({ measures }) => measures);
+}
+
 /** The measures that every row has. A cost on some rows only is not a measure. */
 export function measuresIn(rows: readonly JudgedRow[]): Measure[] {
   return MEASURES.filter(
     (measure) =>
       rows.every((row) => row.measures[measure] !== null) &&
-      (measure !== "quality" || rows.some(({ measures }) => measures.quality !== measures.reward)),
+      (measure !== "quality" || observedOutcomes(rows).some(({ quality, reward }) => quality !== reward)),
   );
 }
 

@@ -81,23 +81,13 @@ export function chooseLearners(
   const parts = best
     .map(({ learner, state }, m) => ({ learner, share: shares[m]!, from: state }))
     .filter(({ share }) => share >= LEAST_SHARE);
-  const predictions = onlyOffered(data, folds, mixed(data, folds, { best, shares, means }));
+  const predictions = mixed(data, folds, { best, shares, means });
   const value = valueOfChoices(data, folds, predictions);
   return {
     parts: parts.length === 0 ? [{ learner: best[0]!.learner, share: 0 }] : parts,
     tried,
     held: { folds, predictions, value },
   };
-}
-
-/** Gives −∞ to candidates that a row did not offer, so that no choice takes them. */
-function onlyOffered({ outcomes, arms }: ValueData, folds: Folds, predictions: Float64Array): Float64Array {
-  const { offered } = outcomes;
-  if (offered === undefined) return predictions;
-  return predictions.map((each, at) => {
-    const row = folds.rows[Math.floor(at / arms)]!;
-    return offered[row * arms + (at % arms)] === 1 ? each : Number.NEGATIVE_INFINITY;
-  });
 }
 
 /** For each fold, the means of its models' training rows (`plain`),

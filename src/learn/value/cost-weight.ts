@@ -2,7 +2,7 @@
  *  In: held-out predictions of quality and cost, the known outcomes of both. Out: a sweep over weights, or the least
  *  weight whose choices cost no more than the budget on average. A larger weight never costs more. */
 import { RollbookError } from "../../base/index.ts";
-import type { Folds } from "./cross-validate.ts";
+import { bestArm, type Folds, isOffered } from "./cross-validate.ts";
 import type { ValueData } from "./learners.ts";
 
 interface WeighedPredictions {
@@ -65,11 +65,7 @@ export function weightForBudget(weighed: WeighedPredictions, meanCost: number): 
 function choicesAt({ folds, quality, cost }: WeighedPredictions, weight: number): Int32Array {
   const { arms } = quality.data;
   const score = (at: number) => quality.predictions[at]! - weight * cost.predictions[at]!;
-  return Int32Array.from(folds.rows, (_, i) => {
-    let best = 0;
-    for (let a = 1; a < arms; a++) if (score(i * arms + a) > score(i * arms + best)) best = a;
-    return best;
-  });
+  return Int32Array.from(folds.rows, (r, i) => bestArm(quality.data, r, (a) => score(i * arms + a)));
 }
 
 /** The mean measure of the choices: exact with full information, else self-normalised by the logged probabilities. */
@@ -90,15 +86,15 @@ function meanOf(folds: Folds, { data }: { data: ValueData }, choices: Int32Array
 function switchingWeights({ folds, quality, cost }: WeighedPredictions): number[] {
   const { arms } = quality.data;
   const found: number[] = [];
-  folds.rows.forEach((_, i) => {
+  folds.rows.forEach((r, i) => {
     const [q, c] = [quality.predictions, cost.predictions].map((each) =>
       each.subarray(i * arms, (i + 1) * arms),
     ) as [Float64Array, Float64Array];
-    let at = q.indexOf(Math.max(...q));
+    let at = bestArm(quality.data, r, (a) => q[a]!);
     for (;;) {
       let [next, least] = [-1, Number.POSITIVE_INFINITY];
       for (let a = 0; a < arms; a++) {
-        if (!(c[a]! < c[at]!)) continue;
+        if (!isOffered(quality.data, r, a) || !(c[a]! < c[at]!)) continue;
         const weight = (q[at]! - q[a]!) / (c[at]! - c[a]!);
         if (weight < least) [next, least] = [a, weight];
       }

@@ -199,6 +199,18 @@ function solveNonNegative(gram: readonly Float64Array[], response: Float64Array,
   return shares;
 }
 
+/** The arm with the highest score among those that the row offered; −1 if it offered none. */
+export function bestArm(data: ValueData, row: number, score: (arm: number) => number): number {
+  let best = -1;
+  for (let a = 0; a < data.arms; a++)
+    if (isOffered(data, row, a) && (best < 0 || score(a) > score(best))) best = a;
+  return best;
+}
+
+export function isOffered({ outcomes: { offered }, arms }: ValueData, row: number, arm: number): boolean {
+  return offered === undefined || offered[row * arms + arm] === 1;
+}
+
 export interface PolicyValue {
   /** Mean reward of taking the best prediction: exact, or self-normalised by the logged probabilities. */
   readonly value: number;
@@ -209,11 +221,7 @@ export interface PolicyValue {
 
 export function valueOfChoices(data: ValueData, folds: Folds, predictions: Float64Array): PolicyValue {
   const { arms } = data;
-  const chosen = Int32Array.from(folds.rows, (_, i) => {
-    let best = 0;
-    for (let a = 1; a < arms; a++) if (predictions[i * arms + a]! > predictions[i * arms + best]!) best = a;
-    return best;
-  });
+  const chosen = Int32Array.from(folds.rows, (r, i) => bestArm(data, r, (a) => predictions[i * arms + a]!));
   const singles = Array.from({ length: arms }, (_, a) => meanReward(data, folds, () => a));
   return {
     value: meanReward(data, folds, (i) => chosen[i]!),

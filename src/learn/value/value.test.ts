@@ -160,6 +160,29 @@ describe("a value policy", () => {
     );
   });
 
+  test("keeps a mean cost over all rows if rows have different candidates", () => {
+    const rows = Array.from({ length: 800 }, (_, i): OutcomeRow => {
+      // The more expensive candidate is the better one, and its cost is higher in every second row.
+      const [ids, price] = i % 2 === 0 ? [["a", "b"], 1] : [["c", "d"], 10];
+      const outcomes = [1, 0].map((good) => ({
+        reward: good,
+        terms: { quality: { value: good, weight: 1 }, cost: { value: good * price, weight: 0 } },
+      }));
+      return {
+        ...{ id: `d${String(i).padStart(3, "0")}`, context: { prompt: `question ${i % 50}`, fields: {} } },
+        candidates: ids.map((id, a) => ({ ...open(id), outcome: outcomes[a]! })),
+        ...{ chosen: 0, propensity: null, ...outcomes[0]! },
+      };
+    });
+    const budget = (meanCost: number) =>
+      trainValue({ rows, digest }, { kind: "ridge", seed: 1n, meanCost }).report;
+    expect(budget(5.5).sweep![0]).toEqual({ costWeight: 0, quality: 1, cost: 5.5 });
+    const { costWeight, sweep } = budget(3);
+    expect(costWeight).toBeGreaterThan(0);
+    expect(sweep![0]!.cost).toBeGreaterThan(2.5);
+    expect(sweep![0]!.cost).toBeLessThanOrEqual(3);
+  });
+
   test("of a handful of rows takes cautious settings and claims no value", () => {
     const { model, report } = trainValue(
       { rows: questions(10, { full: false }), digest },

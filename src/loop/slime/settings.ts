@@ -16,7 +16,9 @@ export const slimeSchema = z.strictObject({
   ),
   modelType: name.describe("A file of slime's scripts/models without its ending: qwen2.5-3B."),
   book: path.default(".rollbook").describe("The book: a directory, or s3://bucket/prefix."),
-  runDir: z.optional(path).describe("Where rows, flags, hook and script are written (default: slime-runs/<expId>)."),
+  runDir: z
+    .optional(path)
+    .describe("Where rows, flags, hook and script are written (default: slime-runs/<expId>)."),
 
   numGpus: count.default(8).describe("GPUs of the machine."),
   tpSize: count.default(2).describe("GPUs that share one copy of the model in training."),

@@ -14,9 +14,9 @@ export function loggedOutcomes(log: LoggedDecisions): Float64Array {
   return log.chain === undefined ? log.reward : returnsOf(log, episodesOf(log));
 }
 
-/** high − low of an outcome; 0 if all are equal and no range was stated. */
-export function outcomeWidth(log: LoggedDecisions): number {
-  const { low, high } = log.rewardRange ?? observedRange(loggedOutcomes(log));
+/** high − low of the stated range, else of the observed outcomes; 0 if these are all equal. */
+export function outcomeWidth(log: LoggedDecisions, outcomes = loggedOutcomes(log)): number {
+  const { low, high } = log.rewardRange ?? observedRange(outcomes);
   return high - low <= SUM_ROUNDING * Math.max(Math.abs(low), Math.abs(high)) ? 0 : high - low;
 }
 
