@@ -156,13 +156,13 @@ describe("rollbook sim collect", () => {
     async (policy) => {
       const cli = withTasks(6);
       const [summary] = (
-        await cli.json(`sim collect --tasks ${cli.folder}/tasks --policy ${policy} --samples 4 --fast`)
+        await cli.json(`sim collect --tasks ${cli.folder}/tasks --policy ${policy} --samples 5 --fast`)
       ).slice(-1);
       const contexts = handTasks(6).map(({ task }) => routingContext(task.visible));
       const { values, observed } = summary;
-      expect(summary.done).toBe(24);
+      expect(summary.done).toBe(30);
       expect(values.behaviour).toBeLessThanOrEqual(values.best);
-      expect(observed.count).toBe(24);
+      expect(observed.count).toBe(30);
       // The bound is four and a half standard errors: about one run in a hundred thousand exceeds it.
       const half = observed.interval[1] - observed.mean;
       expect(summary.z).toBeCloseTo((observed.mean - values.behaviour) / (half / 1.96), 2);
@@ -174,7 +174,7 @@ describe("rollbook sim collect", () => {
         .trimEnd()
         .split("\n")
         .map((line) => JSON.parse(line) as RoutingRow);
-      expect(rows).toHaveLength(24);
+      expect(rows).toHaveLength(30);
       expect(text).not.toMatch(/hand-line|hand-parabola|hand-step|difficulty"|"family/);
       for (const { reward, propensity, state, data_source: source } of rows) {
         expect([typeof reward, source]).toEqual(["number", "synthetic"]);
