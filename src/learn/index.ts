@@ -47,6 +47,7 @@ export {
 export {
   areBilled,
   armsOf,
+  burdenOf,
   collectFields,
   compareNatural,
   DEFAULT_DISCOUNT,
@@ -63,6 +64,7 @@ export {
   isFullInformation,
   type LoggedCandidate,
   type LoggedRow,
+  qualityIn,
   type RewardTerms,
   requireWholeChains,
   returnDiscount,

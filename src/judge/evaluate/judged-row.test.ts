@@ -2,6 +2,7 @@ import { describe, expect, it } from "vitest";
 import { refusalOf } from "../../../test/support/refusal-of.ts";
 import { billed } from "../../../test/support/routing-world.ts";
 import { rngFrom } from "../../base/index.ts";
+import { outcomesOf } from "../../learn/rows/index.ts";
 import { parseStaticTable } from "../../policy/index.ts";
 import { gatePolicies, noCost } from "../gate.ts";
 import { checkData } from "./data-check.ts";
@@ -33,6 +34,24 @@ describe("the parts of a reward", () => {
     expect(measuresOf(1, { terms: { cost: { value: -2, weight: 0 } }, price: 3 }).cost).toBe(2);
     expect(measuresOf(1, { terms: {} }).cost).toBeNull();
   });
+});
+
+it("a policy learns the quality and the cost by which it is judged", () => {
+  // By hand: 0.9 − 0.5·0.2 − 1·0.1 + 0.05 that no term explains.
+  const terms = {
+    right: { value: 0.9, weight: 1 },
+    cost: { value: 0.2, weight: -0.5 },
+    latency: { value: 0.1, weight: -1 },
+  };
+  const [row] = toJudgedRows(
+    billed(1, 3).map((each) => ({ ...each, reward: 0.75, terms })),
+    "task",
+  ).rows;
+  const learned = (measure: "quality" | "cost") =>
+    outcomesOf([{ ...billed(1, 3)[0]!, reward: 0.75, terms }], measure).target[0];
+  expect(row!.measures).toMatchObject({ cost: 0.2, latency: 0.1 });
+  expect(row!.measures.quality).toBeCloseTo(0.95, 12);
+  expect([learned("quality"), learned("cost")]).toEqual([row!.measures.quality, 0.2]);
 });
 
 describe("recorded costs of calls", () => {

@@ -3,9 +3,11 @@
 import { given, plural, RollbookError } from "../../base/index.ts";
 import {
   areBilled,
+  burdenOf,
   type DecisionRow,
   hasOwnCost,
   type LoggedRow,
+  qualityIn,
   type RewardTerms,
   type SplitUnit,
   spentOf,
@@ -103,24 +105,17 @@ function toJudged(
   };
 }
 
-/** The measures of one outcome. The sign of a term's weight gives the meaning of its value: "−1 at a dollar" with
- *  weight 1 and "a dollar" with weight −1 are the same cost. Without a logged cost, the call's bill or the candidate's
- *  price is used. */
+/** The measures of one outcome. Without a logged cost, the call's bill or the candidate's price is used. */
 export function measuresOf(
   reward: number,
   { terms, price }: { terms: RewardTerms; price?: number | undefined },
 ): Measures {
-  const burden = (name: "cost" | "latency") => {
-    const term = terms[name];
-    if (term === undefined) return null;
-    // A weight of 0 leaves the sign open; a burden is positive.
-    return term.weight === 0 ? Math.abs(term.value) : term.weight > 0 ? 0 - term.value : term.value;
-  };
+  const burden = (term: RewardTerms[string] | undefined) => (term === undefined ? null : burdenOf(term));
   return {
     reward,
     quality: qualityIn(reward, terms),
-    cost: burden("cost") ?? price ?? null,
-    latency: burden("latency"),
+    cost: burden(terms.cost) ?? price ?? null,
+    latency: burden(terms.latency),
   };
 }
 
@@ -167,20 +162,6 @@ export function totalRewardRows(
     const all = known === undefined ? {} : { known: known.map((each) => totalOf(each, row.id)) };
     return { ...row, ...all, measures, reward: measures.reward! };
   });
-}
-
-/** Smaller differences are rounding errors: sums of terms are formed in more than one order. */
-const ROUNDING = 1e-9;
-
-/** Sum of the other terms and the part that no term explains (a clip, a bonus). */
-function qualityIn(reward: number, terms: RewardTerms): number {
-  let [burdens, others] = [0, 0];
-  for (const [name, { value, weight }] of Object.entries(terms)) {
-    if (name === "cost" || name === "latency") burdens += value * weight;
-    else others += value * weight;
-  }
-  const unexplained = reward - burdens - others;
-  return Math.abs(unexplained) < ROUNDING ? others : others + unexplained;
 }
 
 /** Every outcome that was observed. If all are known, those of each selectable candidate: the logged choice may be there

@@ -17,7 +17,7 @@ export interface DecisionRow {
 }
 
 /** A part of a reward: the measured value and its weight. */
-interface MeasuredTerm {
+export interface MeasuredTerm {
   readonly value: number;
   readonly weight: number;
 }

@@ -3,6 +3,7 @@ export * from "./default-features.ts";
 export * from "./no-feature-varies.ts";
 export * from "./outcomes.ts";
 export * from "./returns.ts";
+export * from "./reward-parts.ts";
 export * from "./seen-units.ts";
 export * from "./sparse-rows.ts";
 export * from "./whole-chains.ts";

@@ -10,6 +10,7 @@ import {
   type RewardTerms,
   spentOf,
 } from "./decision-row.ts";
+import { burdenOf, qualityIn } from "./reward-parts.ts";
 
 /** A decision whose candidates may carry their outcomes. */
 export interface OutcomeRow extends DecisionRow {
@@ -130,8 +131,7 @@ export function spentToGo(row: OutcomeRow): number | undefined {
   return row.priceToGo === undefined ? spentOf(row) : row.costUsd;
 }
 
-/** Cost is the reward term `cost` as a burden: the sign of its weight gives its sign. Without the term it is the price.
- *  Quality is the reward without its cost term. */
+/** Cost is the reward term `cost`. Without the term it is the price. */
 function partOf(
   row: OutcomeRow,
   given: { reward: number; terms: RewardTerms; measure: OutcomeMeasure; price: number | undefined },
@@ -145,10 +145,10 @@ function partOf(
     );
   const { cost } = terms;
   if (measure === "reward") return reward;
-  if (measure === "quality") return cost === undefined ? reward : reward - cost.value * cost.weight;
-  if (cost === undefined && price !== undefined) return price;
-  if (cost === undefined) throw spentToGo(row) === undefined ? noCost(row.id) : mixedCosts(row.id);
-  return cost.weight > 0 ? 0 - cost.value : cost.weight < 0 ? cost.value : Math.abs(cost.value);
+  if (measure === "quality") return qualityIn(reward, terms);
+  if (cost !== undefined) return burdenOf(cost);
+  if (price !== undefined) return price;
+  throw spentToGo(row) === undefined ? noCost(row.id) : mixedCosts(row.id);
 }
 
 function noCost(id: string): RollbookError {
