@@ -61,7 +61,7 @@ const FACTS: Readonly<Record<TrainerFormatName, FormatFacts>> = {
   },
   "trl-rollouts": {
     row: "one stream of a batch",
-    checked: `${TOKENS}; one advantage for a sample; arrays as long as the ids`,
+    checked: `${TOKENS}; the same advantage for all tokens of a rollout; arrays as long as the ids`,
     leftOut: FAILURES,
   },
   art: {
