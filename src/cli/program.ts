@@ -76,7 +76,7 @@ const WORDS = {
   head: "a signed list of all packs of the book at one moment, by which `verify` finds missing ones",
   "run pack": "a folder or tar file with a result and all of its inputs, as `pack seal` writes it",
   split: "`train` divides the rows of a log: some train, some set the floor (calibration), some judge",
-  unit: "rows with the same task, session or (`decision`) rollout: they count as one observation",
+  unit: "rows that count as one observation: those of one task, of one session, or (`decision`) of one rollout",
   "behaviour policy": "the policy that made the choices of a log",
 } as const;
 

@@ -1,7 +1,7 @@
 /** Renders a trainer batch for a terminal.
  *  In: the batch and its related records. Out: text. */
 import type { BatchDetails } from "../book/batches/index.ts";
-import type { LossLedger, PolicyRevisionLineage, TrainerBatch } from "../contract/index.ts";
+import type { LossLedger, TrainerBatch } from "../contract/index.ts";
 import type { BatchDifference } from "../keep/batch/index.ts";
 import {
   figure,
@@ -32,7 +32,7 @@ export function renderBatch(details: BatchDetails): string {
     `  proofs       ${proofText(batch, proven)}`,
     `  sources      ${lineage.sources.length}`,
   ];
-  return `${page(lines)}${indent(sourceTable(batch, lineage), 4)}${ledgerText(ledger, batch)}`;
+  return `${page(lines)}${indent(sourceTable(details), 4)}${ledgerText(ledger, batch)}`;
 }
 
 type Levelled = { readonly selection: Pick<TrainerBatch["selection"], "level"> };
@@ -107,11 +107,7 @@ export function renderDifferences(differences: readonly BatchDifference[]): stri
   return part("cause", "why they differ") + part("effect", "what follows");
 }
 
-function sourceTable(batch: TrainerBatch, lineage: PolicyRevisionLineage): string {
-  // The drift of a revision from itself is 0, even if it has no number.
-  const drift = new Map(
-    lineage.sources.map(({ id, digest, drift }) => [id, digest === batch.target.digest ? 0n : drift]),
-  );
+function sourceTable({ batch, drift }: Pick<BatchDetails, "batch" | "drift">): string {
   const shared = batch.bySource.reduce((sum, each) => sum + each.rows, 0) - batch.totals.rows;
   // The policy was replaced during a rollout, so the row counts for both sources.
   const note =

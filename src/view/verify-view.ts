@@ -152,9 +152,9 @@ function catalogLines(differences: readonly CatalogDifference[]): string[] {
 }
 
 const MADE_BECAUSE = {
-  absent: "there was no file",
-  damaged: "its file was damaged",
-  "other-version": "its file was of another version",
+  absent: "because its file was missing",
+  damaged: "because its file was damaged",
+  "other-version": "because its file was of another version",
   rebuilt: "by `catalog rebuild`",
 } as const;
 
@@ -162,7 +162,7 @@ const MADE_BECAUSE = {
 function madeLines(made: Verified["catalogMade"]): string[] {
   if (made === undefined || made.why === "new") return [];
   return [
-    `  It was built at ${new Date(made.atMs).toISOString()} (${MADE_BECAUSE[made.why]}), so it does not notice records that were deleted before that.`,
+    `  The catalog was rebuilt at ${new Date(made.atMs).toISOString()} ${MADE_BECAUSE[made.why]}. It cannot show records that were deleted earlier.`,
   ];
 }
 

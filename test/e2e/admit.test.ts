@@ -1,6 +1,9 @@
+import { join } from "node:path";
 import { beforeEach, describe, expect, it } from "vitest";
+import { systemClock } from "../../src/base/clock.ts";
 import { encodeWire, PolicyRevision } from "../../src/contract/index.ts";
 import { Cli, lines } from "../support/cli.ts";
+import { decisionLine } from "../support/decision-lines.ts";
 import { draftWire, FAMILY, makeRevision, weightsOf } from "../support/shelf.ts";
 
 const revision = (n: number) => ({ id: `r${n}`, digest: weightsOf(`r${n}`) });
@@ -192,5 +195,63 @@ describe("admission", () => {
   ])("%s is refused", async (words, message, status) => {
     const { code, err } = await cli.run(words);
     expect([code, err]).toEqual([status, expect.stringContaining(message)]);
+  });
+});
+
+describe("an imported log", () => {
+  let cli: Cli;
+  const assemble = "batch assemble --level step --advantage none --json --target";
+  beforeEach(async () => {
+    cli = new Cli({ clock: systemClock });
+    await cli.ok("keys new");
+    await cli.ok("init");
+    const rows = Array.from({ length: 40 }, (_, n) => decisionLine(`d-${n}`));
+    await cli.ok(`data import ${cli.file("log.jsonl", lines(...rows))}`);
+    for (const [id, parent] of [
+      ["r3", ""],
+      ["r4", "--parent logged"],
+    ])
+      await cli.ok(`train linucb --id ${id} --out ${join(cli.folder, id!)} ${parent}`.trim());
+  });
+
+  it("rejected as of unknown distance, is back after the advice of the error", async () => {
+    const { code, err } = await cli.run(`${assemble} r3 --rollout-age 1/2`);
+    expect([code, err]).toEqual([
+      1,
+      expect.stringMatching(/admit --target REVISION.*`logged`.*leave out --rollout-age/),
+    ]);
+    await cli.ok("artifact admit --target logged");
+    expect(await cli.json(`${assemble} r3`)).toMatchObject([{ batch: { totals: { rows: 40 } } }]);
+  });
+
+  it("shows the drift that the limits of the batch measure along the parents", async () => {
+    expect(await cli.ok(`${assemble} r4 --drift 1/1`.replace("--json ", ""))).toMatch(/^ +logged +1 +40 /m);
+    expect(await cli.ok(`${assemble} r3`.replace("--json ", ""))).toMatch(/^ +logged +\? +40 /m);
+  });
+
+  it("passes no limit of the policy age, because its age is unknown", async () => {
+    const [{ rolloutId }] = await cli.json("artifact ls");
+    expect(await cli.json(`artifact admit ${rolloutId} --target r4 --policy-age 0/0`)).toMatchObject([
+      { disposition: "rejected", why: expect.stringContaining("the age of its policy is unknown") },
+    ]);
+    await cli.ok("artifact admit --target r4");
+    expect(await cli.run(`${assemble} r4 --policy-age 0/9`)).toMatchObject({
+      code: 1,
+      err: expect.stringContaining("Excluded: stale 40. They are too far"),
+    });
+  });
+
+  it("rejected by a validation for its missing proof, is back after one that needs none", async () => {
+    await cli.ok("artifact admit --validate");
+    const { code, err } = await cli.run(`${assemble} r4`);
+    expect([code, err]).toEqual([
+      1,
+      expect.stringContaining("`rollbook artifact admit --validate --no-proof`"),
+    ]);
+    expect(await cli.json("artifact admit --validate")).toEqual([]);
+    expect(await cli.json("artifact admit --validate --no-proof")).toHaveLength(40);
+    expect(await cli.json("artifact admit --validate --no-proof")).toEqual([]);
+    expect(await cli.json(`${assemble} r4`)).toMatchObject([{ batch: { totals: { rows: 40 } } }]);
+    await cli.ok("verify");
   });
 });

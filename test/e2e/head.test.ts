@@ -40,6 +40,7 @@ describe("rollbook head and verify --expect", () => {
     expect(await cli.run(`verify --expect ${head}`)).toMatchObject({
       code: 1,
       out: expect.stringContaining("[head-missing]"),
+      err: expect.stringMatching(/found\. Give --expect a head of this book\. (?!.*gc)/),
     });
   });
 
@@ -75,9 +76,9 @@ describe("rollbook head and verify --expect", () => {
   it("verify says when the catalog was made anew", async () => {
     const { cli } = await bookWithHead();
     // The catalog of a new book has seen every record.
-    expect(await cli.ok("verify")).not.toContain("It was built");
+    expect(await cli.ok("verify")).not.toContain("was rebuilt at");
     rmSync(join(cli.book, "catalog.db"));
-    expect(await cli.ok("verify")).toMatch(/was built at \S+ \(there was no file\)/);
+    expect(await cli.ok("verify")).toMatch(/was rebuilt at \S+ because its file was missing/);
     await cli.ok("catalog rebuild");
     expect(await cli.ok("verify")).toMatch(/by `catalog rebuild`/);
   });

@@ -1,4 +1,4 @@
-import { readdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
+import { cpSync, readdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, it } from "vitest";
 import { Cli } from "../support/cli.ts";
@@ -58,11 +58,34 @@ it("a damaged decision is mended by the same data import, and its remains go wit
   const [{ rolloutId }] = await cli.json("artifact ls");
   strike(cli.book, `"rolloutId":"${rolloutId}"`);
   const { code, err } = await cli.run("verify");
-  expect([code, err]).toEqual([1, expect.stringContaining("import the records again and run `rollbook gc`")]);
+  expect([code, err]).toEqual([1, expect.stringContaining("import the rollouts or the log again")]);
   expect(await cli.ok(`data import ${log}`)).toContain("3 already there, 1 of them repaired");
   expect(await cli.json(`data import ${log}`)).toMatchObject([{ sealed: 0, known: 3, repaired: 0 }]);
   await cli.ok("gc");
   await cli.ok("verify");
+});
+
+it("a damaged signature of a receipt is mended by the record of a copy", async () => {
+  const cli = new Cli();
+  await cli.ok("init");
+  await cli.ok("keys new");
+  const lines = [Buffer.from(makeRevision("policy-r1").bytes).toString(), JSON.stringify(draftWire("a"))];
+  await cli.ok("artifact import -", lines.join("\n"));
+  await cli.ok("artifact admit --target policy-r1");
+  const copy = join(cli.folder, "copy");
+  cpSync(cli.book, copy, { recursive: true });
+  const packs = readdirSync(join(cli.book, "packs")).map((name) =>
+    readFileSync(join(cli.book, "packs", name)),
+  );
+  const signature = packs.map((bytes) => /"signature":"[^"]+"/.exec(bytes.toString("latin1"))).at(-1)![0];
+  strike(cli.book, signature.slice(13, 40));
+  const { err } = await cli.run("verify");
+  expect(err).toContain("`rollbook cat DIGEST --book COPY > record.json`");
+  const { problems } = JSON.parse((await cli.run("verify --json")).out);
+  const record = await cli.ok(`cat ${problems[0].digest ?? problems[0].record} --book ${copy}`);
+  await cli.ok("artifact import -", record);
+  await cli.ok("gc");
+  await cli.ok("verify --require-trusted");
 });
 
 it("a pack that vanishes is missed by verify until it is back or the loss is accepted", async () => {

@@ -106,8 +106,18 @@ export async function cutBatch(book: OpenBook, request: CutRequest): Promise<Sea
       return cut({ propensity: "choice" });
     });
   } catch (error) {
-    throw withDamaged(index, await withTargets(book, { index, error, level }));
+    const told = withDamaged(index, await withTargets(book, { index, error, level }));
+    throw request.judge === undefined ? told : withJudgement(told);
   }
+}
+
+/** The limits of the request would give the same verdicts again. */
+function withJudgement(error: unknown): unknown {
+  if (!isRollbookError(error, "empty-batch")) return error;
+  if (!(error.fields.reasons as string[]).some((reason) => reason === "stale" || reason === "quarantined"))
+    return error;
+  const message = `${error.message} Then leave out --rollout-age, --clock-skew and --freshness psionic: with them, this command judges the rollouts again.`;
+  return new RollbookError(error.code, error.fields, message, { cause: error });
 }
 
 /** Adds the damaged rollouts to the error, and the option that excludes them. */

@@ -95,13 +95,18 @@ export async function validateRollouts(
   request: Pick<RolloutFilter, "artifacts"> & {
     /** Name under which the validator signs verdicts (default: rollbook). */
     readonly validator?: string | undefined;
+    /** False: rollouts need no proof of execution, and those rejected only for a missing proof are checked again. */
+    readonly requireProof?: boolean | undefined;
   } = {},
 ): Promise<AdmissionResult[]> {
   const { store, clock } = book;
   const validator = parseId(request.validator ?? "rollbook", "--validator");
   const index = await book.index();
   const chosen = chooseOrAll(index, request);
-  const artifacts = isNamed(request) ? chosen : unchecked(index, chosen, validator);
+  const requireProof = request.requireProof ?? true;
+  const artifacts = isNamed(request)
+    ? chosen
+    : await unchecked(book, index, { artifacts: chosen, validator, requireProof });
   const read = async ({ content, envelopes }: IndexedArtifact) => {
     const [digest, envelope] = [content.digest, envelopes[0]!];
     return {
@@ -110,7 +115,7 @@ export async function validateRollouts(
     } as Parameters<typeof validateBundle>[0][number];
   };
   const verdicts = await validateBundle(await Promise.all(artifacts.map(read)), {
-    ...{ validator, nowMs: afterAll(index, clock.nowMs()), sampleBps: 0, nonce: "" },
+    ...{ validator, nowMs: afterAll(index, clock.nowMs()), sampleBps: 0, nonce: "", requireProof },
     has: (digest) => store.has(digest),
     calls: ({ calls }) => Promise.all(calls.map((each) => readRecord(store, Call, each))),
     earlier: await Promise.all(acceptedBy(index, { except: artifacts, validator }).map(read)),
@@ -199,14 +204,23 @@ function isNamed({ artifacts = [] }: RolloutFilter): boolean {
   return artifacts.length > 0;
 }
 
-function unchecked(
+/** Artifacts without a verdict of the validator. Without `requireProof`, also those that it rejected only for a missing
+ *  proof. */
+async function unchecked(
+  { store }: OpenBook,
   index: BookIndex,
-  artifacts: readonly IndexedArtifact[],
-  validator: string,
-): IndexedArtifact[] {
-  const own = index.ofKind(Verdict.kind).filter(({ fields }) => fields.validator === validator);
-  const checked = new Set(own.map(({ fields }) => fields.subject));
-  return artifacts.filter(({ content }) => !checked.has(content.digest));
+  request: { artifacts: readonly IndexedArtifact[]; validator: Id; requireProof: boolean },
+): Promise<IndexedArtifact[]> {
+  const { artifacts, validator, requireProof } = request;
+  const standing = standingVerdicts(index);
+  const found: IndexedArtifact[] = [];
+  for (const artifact of artifacts) {
+    const known = standing.get(artifact.content.digest)?.get(validatorKey({ validator }));
+    const codes =
+      known === undefined || requireProof ? [] : (await readRecord(store, Verdict, known.digest)).codes;
+    if (known === undefined || codes.join() === "execution-proof-missing") found.push(artifact);
+  }
+  return found;
 }
 
 /** Other artifacts that this validator accepted. */

@@ -35,7 +35,7 @@ export function addFreshnessOptions(command: Command, { none = false } = {}): Co
     )
     .option(
       "--policy-age <accept/quarantine>",
-      "age of the policy of a rollout in seconds: creation time of the target minus that of the revision used; limits as for --drift (default: no limit)",
+      "age of the policy of a rollout in seconds: creation time of the target minus that of the revision used; limits as for --drift, and an unknown age, as of an imported log, is rejected (default: no limit)",
       seconds,
     )
     .option(
@@ -61,7 +61,7 @@ export function batchFreshness(flags: FreshnessFlags): Pick<CutRequest, "freshne
   return {
     freshness: {
       ...given({ drift, policyAgeMs }),
-      unmeasured: "discarded",
+      unmeasured: policyAgeMs === undefined ? "discarded" : "discarded-each",
     },
   };
 }

@@ -41,8 +41,9 @@ export const driftBudgets = z.strictObject({
   drift: z.optional(budget),
   /** Time between the production of the source revision and that of the target. */
   policyAgeMs: z.optional(budget),
-  /** "discarded": a drift that cannot be measured counts as too far. Default: such a drift is not judged. */
-  unmeasured: z.optional(z.literal("discarded")),
+  /** "discarded": if none of the limits can be measured, the policy counts as too far. "discarded-each": also if the
+   *  policy age alone cannot be measured. Default: what cannot be measured is not judged. */
+  unmeasured: z.optional(z.enum(["discarded", "discarded-each"])),
 });
 export type DriftBudgets = z.output<typeof driftBudgets>;
 

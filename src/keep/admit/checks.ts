@@ -30,6 +30,7 @@ export function checkExecutionProof(
   content: RolloutContent,
   envelope: RolloutEnvelope,
   present: ReadonlySet<Digest>,
+  { required = true }: { readonly required?: boolean } = {},
 ): CheckFinding {
   let [good, bad] = [0, 0];
   for (const proof of envelope.proofs) {
@@ -41,8 +42,9 @@ export function checkExecutionProof(
       else if (content.calls.length > 0) good++;
     }
   }
-  const code = good > 0 && bad === 0 ? undefined : "execution-proof-missing";
-  return finding("execution-proofs", { good, bad }, { good: "at least 1", bad: 0 }, code);
+  const least = required ? 1 : 0;
+  const code = good >= least && bad === 0 ? undefined : "execution-proof-missing";
+  return finding("execution-proofs", { good, bad }, { good: `at least ${least}`, bad: 0 }, code);
 }
 
 /** Checks that every call lies inside the rollout, and that the rollout ended before its submission, within the clock

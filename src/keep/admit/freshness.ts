@@ -71,7 +71,7 @@ export function checkFreshness(request: FreshnessRequest): Freshness {
   const { sources, within } = found;
   const ageMs = submittedAtMs - envelope.endedAtMs;
   return conclude(within, [
-    ...driftSignals(found, budgets),
+    ...driftSignals(found, budgets, "discarded"),
     signalOf("rollout-age-ms", Math.max(0, ageMs), budgets.rolloutAgeMs, within),
     signalOf("clock-skew-ms", Math.max(0, -ageMs), budgets.clockSkewMs ?? CLOCK_SKEW, within),
     ...(sources.every(({ measured }) => measured) ? [] : [UNMEASURED]),
@@ -88,8 +88,10 @@ export function measureDrift(
   checkBudgets(budgets);
   const found = measureSources({ ...request, budgets });
   if (found === undefined) return noStream(request.target);
-  const lost = request.budgets.unmeasured === "discarded" && found.sources.some(({ measured }) => !measured);
-  return conclude(found.within, [...driftSignals(found, budgets), ...(lost ? [UNMEASURED] : [])]);
+  const { unmeasured } = request.budgets;
+  const lost = unmeasured !== undefined && found.sources.some(({ measured }) => !measured);
+  const unaged = unmeasured === "discarded-each" ? "discarded" : "unknown";
+  return conclude(found.within, [...driftSignals(found, budgets, unaged), ...(lost ? [UNMEASURED] : [])]);
 }
 
 type Sampled = Pick<FreshnessRequest, "content" | "target" | "revision" | "budgets">;
@@ -111,15 +113,23 @@ interface MeasuredSources {
   readonly within: "accepted-exact" | "accepted-off-policy";
 }
 
-/** An exact rollout has drift 0; otherwise the most distant source counts. */
-function driftSignals({ sources, within }: MeasuredSources, budgets: FreshnessBudgets): Signal[] {
+/** An exact rollout has drift 0; otherwise the most distant source counts. `unaged`: outcome of an unknown policy age
+ *  that has a budget. */
+function driftSignals(
+  { sources, within }: MeasuredSources,
+  budgets: FreshnessBudgets,
+  unaged: "discarded" | "unknown",
+): Signal[] {
   return [
     worst(
       sources.map(({ drift }) => signalOf("drift", drift, budgets.drift, within)),
       signalOf("drift", 0, budgets.drift, within),
     ),
     worst(
-      sources.map(({ ageMs }) => signalOf("policy-age-ms", ageMs, budgets.policyAgeMs, within)),
+      sources.map(({ ageMs }) => {
+        const signal = signalOf("policy-age-ms", ageMs, budgets.policyAgeMs, within);
+        return ageMs === null && budgets.policyAgeMs !== undefined ? { ...signal, outcome: unaged } : signal;
+      }),
       signalOf("policy-age-ms", 0, budgets.policyAgeMs, within),
     ),
   ];
@@ -146,16 +156,31 @@ interface Measured {
 }
 
 function measure({ target, revision, budgets }: Sampled, key: RevisionKey): Measured {
-  const source = revision(key);
-  // A record with the same name but other weights belongs to another revision.
-  const known = source?.digest === key.digest && source.family === target.family ? source : undefined;
-  const numbered = known?.number !== undefined && target.number !== undefined;
-  const drift = numbered ? Number(target.number! - known.number!) : descent(target, key, revision);
+  const known = sourceOf(key, { target, revision });
+  const drift = driftFrom(key, { target, revision });
   const dated = known !== undefined && !isOnlyLogged(known) && !isOnlyLogged(target);
   const ageMs = dated ? target.producedAtMs - known.producedAtMs : null;
   const measured =
     (drift !== null && budgets.drift !== undefined) || (ageMs !== null && budgets.policyAgeMs !== undefined);
   return { drift, ageMs, measured };
+}
+
+/** Revisions that a source is behind the target, by their numbers, else along the recorded parents. Negative: the source
+ *  is ahead of the target. Null: unknown. */
+export function driftFrom(key: RevisionKey, at: Pick<Sampled, "target" | "revision">): number | null {
+  const known = sourceOf(key, at);
+  return known?.number !== undefined && at.target.number !== undefined
+    ? Number(at.target.number - known.number)
+    : descent(at.target, key, at.revision);
+}
+
+/** A record with the same name but other weights belongs to another revision. */
+function sourceOf(
+  key: RevisionKey,
+  { target, revision }: Pick<Sampled, "target" | "revision">,
+): PolicyRevision | undefined {
+  const source = revision(key);
+  return source?.digest === key.digest && source.family === target.family ? source : undefined;
 }
 
 /** Number of generations that `source` is behind `target`, for revisions that name parents instead of numbers. */
@@ -244,6 +269,8 @@ export function explainFreshness({ outcome, signals }: Pick<Receipt, "outcome" |
 }
 
 function explainSignal({ name, observed, acceptBudget, quarantineBudget }: Signal): string {
+  if (observed === null && `${name}` === "policy-age-ms")
+    return "the age of its policy is unknown: no record says when it, or the target, was made";
   if (observed === null)
     return "its policy's distance from the target is unknown: neither revision numbers nor parents connect the two";
   const inMs = name.endsWith("-ms");

@@ -2,6 +2,7 @@ export type { AdmitOptions, AdmitRequest, Admitted, AdmittedStream } from "./adm
 export {
   type Budget,
   checkFreshness,
+  driftFrom,
   explainFreshness,
   FRESHNESS_PROFILES,
   type FreshnessBudgets,

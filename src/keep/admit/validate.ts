@@ -44,6 +44,8 @@ export interface ValidateOptions {
   readonly clockSkewMs?: number;
   /** Weight of a repetition. */
   readonly duplicateWeightBps?: number;
+  /** False: an artifact without any proof of execution is not rejected for that. Default: true. */
+  readonly requireProof?: boolean;
   readonly has: (digest: Digest) => Promise<boolean>;
   readonly calls: (content: RolloutContent) => Promise<readonly Call[]>;
   /** Executes an artifact again; undefined if that is not possible now. */
@@ -85,7 +87,9 @@ async function validateOne(
   const sampled = isSampled(content.digest, options.nonce, options.sampleBps);
   const again = sampled ? await options.reexecute?.(artifact) : undefined;
   const findings = [
-    checkExecutionProof(content.record, envelope.record, await presentProofs(envelope.record, options.has)),
+    checkExecutionProof(content.record, envelope.record, await presentProofs(envelope.record, options.has), {
+      required: options.requireProof ?? true,
+    }),
     checkTimers(content.record, envelope.record, {
       submittedAtMs: options.nowMs,
       clockSkewMs: options.clockSkewMs ?? CLOCK_SKEW_MS,

@@ -79,7 +79,7 @@ export async function assembleBatch(request: AssembleRequest): Promise<Sealed<Tr
         ...{ manifest: request.manifest, considered: manifest.artifacts.length, family },
         reasons: reasonsOf(ledger),
       },
-      `none of the ${manifest.artifacts.length} artifacts has a usable ${request.selection.level} stream of ${family}. ${ledger.summary()}${remedyOf(ledger, { level: request.selection.level, target: target.record.id, propensity: options.propensity })}`,
+      `none of the ${manifest.artifacts.length} artifacts has a usable ${request.selection.level} stream of ${family}. ${ledger.summary()}${remedyOf(ledger, { level: request.selection.level, propensity: options.propensity })}`,
     );
   }
   const rows = admitted.rows as BatchableRow[];

@@ -1,6 +1,5 @@
 /** Suggests how to admit streams that a ledger lists as excluded. In: the ledger, the request for the batch. Out: one
  *  sentence. */
-import type { Id } from "../../base/index.ts";
 import type { BatchOptions, ExclusionReason, Level } from "../../contract/index.ts";
 import type { Admitted } from "../admit/index.ts";
 
@@ -16,7 +15,6 @@ export const UNLABELLED_REMEDY =
 
 interface RemedyFacts {
   readonly level: Level;
-  readonly target: Id;
   readonly propensity: BatchOptions["propensity"];
 }
 
@@ -45,7 +43,7 @@ export function remedyOf(ledger: Admitted["ledger"], facts: RemedyFacts): string
  *  streams. */
 function remedyFor(
   reason: ExclusionReason,
-  { level, target, propensity, budgeted }: RemedyFacts & { readonly budgeted: boolean },
+  { level, propensity, budgeted }: RemedyFacts & { readonly budgeted: boolean },
 ): string | undefined {
   switch (reason) {
     case "no-group":
@@ -73,10 +71,12 @@ function remedyFor(
     case "stale":
     case "quarantined":
       return budgeted
-        ? "They are too far behind the target, or the distance is unknown: raise --drift, or use --freshness none, which takes both."
-        : `Verdicts of the book exclude them, and no option of a batch changes that. ${reason === "stale" ? `Judge them again against this target: \`rollbook artifact admit --target ${target}\`, with --exp or the names of rollouts.` : "`rollbook artifact show ROLLOUT` lists the verdicts, `rollbook artifact release` overrides them."}`;
+        ? "They are too far behind the target, or their distance or age is unknown: raise the limits, or use --freshness none, which takes them all."
+        : `Verdicts of the book exclude them, and no option of a batch changes that. ${reason === "stale" ? "Judge them again: `rollbook artifact admit --target REVISION`, with the newest revision that made them as REVISION. Of an imported log it is `logged`." : "`rollbook artifact show ROLLOUT` lists the verdicts, `rollbook artifact release` overrides them."}`;
     case "unobserved":
       return "A verdict says that they hold no choice by the policy family that it judged: judge them again with `rollbook artifact admit` and a --target of their family.";
+    case "rejected":
+      return "A validator rejected them: `rollbook artifact show ROLLOUT` says why. If only the proof is missing, as in an imported log, `rollbook artifact admit --validate --no-proof` judges them again without it.";
     case "failed-task":
     case "failed-provider":
     case "failed-sandbox":
@@ -85,7 +85,6 @@ function remedyFor(
     case "task-quarantined":
     case "not-accepted":
     case "replay-required":
-    case "rejected":
     case "zero-weight":
     case "held-out":
     case "already-batched":

@@ -73,7 +73,7 @@ export function renderRevisions(revisions: readonly IndexedRecord[], released: R
 }
 
 /** Kind of a revision, from the id forms of recorded routers, agents and logs; any other revision was trained or
- *  imported. */
+ *  imported, or stands for the client that named the model. */
 function kindOf(id: string, fields: IndexedRecord["fields"]): string {
   const digits = String(fields.digest).slice(7, 19);
   if (id === `router-${digits}`) return "router";
@@ -193,7 +193,9 @@ function verdictText({ disposition, validator, family, weightBps }: IndexedRecor
 function receiptText({ outcome, message }: Readonly<Record<string, unknown>>): string {
   if (outcome === "stored") return "receipt      stored";
   if (outcome === "unknown") return `age check    none: ${message}`;
-  const text = String(message).replace("unmeasured-mismatch", "distance from the target unknown");
+  const text = String(message)
+    .replace("unmeasured-mismatch", "distance from the target unknown")
+    .replace(/policy-age-ms(?=;|$)/, "age of the policy unknown");
   return text.startsWith(String(outcome))
     ? `age check    ${text.replace(/^discarded/, "rejected").replace(";", ":")}`
     : `receipt      ${outcome}: ${text}`;

@@ -24,6 +24,7 @@ interface AdmitFlags extends BookFlags, FreshnessFlags {
   exp?: string;
   target?: string;
   validate?: true;
+  proof: boolean;
   validator: string;
 }
 
@@ -38,7 +39,8 @@ are. Name the newest revision of the family. The column WHY gives the reason for
 Rollouts without a choice by the target's policy family are only counted, as unobserved.
 
 --validate checks the proof of execution, times and token counts, and looks for copies. It skips rollouts that this
-validator has judged before. docs/keep.md lists all verdicts.`,
+validator has judged before. Rollouts without a proof, such as those of an imported log, are rejected: for them, add
+--no-proof. docs/keep.md lists all verdicts.`,
     examples: [
       "rollbook artifact admit r-0001 --target writer-r3 --drift 1/5",
       "rollbook artifact admit --validate --json",
@@ -53,6 +55,10 @@ validator has judged before. docs/keep.md lists all verdicts.`,
       "with --target: only rollouts of this experiment, a name in the column EXPERIMENT of `artifact ls` (default: all)",
     )
     .option("--validate", "check proofs of execution, times, token counts and copies")
+    .option(
+      "--no-proof",
+      "with --validate: require no proof of execution, and judge rollouts again that were rejected only for that",
+    )
     .option("--validator <id>", "name of the validator in the verdicts of --validate", "rollbook")
     .optionsGroup(FRESHNESS_GROUP)
     .option(
@@ -63,7 +69,9 @@ validator has judged before. docs/keep.md lists all verdicts.`,
 }
 
 async function runAdmit(io: Io, artifacts: readonly string[], flags: AdmitFlags): Promise<void> {
-  const { target, validator, validate, exp: experiment } = flags;
+  const { target, validator, validate, proof: requireProof, exp: experiment } = flags;
+  if (!requireProof && validate === undefined)
+    throw wrongUsage("--no-proof has no effect without --validate");
   if (experiment !== undefined && validate === true)
     throw wrongUsage("--exp has no effect on --validate. Remove one of them");
   if (target === undefined && validate === undefined)
@@ -77,7 +85,9 @@ async function runAdmit(io: Io, artifacts: readonly string[], flags: AdmitFlags)
       target === undefined
         ? []
         : await admitRollouts(book, { artifacts, experiment, target, budgets: budgetsOf(flags) });
-    return validate ? [...fresh, ...(await validateRollouts(book, { artifacts, validator }))] : fresh;
+    return validate
+      ? [...fresh, ...(await validateRollouts(book, { artifacts, validator, requireProof }))]
+      : fresh;
   });
   print(io, flags, judged);
 }

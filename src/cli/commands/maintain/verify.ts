@@ -75,7 +75,7 @@ export function addArtifactVerify(artifact: Command, io: Io): void {
   addCommand(artifact, "verify", {
     summary: "verify rollouts and every record they refer to",
     description: `Verify rollouts and every record they refer to. Without names, the command verifies all rollouts, and
-prints the reports of those with a problem and a count.`,
+prints a count, and the report of each rollout with a problem.`,
     examples: ["rollbook artifact verify", "rollbook artifact verify r-0001"],
   })
     .argument("[artifact...]", "rollout ids, digests, or the first digits of them (default: all)")
@@ -139,6 +139,12 @@ function options(io: Io): VerifyRequest {
   };
 }
 
+const HEAD_REMEDY =
+  "Give --expect a head of this book. If it is one, restore the book from a copy that contains this head.";
+
+const DAMAGE_REMEDY =
+  "Restore the named files from a copy of the book, or one record of it: `rollbook cat DIGEST --book COPY > record.json`, then `rollbook artifact import record.json`. Without a copy, import the rollouts or the log again: this repairs their records, but no receipts, verdicts or signatures of them. Then `rollbook gc` removes the damaged copies. Without copy and import, a damaged rollout is lost: `rollbook batch assemble` leaves it out with --exclude ID.";
+
 /** Prints the reports, and throws if one of them is bad. */
 function judge(io: Io, flags: JudgeOptions, all: readonly Verified[]): void {
   const names = trustedKeys(keyringOf(io), (error) =>
@@ -155,8 +161,10 @@ function judge(io: Io, flags: JudgeOptions, all: readonly Verified[]): void {
   if ((all.length > 1 || flags.brief) && !flags.json) io.out(`${totalLine(all)}\n`);
   const problems = all.reduce((sum, { report }) => sum + report.problems.length, 0);
   if (problems > 0) {
-    const remedy =
-      "Restore the named files from a copy. Without one, import the records again and run `rollbook gc`, which removes the damaged copies. A rollout that cannot be imported again, such as one that a gateway recorded, is lost: `rollbook batch assemble` leaves it out with --exclude ID.";
+    const isWhole = broken.every(({ report }) =>
+      report.problems.every(({ code }) => code === "head-missing"),
+    );
+    const remedy = isWhole ? HEAD_REMEDY : DAMAGE_REMEDY;
     throw new RollbookError(
       "not-verified",
       { problems },

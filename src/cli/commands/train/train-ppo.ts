@@ -55,7 +55,7 @@ kill, the same command continues the training and ends with the same weights.`,
     .option("--policy <family>", "the family of the new revision", "router")
     .option(
       "--parent <dir>",
-      "the checkpoint that the new revision succeeds in its lineage; its weights are not read (default: none)",
+      "the checkpoint of the previous revision, which the new one follows; its weights are not read (default: none)",
     )
     .option("--steps <n>", "steps in the world, in total", positiveWhole, 100_000)
     .option("--environments <n>", "copies of the world that run in parallel", positiveWhole, 8)

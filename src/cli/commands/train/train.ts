@@ -265,7 +265,7 @@ or a replay store is recorded by its digest.${note ?? ""}`,
     )
     .option(
       "--parent <dir|id>",
-      "the revision that the new one succeeds in its lineage: a checkpoint's folder, or a revision of the book (if two families have a revision with this id, --policy selects the family). Its family is the default of --policy; its weights are not read (default: none)",
+      "the previous revision, which the new one follows: a checkpoint's folder, or a revision of the book (if two families have a revision with this id, --policy selects the family). Its family is the default of --policy; its weights are not read (default: none)",
     )
     .addOption(seedOption("seed of draws and hold-outs", 0n))
     .optionsGroup("Split and confidence floor:");
