@@ -40,7 +40,8 @@ describe("where nothing is left", () => {
         1,
         expect.stringMatching(/stale 200\. Verdicts of the book exclude them/),
       ]);
-      expect(err).toContain("`rollbook artifact admit --target logged`");
+      expect(err).toContain("`rollbook artifact admit --target REVISION`");
+      expect(err).toContain("(`logged` for an imported log)");
     }
     await cli.ok("artifact admit --target logged");
     await cli.ok(`${BATCH} --target logged`);

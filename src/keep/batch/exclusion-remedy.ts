@@ -72,7 +72,7 @@ function remedyFor(
     case "quarantined":
       return budgeted
         ? "They are too far behind the target, or their distance or age is unknown: raise the limits, or use --freshness none, which takes them all."
-        : `Verdicts of the book exclude them, and no option of a batch changes that. ${reason === "stale" ? "Judge them again: `rollbook artifact admit --target REVISION`, with the newest revision that made them as REVISION. Of an imported log it is `logged`." : "`rollbook artifact show ROLLOUT` lists the verdicts, `rollbook artifact release` overrides them."}`;
+        : `Verdicts of the book exclude them, and no option of a batch changes that. ${reason === "stale" ? "Judge them again: `rollbook artifact admit --target REVISION`. REVISION is the newest revision that made them (`logged` for an imported log)." : "`rollbook artifact show ROLLOUT` lists the verdicts, `rollbook artifact release` overrides them."}`;
     case "unobserved":
       return "A verdict says that they hold no choice by the policy family that it judged: judge them again with `rollbook artifact admit` and a --target of their family.";
     case "rejected":
