@@ -9,7 +9,7 @@ import type { Bench } from "./support/programs.ts";
 import { type OpenBenchQueue, timeClaims, timeProtocol } from "./support/queue-protocol.ts";
 
 const BAR_PER_SECOND = 1500;
-/** The best published figure of a comparable system: see docs/queue.md. */
+/** The best published figure of a comparable system: see docs/reference/queue.md. */
 const PEER_PER_SECOND = 57;
 
 const openSqlite: OpenBenchQueue = async (folder) => {

@@ -1,10 +1,10 @@
-/** The tables of docs/replay-format.md, from the schema. Run `npx tsx scripts/replay-tables.ts` to write them; a test
+/** The tables of docs/reference/replay-format.md, from the schema. Run `npx tsx scripts/replay-tables.ts` to write them; a test
  *  compares. In: the schema. Out: Markdown. */
 import { readFileSync, writeFileSync } from "node:fs";
 import { pathToFileURL } from "node:url";
 import { type ColumnSpec, TABLE_NAMES, tableOf } from "../src/keep/replay/tables/schema.ts";
 
-export const PAGE = "docs/replay-format.md";
+export const PAGE = "docs/reference/replay-format.md";
 const [BEGIN, END] = ["<!-- tables: begin -->", "<!-- tables: end -->"];
 
 export function replayTables(): string {

@@ -1,4 +1,4 @@
-/** Main entry of the package: `import { … } from "rollbook"`. Only re-exports; docs/library.md has a line for each. */
+/** Main entry of the package: `import { … } from "rollbook"`. Only re-exports; docs/reference/library.md has a line for each. */
 export {
   addFeedback,
   admitRollouts,

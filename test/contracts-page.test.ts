@@ -4,7 +4,7 @@ import { describe, expect, test } from "vitest";
 import { REFUSALS } from "../src/contract/codec/refusal.ts";
 import { EXCHANGE_TYPES } from "../src/contract/json-schema.ts";
 
-const page = readFileSync("docs/contracts.md", "utf8");
+const page = readFileSync("docs/reference/contracts.md", "utf8");
 
 /** The cells of the table with this first heading, without the heading. */
 function tableOf(heading: string): string[][] {
@@ -18,7 +18,7 @@ function tableOf(heading: string): string[][] {
   return rows.slice(start, start + rows.slice(start).findIndex((cells) => cells.length === 0));
 }
 
-describe("docs/contracts.md", () => {
+describe("docs/reference/contracts.md", () => {
   test("lists every record kind with its summary", () => {
     const expected = EXCHANGE_TYPES.map(({ kind, summary }) => [`\`${kind}\``, summary.replace(/\.$/, "")]);
     expect(tableOf("kind")).toEqual(expected);

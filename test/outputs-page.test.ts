@@ -6,7 +6,7 @@ import { outputsPage } from "../scripts/reference/outputs-page.ts";
 
 it("the reference of JSON outputs is what the commands print: `npm run reference` writes it", async () => {
   const page = await outputsPage();
-  expect(readFileSync("docs/outputs.md", "utf8")).toBe(page);
+  expect(readFileSync("docs/reference/outputs.md", "utf8")).toBe(page);
   for (const meaning of Object.values(MEANINGS)) expect(page).toContain(`| ${meaning} `);
 }, 120_000);
 

@@ -28,7 +28,7 @@ describe("the public API", () => {
     expect(Object.keys(module).sort()).toEqual(values.sort());
   });
 
-  it("has a section in docs/modules.md for every subpath, with an example of its own and all its names", () => {
+  it("has a section in docs/reference/modules.md for every subpath, with an example of its own and all its names", () => {
     const sections = moduleSections();
     const documented = modules.filter(({ specifier }) => specifier !== "rollbook");
     expect(sections.map(({ specifier }) => specifier)).toEqual(documented.map(({ specifier }) => specifier));

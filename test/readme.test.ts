@@ -91,7 +91,7 @@ describe("the documents", () => {
   });
 
   it("have a line for every name of the front door, and for no other", () => {
-    const rows = readFileSync("docs/library.md", "utf8").matchAll(/^\| `(\w+)\(/gm);
+    const rows = readFileSync("docs/reference/library.md", "utf8").matchAll(/^\| `(\w+)\(/gm);
     const values = exportLines(readFileSync("src/index.ts", "utf8")).filter(
       (line) => !line.startsWith("type "),
     );
@@ -100,8 +100,10 @@ describe("the documents", () => {
     expect(functions.length).toBeLessThanOrEqual(30);
   });
 
-  it("list every command in docs/cli.md, and those with --json in its second table", async () => {
-    const [, commands = "", json = ""] = readFileSync("docs/cli.md", "utf8").split(/^\| command .*$/m);
+  it("list every command in docs/reference/cli.md, and those with --json in its second table", async () => {
+    const [, commands = "", json = ""] = readFileSync("docs/reference/cli.md", "utf8").split(
+      /^\| command .*$/m,
+    );
     const leaves = commandsOf(await buildProgram()).filter((each) => each.options.length > 0);
     const absent = (table: string, of: typeof leaves) =>
       of

@@ -11,6 +11,6 @@ const bare = (text: string) =>
     .filter((line) => line.trim() !== "")
     .join("\n");
 
-it("docs/replay-format.md describes exactly the tables of the schema; else run `npx tsx scripts/replay-tables.ts`", () => {
+it("docs/reference/replay-format.md describes exactly the tables of the schema; else run `npx tsx scripts/replay-tables.ts`", () => {
   expect(bare(tablesOf(readFileSync(PAGE, "utf8")))).toBe(bare(replayTables()));
 });

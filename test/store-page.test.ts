@@ -17,7 +17,7 @@ async function digestsIn(root: string): Promise<Digest[]> {
   return [...found].sort();
 }
 
-test("the example of docs/store.md, run on a full book, removes what nothing refers to and nothing else", async () => {
+test("the example of docs/reference/store.md, run on a full book, removes what nothing refers to and nothing else", async () => {
   const cli = new Cli();
   await cli.ok("init");
   const revision = { schema: "rollbook.policy-revision.v1", family: "train.decoder", producedAtMs: 1 };
@@ -31,7 +31,7 @@ test("the example of docs/store.md, run on a full book, removes what nothing ref
   cpSync(cli.book, `${FOLDER}/.rollbook`, { recursive: true });
   const before = await digestsIn(cli.book);
 
-  const [, code = ""] = /```ts\n([\s\S]*?)```/.exec(readFileSync("docs/store.md", "utf8")) ?? [];
+  const [, code = ""] = /```ts\n([\s\S]*?)```/.exec(readFileSync("docs/reference/store.md", "utf8")) ?? [];
   writeFileSync(`${FOLDER}/example.mts`, code.replaceAll(/"rollbook\/(\w+)"/g, '"../../src/$1/index.ts"'));
   const { stdout, stderr } = spawnSync(process.execPath, ["--import", "tsx", "example.mts"], {
     cwd: FOLDER,

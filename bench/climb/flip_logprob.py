@@ -1,5 +1,5 @@
 """Flips the lowest bit of one recorded log-probability in the packs of a book; prints its
-place (docs/store.md has the format)."""
+place (docs/reference/store.md has the format)."""
 
 import struct
 import sys

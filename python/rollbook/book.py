@@ -1,4 +1,4 @@
-"""Reads a book: content-addressed blobs in packs (docs/store.md). In: its directory. Out: blobs; each read checks the
+"""Reads a book: content-addressed blobs in packs (docs/reference/store.md). In: its directory. Out: blobs; each read checks the
 digest. Opening reads only headers. Does not write, and needs no lock, because packs only grow."""
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Turns a function that runs one rollout into an agent: a program, or a server, that Rollbook can launch.
 
-In: the request of docs/executor.md, on stdin or by POST. Out: the result as one line of JSON. Output of the
+In: the request of docs/topics/executor.md, on stdin or by POST. Out: the result as one line of JSON. Output of the
 function goes to stderr, because stdout carries the result. Seals nothing: the launcher does.
 """
 

@@ -1,4 +1,4 @@
-"""Reads a replay store (docs/replay-format.md) into numpy. In: its directory. Out: columns over all segments.
+"""Reads a replay store (docs/reference/replay-format.md) into numpy. In: its directory. Out: columns over all segments.
 Checks the digest of every array against the manifest, and the manifest against its own digest."""
 
 from __future__ import annotations

@@ -62,7 +62,7 @@ try {
   rmSync(folder, { recursive: true, force: true });
 }
 
-/** Two windows of docs/climb.md with a model of 0.5 M parameters, on the CPU. `part`: only the base model, or only the
+/** Two windows of docs/topics/climb.md with a model of 0.5 M parameters, on the CPU. `part`: only the base model, or only the
  *  windows of an existing base model (default: both). */
 function trainTokens(part?: string): number {
   const root = resolve(HERE, "../..");

@@ -1,4 +1,4 @@
-/** The reference of JSON outputs, from the output of the commands on a small book. Out: the text of docs/outputs.md. */
+/** The reference of JSON outputs, from the output of the commands on a small book. Out: the text of docs/reference/outputs.md. */
 import { buildProgram } from "../../src/cli/program.ts";
 import { SCHEMA_FORMS } from "../../src/contract/index.ts";
 import { commandsOf, fullName } from "../../test/support/command-tree.ts";

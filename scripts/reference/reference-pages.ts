@@ -1,4 +1,4 @@
-/** The reference of every configuration file, from its schema. Out: the text of docs/settings.md. */
+/** The reference of every configuration file, from its schema. Out: the text of docs/reference/settings.md. */
 import { gatewaySchema } from "../../src/collect/gateway/config.ts";
 import { configSchema } from "../../src/loop/config.ts";
 import { slimeSchema } from "../../src/loop/slime/settings.ts";
@@ -9,22 +9,22 @@ import { type SettingRow, settingRows } from "./setting-rows.ts";
 const PARTS = [
   {
     title: "The gateway",
-    text: "The file of `rollbook gateway --config`. [gateway.md](gateway.md) says how to use it.",
+    text: "The file of `rollbook gateway --config`. [gateway.md](../gateway.md) says how to use it.",
     schema: gatewaySchema,
   },
   {
     title: "The router",
-    text: "The section `router` of the gateway's file. [serve.md](serve.md) says how to use it.",
+    text: "The section `router` of the gateway's file. [serve.md](../serve.md) says how to use it.",
     schema: routerSchema,
   },
   {
     title: "The loop",
-    text: "The file of `rollbook run start --config`. [loop.md](loop.md) and [climb.md](climb.md) say how to use it. The keys below a `kind` are those of that kind.",
+    text: "The file of `rollbook run start --config`. [loop.md](../loop.md) and [climb.md](../topics/climb.md) say how to use it. The keys below a `kind` are those of that kind.",
     schema: configSchema,
   },
   {
     title: "slime",
-    text: "The file of `rollbook slime train --config`. [slime.md](slime.md) says how to use it.",
+    text: "The file of `rollbook slime train --config`. [slime.md](../topics/slime.md) says how to use it.",
     schema: slimeSchema,
   },
 ];

@@ -274,6 +274,6 @@ function badConfig(where: string, problem: string): RollbookError {
   return new RollbookError(
     "bad-config",
     { where },
-    `${where}: ${asSentence(problem)} Correct the configuration; docs/settings.md lists the settings.`,
+    `${where}: ${asSentence(problem)} Correct the configuration; docs/reference/settings.md lists the settings.`,
   );
 }

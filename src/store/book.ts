@@ -1,4 +1,4 @@
-/** The book: a directory that keeps blobs in append-only packs (docs/store.md describes every byte).
+/** The book: a directory that keeps blobs in append-only packs (docs/reference/store.md describes every byte).
  *  In: a directory. Out: a BlobStore over it. Any number of processes may read and write one book at the same time;
  *  each writer fills its own packs. Does not know what the blobs mean. */
 import { randomUUID } from "node:crypto";

@@ -21,7 +21,7 @@ describe("rollbook demo", () => {
       ...{ seed: 1, rollouts: 40, tasks: 20, gate: { alpha: 0.05, epsilonQuality: 0, epsilonCost: null } },
       ...{ pack: { verified: true }, replay: { valid: true, chains: 40 } },
     });
-    // docs/outputs.md shows the recorded output. The summary has the same keys, and every value has the same type.
+    // docs/reference/outputs.md shows the recorded output. The summary has the same keys, and every value has the same type.
     expect(Object.keys(summary).sort()).toEqual(Object.keys(DEMO_OUTPUT).sort());
     const recorded = pathTypes(JSON.parse(JSON.stringify(DEMO_OUTPUT)));
     expect([...pathTypes(JSON.parse(JSON.stringify(summary)))].filter((each) => !recorded.has(each))).toEqual(

@@ -1,4 +1,4 @@
-/** The sections of docs/modules.md, one for each subpath of the package. Out: the import specifier, the example and its
+/** The sections of docs/reference/modules.md, one for each subpath of the package. Out: the import specifier, the example and its
  *  output, and the names that the section lists, in the form of `exportLines`. */
 import { readFileSync } from "node:fs";
 
@@ -10,7 +10,7 @@ export interface ModuleSection {
 }
 
 export function moduleSections(): ModuleSection[] {
-  const [, ...sections] = readFileSync("docs/modules.md", "utf8").split(/^## /m);
+  const [, ...sections] = readFileSync("docs/reference/modules.md", "utf8").split(/^## /m);
   return sections.map((section) => ({
     specifier: section.slice(0, section.indexOf("\n")),
     example: blockOf(section, "ts"),

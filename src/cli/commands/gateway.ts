@@ -45,7 +45,7 @@ reward with --feedback solved.
 
 To serve a trained router, set router.checkpoint in the configuration to a checkpoint folder that passed \`gate\`, or to
 \`released\`, the newest release that fits this configuration. \`capture: { tokens: vllm }\` (or sglang) and \`logprobKind\` of
-a model record its tokens with their log-probabilities; see Tokens in docs/gateway.md. docs/gateway.md describes the file, docs/settings.md every key.`,
+a model record its tokens with their log-probabilities; see Tokens in docs/gateway.md. docs/gateway.md describes the file, docs/reference/settings.md every key.`,
     examples: [
       "rollbook gateway --config gateway.yaml",
       "rollbook gateway --config gateway.yaml --record async --log json",

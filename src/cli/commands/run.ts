@@ -69,7 +69,7 @@ signing key yet, the command makes one and says so.
 
 Required keys of the configuration: world (kind: simulator, agent or tokens, with its own keys), windows, rollouts (of a window),
 and learner or learners. Some defaults: run loop, behaviour uniform, samples 1, workers 4, exploration.collect 0.2, exploration.serve 0.02,
-split.shares [0.6, 0.2, 0.2], gate.alpha 0.05, seed 0. docs/settings.md lists all keys.`,
+split.shares [0.6, 0.2, 0.2], gate.alpha 0.05, seed 0. docs/reference/settings.md lists all keys.`,
     examples: ["rollbook run start --config loop.yaml", "rollbook run start --config loop.yaml --resume"],
   })
     .requiredOption("--config <file>", CONFIG_HELP)

@@ -74,6 +74,6 @@ function bad(where: string, what: string): RollbookError {
   return new RollbookError(
     "bad-slime-options",
     { where },
-    `${where}: ${asSentence(what)} docs/settings.md lists the settings.`,
+    `${where}: ${asSentence(what)} docs/reference/settings.md lists the settings.`,
   );
 }

@@ -187,7 +187,7 @@ describe("token windows", () => {
   });
 });
 
-/** Flips the lowest bit of the first f32 column that holds log-probabilities (docs/store.md has the format). */
+/** Flips the lowest bit of the first f32 column that holds log-probabilities (docs/reference/store.md has the format). */
 function flipLogprob(book: string): void {
   for (const name of readdirSync(book, { recursive: true, encoding: "utf8" })) {
     if (!name.endsWith(".pack")) continue;

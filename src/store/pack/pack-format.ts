@@ -1,4 +1,4 @@
-/** The bytes of a pack: entries, one after the other, each 8-byte aligned (docs/store.md is the specification).
+/** The bytes of a pack: entries, one after the other, each 8-byte aligned (docs/reference/store.md is the specification).
  *
  *    0  4  magic "RBE1".
  *    4  2  format version, 1.

@@ -25,7 +25,7 @@ export function addSlime(program: Command, io: Io): void {
     summary: "write the folder of a training run and start slime in it",
     description: `Write the folder of a training run and start slime in it. The folder holds checked rows, slime's
 flags, the hook through which slime asks Rollbook for rollouts, and a script that starts the same run by hand. Words
-after -- go to slime's train.py as they are. docs/settings.md has every setting.`,
+after -- go to slime's train.py as they are. docs/reference/settings.md has every setting.`,
     examples: [
       "rollbook slime train --config slime.yaml --num-rollout 100",
       "rollbook slime train --config slime.yaml --dry-run -- --num-epoch 3",

@@ -1,5 +1,5 @@
 /** The tables of a replay store, declared once: name, type, meaning and reference of every column. This module drives
- *  the writer, reader, validator, compaction and docs/replay-format.md. Out: declarations and types. Does not know
+ *  the writer, reader, validator, compaction and docs/reference/replay-format.md. Out: declarations and types. Does not know
  *  files. */
 import type { DataType, ValuesOf } from "../zarr/index.ts";
 
