@@ -1,7 +1,7 @@
 """Reads trainer batches from a book, where every byte is checked against its digest, or from an exported file.
 
 In: a book and the digest of a batch, or a file of `rollbook batch export` (npz, safetensors, parquet, jsonl).
-Out: a Batch: provenance, flat columns (docs/keep.md names them), and the same values row by row.
+Out: a Batch: provenance, flat columns (docs/reference/keep.md names them), and the same values row by row.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A batch in the form of `rollbook batch export --format safetensors`, written by hand from docs/keep.md."""
+"""A batch in the form of `rollbook batch export --format safetensors`, written by hand from docs/reference/keep.md."""
 
 import hashlib
 import json

@@ -40,7 +40,7 @@ Rollouts without a choice by the target's policy family are only counted, as uno
 
 --validate checks the proof of execution, times and token counts, and looks for copies. It skips rollouts that this
 validator has judged before. Rollouts without a proof, such as those of an imported log, are rejected: for them, add
---no-proof. docs/keep.md lists all verdicts.`,
+--no-proof. docs/reference/keep.md lists all verdicts.`,
     examples: [
       "rollbook artifact admit r-0001 --target writer-r3 --drift 1/5",
       "rollbook artifact admit --validate --json",
