@@ -115,6 +115,6 @@ function bad(where: string, what: string): RollbookError {
   return new RollbookError(
     "bad-table",
     { where },
-    `${where}: ${asSentence(what)} Correct the table; docs/serve.md lists what it may hold.`,
+    `${where}: ${asSentence(what)} Correct the table; docs/reference/serve.md lists what it may hold.`,
   );
 }

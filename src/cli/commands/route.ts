@@ -38,7 +38,8 @@ export function addRoute(program: Command, io: Io): void {
     summary: "print what the router would choose for a prompt, and why; nothing is called or recorded",
     description: `Ask the configured router for one decision, as the gateway would for a chat request with this one
 message, or for the whole request that --request gives. Nothing is called or recorded. The configuration is the
-gateway's file, or another with a \`router:\` section; docs/serve.md lists the environment variables that override it.
+gateway's file, or another with a \`router:\` section; docs/reference/serve.md lists the environment variables that
+override it.
 
 A learned policy of the configuration decides only if a gate verdict of the book releases it. The policy that
 --checkpoint names always decides; the answer says if no verdict releases it.`,
