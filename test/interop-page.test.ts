@@ -3,7 +3,7 @@ import { expect, it } from "vitest";
 import { READERS } from "../scripts/interop/readers.ts";
 import { interopPage, pinned } from "../scripts/reference/interop-table.ts";
 
-const page = readFileSync("docs/interop.md", "utf8");
+const page = readFileSync("docs/reference/interop.md", "utf8");
 
 it("the table of formats is what the code says: `npm run reference` writes it", async () => {
   expect(page).toBe(await interopPage(page));

@@ -1,4 +1,4 @@
-/** The table of docs/interop.md: for each format its file, directions, rules and losses. Formats, directions and
+/** The table of docs/reference/interop.md: for each format its file, directions, rules and losses. Formats, directions and
  *  losses come from the code.
  *  The meaning of a row and the checks are written here. */
 import {
@@ -72,12 +72,12 @@ const FACTS: Readonly<Record<TrainerFormatName, FormatFacts>> = {
   verifiers: {
     row: "one rollout",
     checked:
-      "nodes from root to leaf give the exact tokens; one log-probability for each sampled token; [converted back](#traces-that-come-back), the trace gives the same digest",
+      "nodes from root to leaf give the exact tokens; one log-probability for each sampled token; [converted back](#traces), the trace gives the same digest",
   },
   atif: {
     row: "one rollout",
     checked:
-      "step ids from 1; results name a call of their step; log-probabilities as long as the completion; [converted back](#traces-that-come-back), the trace gives the same digest",
+      "step ids from 1; results name a call of their step; log-probabilities as long as the completion; [converted back](#traces), the trace gives the same digest",
     leftOut: "rollouts without a reply",
   },
 };

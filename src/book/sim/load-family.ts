@@ -24,7 +24,7 @@ export async function loadFamily(file: string): Promise<TaskFamily> {
   throw new RollbookError(
     "bad-family",
     { file },
-    `${file}: its default export ${fault}. Export { name, language, draw(rng, difficulty) }; docs/simulator.md has an example.`,
+    `${file}: its default export ${fault}. Export { name, language, draw(rng, difficulty) }; docs/reference/simulator.md has an example.`,
   );
 }
 

@@ -30,6 +30,6 @@ function otherVersion({ features }: FeatureFlags, wanted: string, given: string)
   return new RollbookError(
     "bad-feature-spec",
     { features, wanted, given },
-    `${features} is a ${given}; this learner reads a ${wanted}. Leave --features out, or see docs/learn.md.`,
+    `${features} is a ${given}; this learner reads a ${wanted}. Leave --features out, or see docs/reference/learn.md.`,
   );
 }

@@ -67,7 +67,7 @@ The agent is a module (.mjs, .js, .ts) whose default export is a function (paylo
 a URL. context has seed, sample, signal, baseUrl, apiKey and rolloutConfig, among others. The function returns a reward
 (a number), or an object with any of reward, metrics, finalState, ending, streams and calls. An exception is a failure
 of the agent. A Python file or a program reads one JSON object from stdin, with payload and rollout_config among its fields, and prints
-its result to stdout as one JSON object, with final_state instead of finalState. docs/topics/executor.md describes all of it.
+its result to stdout as one JSON object, with final_state instead of finalState. docs/reference/executor.md describes all of it.
 
 Your key signs the rollouts. If there is none, the command makes one in $ROLLBOOK_HOME, else in ~/.config/rollbook, and says so.`,
     examples: [

@@ -82,7 +82,7 @@ split.shares [0.6, 0.2, 0.2], gate.alpha 0.05, seed 0. docs/reference/settings.m
     summary: "continue a run that was stopped, killed or failed",
     description: `Continue a run from its last sealed record. A run without a record has not begun: it is refused, and
 \`rollbook run start\` begins it. The configuration must be the one that the run began with. Only \`book\`,
-\`workers\`, \`queue\`, \`gateways\` and \`gatewayTokenEnv\` may differ, and some keys of \`kind: tokens\` (docs/loop.md lists them).
+\`workers\`, \`queue\`, \`gateways\` and \`gatewayTokenEnv\` may differ, and some keys of \`kind: tokens\` (docs/reference/loop.md lists them).
 To extend a finished run, raise \`windows\` and resume.
 
 The command runs the rollouts that have no result yet, including those that were interrupted. A rollout that failed in

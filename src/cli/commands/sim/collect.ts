@@ -35,7 +35,7 @@ With --fast nothing is run: the result of each solution is looked up in the proo
 of the rollouts is called sim-proofs. Choices, prices and rewards are the same as in a sandbox.
 
 With --recorded the questions, the answers and their correctness come from a file of recorded answers of real models
-(docs/simulator.md): each rollout asks one question once.`,
+(docs/reference/simulator.md): each rollout asks one question once.`,
     examples: [
       "rollbook sim collect --book runs --tasks tasks --policy uniform --samples 2 --engine quickjs",
       "rollbook sim collect --book runs --tasks tasks --policy epsilon-greedy --epsilon 0.2 --table table.yaml --fast",

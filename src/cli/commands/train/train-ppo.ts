@@ -48,7 +48,7 @@ kill, the same command continues the training and ends with the same weights.`,
     .option("--models <file>", "of --env simulator: simulated models, in YAML (default: five built-in ones)")
     .option(
       "--features <file>",
-      "of --env simulator: what the network reads of a request, as a feature spec in JSON, described in docs/learn.md (default: the words of the prompt and measures such as its length)",
+      "of --env simulator: what the network reads of a request, as a feature spec in JSON, described in docs/reference/learn.md (default: the words of the prompt and measures such as its length)",
     )
     .requiredOption("--out <dir>", "the checkpoint's folder; never overwritten")
     .requiredOption("--id <id>", "the id of the new revision")

@@ -229,7 +229,7 @@ It writes its state to OUT.training after every point of the learning curve. Aft
 const DISCOUNT_HELP =
   "discount per decision, 0 … 1, for rollouts with several decisions. A decision learns from the discounted sum of its own and all later rewards; with 0 from its own reward (default: 1)";
 const FEATURES_HELP =
-  "a feature spec as JSON, described in docs/learn.md (default: the words of the prompt and measures such as its length)";
+  "a feature spec as JSON, described in docs/reference/learn.md (default: the words of the prompt and measures such as its length)";
 
 function addTrainer(
   train: Command,
@@ -277,7 +277,7 @@ or a replay store is recorded by its digest.${note ?? ""}`,
     );
   command.option(
     "--floor-risk <a>",
-    "choose the lowest confidence floor at which the mean loss of a decision on the calibration split is at most this, 0 … 1. The loss is 0 where the policy agrees with the static table, else (highest - its quality) / (highest - lowest), with the two ends of --quality-range (docs/judge.md; default: no floor)",
+    "choose the lowest confidence floor at which the mean loss of a decision on the calibration split is at most this, 0 … 1. The loss is 0 where the policy agrees with the static table, else (highest - its quality) / (highest - lowest), with the two ends of --quality-range (docs/reference/judge.md; default: no floor)",
     share,
   );
   addPromiseOptions(addTableOption(command), {

@@ -1,5 +1,5 @@
 /** Agents in any language: a program that reads one JSON request on stdin and prints one JSON result on stdout, or a
- *  server that answers a POST with the result (docs/topics/executor.md is the contract). In: payload and context. Out: the
+ *  server that answers a POST with the result (docs/reference/executor.md is the contract). In: payload and context. Out: the
  *  result, not yet checked. A program runs once per rollout, in a separate process group, which is killed on abort.
  *  Runs trusted code on this host: untrusted code belongs in the sandbox. */
 import { type ChildProcess, spawn } from "node:child_process";
@@ -176,10 +176,10 @@ function parseResult(text: string, who: string): unknown {
     }
   }
   if (whole === "")
-    throw failedBy("agent", `${who} gave no result.${missingCall(who)} See docs/topics/executor.md.`);
+    throw failedBy("agent", `${who} gave no result.${missingCall(who)} See docs/reference/executor.md.`);
   throw failedBy(
     "agent",
-    `${who} gave no JSON result but ${JSON.stringify(line.slice(0, 200))}. See docs/topics/executor.md.`,
+    `${who} gave no JSON result but ${JSON.stringify(line.slice(0, 200))}. See docs/reference/executor.md.`,
   );
 }
 

@@ -6,7 +6,7 @@ describe("the families", () => {
   it("are ten, seven of them for engines that run JavaScript only, and stand in the documents as they are", () => {
     expect(new Set(FAMILIES.map(({ name }) => name)).size).toBe(10);
     expect(FAMILIES.filter(({ language }) => language === "javascript")).toHaveLength(7);
-    const page = readFileSync(new URL("../../../../docs/simulator.md", import.meta.url), "utf8");
+    const page = readFileSync(new URL("../../../../docs/reference/simulator.md", import.meta.url), "utf8");
     for (const { name, language, structures } of FAMILIES) {
       const row = page.split("\n").find((line) => line.startsWith(`| \`${name}\` `));
       expect([name, row?.includes("| all ")]).toEqual([name, language === "javascript"]);

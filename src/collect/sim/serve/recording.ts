@@ -40,6 +40,6 @@ export function badRecording(where: string, what: string): RollbookError {
   return new RollbookError(
     "bad-recorded",
     { where },
-    `${where}: ${asSentence(what)} Correct it; docs/simulator.md lists what the description may hold.`,
+    `${where}: ${asSentence(what)} Correct it; docs/reference/simulator.md lists what the description may hold.`,
   );
 }

@@ -115,6 +115,6 @@ function bad(where: string, what: string): RollbookError {
   return new RollbookError(
     "bad-models",
     { where },
-    `${where}: ${asSentence(what)} Correct it; docs/simulator.md lists what it may hold.`,
+    `${where}: ${asSentence(what)} Correct it; docs/reference/simulator.md lists what it may hold.`,
   );
 }
