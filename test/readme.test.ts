@@ -123,34 +123,4 @@ describe("the documents", () => {
     );
     expect(stages).toEqual(["npm ci", "npm test", "npm run demo"]);
   });
-
-  it("link only to pages that exist", () => {
-    const broken = [...pages, "CONTRIBUTING.md", "CHANGELOG.md"].flatMap((page) =>
-      [...readFileSync(page, "utf8").matchAll(/\]\((?!https?:|#)([^)#\s]+)[^)]*\)/g)]
-        .map((match) => new URL(match[1]!, `file:///${page}`).pathname.slice(1))
-        .filter((target) => !existsSync(target) && !target.includes("…") && !target.includes("%E2%80%A6"))
-        .map((target) => `${page} → ${target}`),
-    );
-    expect(broken).toEqual([]);
-  });
-
-  it("link only to headings that exist", () => {
-    const anchors = (page: string) =>
-      [...readFileSync(page, "utf8").matchAll(/^#+ (.+)$/gm)].map(([, title]) =>
-        title!
-          .toLowerCase()
-          .replaceAll(/[^\p{L}\p{N}_\- ]/gu, "")
-          .replaceAll(" ", "-"),
-      );
-    const broken = [...pages, "CONTRIBUTING.md", "CHANGELOG.md"].flatMap((page) =>
-      [...readFileSync(page, "utf8").matchAll(/\]\(((?!https?:)[^)#\s]*)#([^)\s]+)\)/g)]
-        .map(([, path, anchor]) => ({
-          target: path === "" ? page : new URL(path!, `file:///${page}`).pathname.slice(1),
-          anchor: anchor!,
-        }))
-        .filter(({ target, anchor }) => target.endsWith(".md") && !anchors(target).includes(anchor))
-        .map(({ target, anchor }) => `${page} → ${target}#${anchor}`),
-    );
-    expect(broken).toEqual([]);
-  });
 });
