@@ -146,6 +146,9 @@ function ledgerText(
       ? [sampleColumn<LedgerReason>({ selection })]
       : [sampleColumn<LedgerReason>({ selection: { level: "token" } }), tokenColumn]),
   ]);
+  const otherLevel = ledger.reasons.some(({ reason }) => reason === "other-level")
+    ? `other-level: streams of ${selection.level === "token" ? "steps" : "tokens"}, which a batch of ${selection.level}s does not hold\n`
+    : "";
   const replaced = ledger.reasons.some(({ reason }) => reason === "not-accepted")
     ? "not-accepted: attempts at a rollout that another attempt replaced\n"
     : "";
@@ -154,7 +157,7 @@ function ledgerText(
     ledger.freshness === undefined && ledger.reasons.some(({ reason }) => reason === "stale")
       ? `stale: by an earlier verdict; \`rollbook artifact show ID\` says why. If its target was another, \`rollbook artifact admit --target ${target.id}\` judges them again\n`
       : "";
-  return sum + indent(reasons + replaced + verdicts, 4);
+  return sum + indent(reasons + otherLevel + replaced + verdicts, 4);
 }
 
 function optionText(options: TrainerBatch["options"]): string {

@@ -1,4 +1,4 @@
-/** Renders one line about the admitted and the excluded rollouts of a book. */
+/** Renders one line about the used and the excluded rollouts of a book. */
 import type { AdmittedRollouts } from "../book/rollouts/index.ts";
 import { thousands } from "./format.ts";
 
@@ -15,7 +15,7 @@ export function renderAdmitted({ rows, ...admitted }: AdmittedRollouts): string 
   return admittedLine({ ...admitted, rows: labelled }, { ownOnly: false, unlabelled });
 }
 
-/** Every rollout counts once: the admitted and the excluded ones add up to all. */
+/** Every rollout counts once: the used and the excluded ones add up to all. */
 function admittedLine(
   { ledger, rows, freshness, family, level }: AdmittedRollouts,
   { ownOnly, unlabelled = 0 }: { readonly ownOnly: boolean; readonly unlabelled?: number },
@@ -32,7 +32,7 @@ function admittedLine(
       : `, freshness ${freshness.drift?.accept ?? "-"}/${freshness.drift?.quarantine ?? "-"}`;
   const reasons = lost.map(({ reason, rollouts }) => `${reason} ${rollouts}${meaningOf(reason)}`).join(", ");
   const left = excluded === 0 ? "" : `; ${thousands(excluded)} excluded: ${reasons}`;
-  return `${family} (${level}s): ${thousands(admitted)} of ${thousands(admitted + excluded)} rollouts admitted${limit}${left}\n`;
+  return `${family} (${level}s): ${thousands(admitted)} of ${thousands(admitted + excluded)} rollouts used${limit}${left}\n`;
 }
 
 export function admittedJson({ ledger, rows, freshness, manifest, family, level }: AdmittedRollouts): object {

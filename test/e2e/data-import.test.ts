@@ -297,7 +297,7 @@ describe("a dry run", () => {
     expect(text).toMatch(/prompt +"question 1"\n +model +medium of large, medium, small\n/);
     expect(text).toContain("calls.jsonl as jsonl: 4 rows of 4 tasks; chosen: large 1, medium 1, small 2\n");
     expect(text).toMatch(
-      /not in the log: reward in 1 row: .*\nnot in the log: propensity: `evaluate` and `gate` need/,
+      /not in the log: reward in 1 row\. .*\nnot in the log: propensity\. `evaluate` and `gate` need/,
     );
     expect(text).toContain("columns that the map does not name: extra\n");
     const [preview] = await cli.json(`data import ${log} ${MAP} --dry-run`);
@@ -305,7 +305,7 @@ describe("a dry run", () => {
     expect(readdirSync(cli.folder)).toEqual(["calls.jsonl"]);
     const priced = cli.file("priced.csv", "arm,score,cost\na,1,2\nb,0,1\n");
     expect(await cli.ok(`data import ${priced} --map model=arm,reward=score --dry-run`)).toContain(
-      "not mapped: cost: cost is not judged; the log has a column of this name: map it with cost=cost\n",
+      "not mapped: cost. Cost is not judged. The log has a column of this name: map it with cost=cost.\n",
     );
   });
 

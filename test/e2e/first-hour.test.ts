@@ -112,7 +112,7 @@ describe("what a new user of a log meets", () => {
     const out = join(cli.folder, "policy");
     const { err } = await cli.run(`train bc --family router --out ${out} --id p`);
     const [, admitted, all, excluded, reasons] =
-      /^router \(steps\): (\d+) of (\d+) rollouts admitted; (\d+) excluded: (.*)$/m.exec(err)!;
+      /^router \(steps\): (\d+) of (\d+) rollouts used; (\d+) excluded: (.*)$/m.exec(err)!;
     const counts = reasons!.split(", ").map((each) => Number(each.split(" ")[1]));
     expect(counts.reduce((sum, each) => sum + each)).toBe(Number(excluded));
     expect(Number(admitted) + Number(excluded)).toBe(Number(all));
@@ -195,7 +195,7 @@ describe("what a new user of a log meets", () => {
     expect((await train("")).err).toContain("holds steps of the families router, tools. Choose one");
     expect(await train(" --data-source real")).toMatchObject({
       code: 0,
-      err: expect.stringContaining("tools (steps): 100 of 100 rollouts admitted"),
+      err: expect.stringContaining("tools (steps): 100 of 100 rollouts used"),
     });
     // A filter that selects nothing is the fault to report, not the families.
     expect((await train(" --session nowhere")).err).toContain("--session nowhere");

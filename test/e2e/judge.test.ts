@@ -130,7 +130,7 @@ describe("evaluate and gate on the command line", () => {
     expect(first.out).not.toContain("WARNING");
     // The bound of quality must not be below the margin, that of cost not above it.
     expect(first.out).toMatch(/ucb +quality .* at least -0\.05 +clears\n *ucb +cost .* at most 0 +clears/);
-    expect(first.err).toContain("500 of 500 rollouts admitted");
+    expect(first.err).toContain("500 of 500 rollouts used");
     // The log grows, and the user tries another margin.
     await cli.ok(`data import ${cli.file("more.jsonl", lines(...routingWorld(520, 3).slice(500)))}`);
     const second = await cli.ok(`${words} --epsilon-cost 1`);
@@ -236,7 +236,7 @@ describe("evaluate and gate on the command line", () => {
     await cli.ok(`data import ${cli.file("log.jsonl", lines(...rows))}`);
     const folder = join(cli.folder, "ucb");
     const trained = await cli.run(`train ucb --out ${folder} --id ucb`);
-    const line = "router (steps): 294 of 300 rollouts admitted; 6 excluded: unlabelled 6\n";
+    const line = "router (steps): 294 of 300 rollouts used; 6 excluded: unlabelled 6\n";
     expect(trained.err).toContain(line);
     const [, count] = /trained on (\d+) rows/.exec(trained.out)!;
     for (const words of ["evaluate", "gate --dry-run"]) {

@@ -71,8 +71,8 @@ describe("the family of the decisions", () => {
     }));
     const cli = await bookWith(...recorded("r", 3), ...failed);
     const { err } = await cli.run(`data export --out ${join(cli.folder, "out.jsonl")}`);
-    expect(err).toContain("router (steps): 3 of 3 rollouts admitted\n");
-    expect(err).toContain("tools (steps): 0 of 2 rollouts admitted; 2 excluded: cancelled 2\n");
+    expect(err).toContain("router (steps): 3 of 3 rollouts used\n");
+    expect(err).toContain("tools (steps): 0 of 2 rollouts used; 2 excluded: cancelled 2\n");
   });
 
   it("a filter that no rollout of the family matches is named", async () => {

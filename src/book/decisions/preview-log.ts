@@ -65,8 +65,8 @@ export async function previewLog(file: string, options: LogOptions): Promise<Log
     if (lacking === undefined) return [];
     if (map === undefined || lacking < rows) return [{ what, rows: lacking, effect }];
     const isColumn = unread.includes(what);
-    const hint = isColumn ? `the log has a column of this name: map it with ${what}=${what}` : map;
-    return [{ what, rows: lacking, effect: `${effect}; ${hint}`, ...(isColumn ? { column: what } : {}) }];
+    const hint = isColumn ? `The log has a column of this name: map it with ${what}=${what}.` : map;
+    return [{ what, rows: lacking, effect: `${effect} ${hint}`, ...(isColumn ? { column: what } : {}) }];
   });
   return {
     ...{ file, format: options.format, rows, units, labelled, with_propensity },
@@ -86,8 +86,8 @@ const PARTS: readonly (readonly [string, PartRule])[] = [
     "reward",
     {
       lacks: ({ reward }) => reward === null,
-      effect: "these rows are unlabelled: they teach and judge nothing until feedback arrives",
-      map: "map it with reward=…",
+      effect: "Rows without a reward neither train nor judge a policy, until feedback arrives.",
+      map: "Map it with reward=…",
     },
   ],
   [
@@ -97,16 +97,16 @@ const PARTS: readonly (readonly [string, PartRule])[] = [
       lacks: ({ propensity, candidates }) =>
         propensity === null && candidates.some(({ outcome }) => outcome === undefined),
       effect:
-        "`evaluate` and `gate` need the probability of every choice; `train auto`, ridge and knn do not",
-      map: "map it with propensity=…",
+        "`evaluate` and `gate` need the probability of every choice; `train auto`, ridge and knn do not.",
+      map: "Map it with propensity=…",
     },
   ],
   [
     "prompt",
     {
       lacks: ({ context }) => context.prompt === "",
-      effect: "a policy reads no words here",
-      map: "map the question with prompt=… or messages=…",
+      effect: "A policy then has no words to choose by.",
+      map: "Map the question with prompt=… or messages=…",
     },
   ],
   [
@@ -118,8 +118,8 @@ const PARTS: readonly (readonly [string, PartRule])[] = [
         candidates.some(
           ({ features, outcome }) => features.price === undefined && outcome?.terms.cost === undefined,
         ),
-      effect: "cost is not judged",
-      map: "map it with cost=…",
+      effect: "Cost is not judged.",
+      map: "Map it with cost=…",
     },
   ],
   [
@@ -127,15 +127,15 @@ const PARTS: readonly (readonly [string, PartRule])[] = [
     {
       lacks: ({ atMs }) => atMs === 0,
       effect:
-        "--since leaves out all of these rows, --until keeps all of them, and a book does not keep their order",
-      map: "map it with time=…",
+        "Rows without a time count as the oldest, so --since leaves them out. A book does not keep their order.",
+      map: "Map it with time=…",
     },
   ],
   [
     "data source",
     {
       lacks: ({ source }) => source === "unknown",
-      effect: "a book needs --data-source real, or --data-source synthetic",
+      effect: "To import it into a book, add --data-source real, or --data-source synthetic.",
     },
   ],
 ];

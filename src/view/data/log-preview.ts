@@ -52,7 +52,7 @@ function rowLines(row: PreviewRow, index: number): string[] {
 }
 
 function missingLine({ what, rows, effect, column }: LogPreview["missing"][number], all: number): string {
-  return `${column === undefined ? "not in the log" : "not mapped"}: ${what}${rows === all ? "" : ` in ${plural(rows, "row")}`}: ${effect}`;
+  return `${column === undefined ? "not in the log" : "not mapped"}: ${what}${rows === all ? "" : ` in ${plural(rows, "row")}`}. ${effect}`;
 }
 
 function listed(texts: readonly string[]): string | undefined {
