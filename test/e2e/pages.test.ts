@@ -119,8 +119,8 @@ function emptyFolder(ports: readonly number[]): { folder: string; env: NodeJS.Pr
   const words = `case "$*" in
   "gateway "*) set -- "$@" --port ${ports[0]} ;;
   "init --example"*) set -- "$@" --upstream http://127.0.0.1:${ports[1]}/v1 ;;
-  # Its agent imports the package, which is no link to another place once npm has installed it.
-  "reward serve "* | "launch --tasks"*own-family*) set -- "$@" --share "${resolve(".")}" "${realpathSync("node_modules")}" ;;
+  # These agents import the package, which is no link to another place once npm has installed it.
+  "reward serve "* | "launch --tasks"*own-family* | "launch --tasks"*scored.mjs*) set -- "$@" --share "${resolve(".")}" "${realpathSync("node_modules")}" ;;
 esac`;
   const programs = {
     rollbook: `exec "${process.execPath}" "${resolve("dist/cli/main.js")}" "$@"`,
