@@ -71,6 +71,12 @@ const WORDS = {
   stale:
     "a reason: the policy of the rollout is too many revisions behind the target, or the number is unknown",
   "accepted-exact": "an outcome of freshness: the policy of the rollout is the target itself",
+  "accepted-off-policy":
+    "an outcome of freshness: the policy of the rollout is older than the target, within the limits",
+  normalized: "a verdict: the rollout is a copy of an earlier one; all copies together count as one rollout",
+  ledger: "the list of what a batch left out, each with its reason",
+  slime: "a program for reinforcement learning of language models (github.com/THUDM/slime)",
+  "proof of execution": "a digest of the recorded calls of a rollout, which `artifact verify` recomputes",
   released: "of a policy: it passed `gate`; of a rollout: `artifact release` lifted its quarantine",
   pack: "one storage file of the book; the command `pack` makes run packs",
   head: "a signed list of all packs of the book at one moment, by which `verify` finds missing ones",

@@ -77,7 +77,7 @@ export function findReleasedRouter(
     { revision: id, digest },
     faults.length === 0
       ? `no gate verdict releases revision ${id}${distrustOf(standing)}. Judge it with \`rollbook gate --checkpoint DIR --router FILE\`, where FILE is the configuration of the gateway, or set router.allowUngated.`
-      : `revision ${id} is not released as configured: ${faults[0]}. Judge it as it is to be served with \`rollbook gate --checkpoint DIR --router FILE\`, where FILE is the configuration of the gateway, configure what was judged, or set router.allowUngated.`,
+      : `revision ${id} is not released as configured: ${faults[0]}. Configure the judged value, or judge the configured one: \`rollbook gate --checkpoint DIR --router FILE\`, where FILE is the configuration of the gateway. Or set router.allowUngated to serve it without a verdict.`,
   );
 }
 

@@ -43,8 +43,8 @@ const tokenColumn: TableColumn<LedgerReason> = {
 };
 
 /** At step level a sample is a step. At token level it is a sampled token: prompts have tokens without a sample. */
-function sampleName({ selection: { level } }: Levelled): "step" | "sample" {
-  return level === "step" ? "step" : "sample";
+function sampleName({ selection: { level } }: Levelled): "step" | "sampled token" {
+  return level === "step" ? "step" : "sampled token";
 }
 
 function sampleColumn<Row extends { readonly samples: number }>(batch: Levelled): TableColumn<Row> {

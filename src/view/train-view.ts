@@ -187,14 +187,14 @@ function promiseText(
   const { floor, alpha, units, bound, coverage } = promise;
   return floor === null
     ? `no confidence floor keeps the loss within ${alpha}, so the static table decides everything. ${remedy(promise, leastPropensity)}\n`
-    : `floor ${figure(floor)}: the policy decides at or above it, in ${figure(100 * coverage)} % of the calibration rows. Mean loss of choosing differently from the table: at most ${alpha} asked for, at most ${figure(bound)} reached on ${plural(units, unit)}\n`;
+    : `floor ${figure(floor)}: the policy decides at or above it, in ${figure(100 * coverage)} % of the calibration rows. The mean loss of choosing differently from the table is at most ${figure(bound)}, by ${plural(units, unit)}; you asked for at most ${alpha}\n`;
 }
 
 /** Even without any loss the bound is B/(n+1), which gives the minimum number of units. */
 function remedy(promise: FloorPromise, leastPropensity: number): string {
   const { alpha, largestLoss, propensityFloor, feedback, units } = promise;
   const least = (loss: number) => Math.max(1, Math.ceil(loss / alpha - 1));
-  const needed = `There ${units === 1 ? "is" : "are"} ${plural(units, "calibration unit")}; at least ${least(largestLoss)} are needed, and more where departures from the table lose`;
+  const needed = `There ${units === 1 ? "is" : "are"} ${plural(units, "calibration unit")}; at least ${least(largestLoss)} are needed, and more if choosing differently from the table loses`;
   const others = "Log more, or raise --floor-risk";
   if (feedback === "full") return `${needed}. ${others}.`;
   const why = `${needed}, because --propensity-floor ${figure(propensityFloor)} lets one unit weigh up to ${figure(1 / propensityFloor)}`;

@@ -140,7 +140,7 @@ function erasedLines({ erased }: VerifyReport): string[] {
     ),
     ...batches.map(
       ({ batch, erased: gone, artifacts }) =>
-        `  batch ${short(batch)} cannot be cut again: ${thousands(gone)} of its ${plural(artifacts, "rollout")} ${gone === 1 ? "was" : "were"} erased`,
+        `  batch ${short(batch)} cannot be assembled again: ${thousands(gone)} of its ${plural(artifacts, "rollout")} ${gone === 1 ? "was" : "were"} erased`,
     ),
   ];
 }

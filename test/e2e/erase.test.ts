@@ -174,10 +174,10 @@ describe("artifact erase", () => {
       ok: true,
       erased: { batches: [{ batch: held.digest, erased: 1, artifacts: 2 }] },
     });
-    expect(await cli.ok(`verify ${held.digest}`)).toContain("cannot be cut again: 1 of its 2 rollouts");
+    expect(await cli.ok(`verify ${held.digest}`)).toContain("cannot be assembled again: 1 of its 2 rollouts");
     expect(await cli.run(`batch verify ${held.digest}`)).toMatchObject({
       code: 1,
-      err: expect.stringMatching(/cannot be cut again: 1 of its 2 rollouts.*\[erased\]/),
+      err: expect.stringMatching(/cannot be assembled again: 1 of its 2 rollouts.*\[erased\]/),
     });
     await cli.ok(`batch verify ${other.digest}`);
     const out = join(cli.folder, "rows.jsonl");

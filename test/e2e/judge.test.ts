@@ -91,7 +91,7 @@ describe("evaluate and gate on the command line", () => {
     expect(other.promise).toBeUndefined();
     const dead = await cli.run(`evaluate --data ${data} --checkpoint ${bc} --floor 1`);
     expect(dead.err).toMatch(
-      /warning: the policy can never fire: its highest confidence is 0\.\d+, the floor is 1/,
+      /warning: the policy never decides: its highest confidence is 0\.\d+, the floor is 1/,
     );
     writeFileSync(
       join(bc, "floor.json"),
@@ -139,7 +139,7 @@ describe("evaluate and gate on the command line", () => {
     );
     // The repetition is a gate of its own, and this one is sealed.
     expect(second).toContain(
-      "run the gate again with --candidates-tried 3 (2 so far and 1 in that gate), or use --method confidence-sequence with --cost-range=LOW..HIGH",
+      "run the gate again with --candidates-tried 3 (2 so far and 1 in the next gate), or use --method confidence-sequence with --cost-range=LOW..HIGH",
     );
     const whole = await cli.run(`${words} --total-reward --dry-run`);
     expect(whole.out).toContain("use --method confidence-sequence with --quality-range=LOW..HIGH");

@@ -124,11 +124,13 @@ export async function validateRollouts(
   const writer = new VerdictWriter(book, index);
   const results: AdmissionResult[] = [];
   for (const verdict of verdicts) {
-    const { subject, codes, disposition } = verdict.record;
+    const { subject, codes, disposition, weightBps } = verdict.record;
     const message = codes.length === 0 ? disposition : `${disposition}: ${codes.join(", ")}`;
-    results.push(
-      await writer.add(verdict, { rolloutId: names.get(subject)!, message, why: codes.join(", ") }),
-    );
+    const why =
+      disposition === "normalized"
+        ? `a copy of an earlier rollout; counts with weight ${weightBps / 100} %`
+        : codes.join(", ");
+    results.push(await writer.add(verdict, { rolloutId: names.get(subject)!, message, why }));
   }
   await writer.commit();
   return results.sort((a, b) => compareUtf8(a.rolloutId, b.rolloutId));

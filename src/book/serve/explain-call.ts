@@ -2,6 +2,7 @@
  *  In: an open book, the name of a call. Out: one explanation for each step; a failover is a second step. Lists the
  *  features that mattered if the book holds the checkpoint of the policy. Writes nothing. */
 import { given, plural, RollbookError, short } from "../../base/index.ts";
+import { NAMED_FAMILY } from "../../collect/gateway/index.ts";
 import { agentName } from "../../collect/rollout/index.ts";
 import { Call, RolloutContent, type Step, type StepStream } from "../../contract/index.ts";
 import type { DecisionReason } from "../../policy/index.ts";
@@ -31,7 +32,7 @@ interface ExplainedStep extends Explanation {
 export async function explainCall(book: OpenBook, name: string): Promise<ExplainedCall> {
   const { rollout, content, call } = await findCall(book, name);
   const routed = content.streams
-    .filter((stream): stream is StepStream => stream.level === "step")
+    .filter((stream): stream is StepStream => stream.level === "step" && stream.family !== NAMED_FAMILY)
     .flatMap((stream) =>
       stream.steps.filter(isRouted).map((step) => ({
         ...{ family: stream.family, step, of: step.call ?? 0 },

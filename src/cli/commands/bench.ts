@@ -48,7 +48,8 @@ export function addBench(program: Command, io: Io): void {
     description: `Run a suite. Every repetition draws a log, trains every arm on it and plays the held-out tasks with
 the same seeds. The baseline is the static table fitted on the same log. VALUE is the exact expected reward. MINUS
 TABLE is the difference with its 95 % interval, paired by task and repetition. ABOVE 0 counts the repetitions whose
-own interval lies above 0. The same suite gives the same result on every machine.`,
+own interval lies above 0. GAP CLOSED is the part of the distance from the best single model to the optimum that VALUE closes.
+PLAYED is the mean reward of the played tasks. The same suite gives the same result on every machine.`,
     examples: [
       "rollbook bench run --suite smoke",
       "rollbook bench run --suite smoke --out result.json --run-pack-dir smoke-pack",

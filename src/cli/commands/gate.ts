@@ -143,7 +143,7 @@ ${TABLE_EXAMPLE}`,
     .option("--discount <g>", JUDGE_DISCOUNT, share);
   const judged = addJudgeOptions(command, {
     propensityFloor: "Used by all methods except student-t",
-    otherRange: "; with --total-reward of the reward with all its terms",
+    otherRange: ". With --total-reward, the range of the whole reward",
     defaultRange: "0..1; with --method student-t the observed one",
   });
   addRowOptions(judged, { data: true }).action((flags: GateFlags) => run(io, flags));

@@ -44,8 +44,9 @@ POST /v1/rollouts/ID/close, with {"scores":[{"name":"solved","value":1}]} as its
 reward with --feedback solved.
 
 To serve a trained router, set router.checkpoint in the configuration to a checkpoint folder that passed \`gate\`, or to
-\`released\`, the newest release that fits this configuration. \`capture: { tokens: vllm }\` (or sglang) and \`logprobKind\` of
-a model record its tokens with their log-probabilities; see Tokens in docs/gateway.md. docs/gateway.md describes the file, docs/reference/settings.md every key.`,
+\`released\`, the newest release that fits this configuration. To record the tokens of a model with
+their log-probabilities, set \`capture: { tokens: vllm }\` (or sglang) and \`logprobKind\` in its entry; see Tokens in docs/gateway.md.
+docs/gateway.md describes the file, docs/reference/settings.md every key.`,
     examples: [
       "rollbook gateway --config gateway.yaml",
       "rollbook gateway --config gateway.yaml --record async --log json",
@@ -60,7 +61,7 @@ a model record its tokens with their log-probabilities; see Tokens in docs/gatew
     .option("--host <address>", "listen on this address (default: the configured one, else 127.0.0.1)")
     .option(
       "--worker <name>",
-      "name of this gateway among its peers (default: the configured one, else gateway)",
+      "name of this gateway, unique among the gateways of a book (default: the configured one, else gateway)",
     )
     .addOption(
       new Option(

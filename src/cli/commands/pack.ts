@@ -92,7 +92,7 @@ export async function verifyPackAt(io: Io, path: string, flags: PackFlags): Prom
     throw new RollbookError(
       "broken-pack",
       { broken },
-      `${broken[0]!.path} does not hold: ${broken[0]!.broken} Get the pack again from where it was sealed.`,
+      `the check ${broken[0]!.path} failed: ${broken[0]!.broken} Get the pack again from where it was sealed.`,
     );
   if (flags.requireTrusted && good === 0)
     throw new RollbookError(

@@ -56,7 +56,7 @@ has one row per step, with its return: the sum of the rewards of this and all la
     .addOption(
       new Option(
         "--returns <semantics>",
-        "the reward of a step in q_h. reward-to-go: its recorded reward. root-gain: the share of the first error that the step removes, for programs that record an error (a distance from the goal) with each step (default: root-gain if all rollouts record errors, else reward-to-go)",
+        "the reward of a step in q_h. reward-to-go: its recorded reward. root-gain: (error before the step - error after it) / error at the start, for agents that record an error (a distance from the goal) with each step (default: root-gain if all rollouts record errors, else reward-to-go)",
       ).choices(["root-gain", "reward-to-go"]),
     )
     .option("--gamma <number>", "discount of later rewards, per step, 0 … 1", share, 1)

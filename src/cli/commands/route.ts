@@ -67,7 +67,7 @@ A learned policy of the configuration decides only if a gate verdict of the book
       "--candidate <id...>",
       "candidates to choose among (default: those of the configuration, else those of the checkpoint)",
     )
-    .option("--call <id>", "call id; with the configured seed it fixes the random draw (default: ask)")
+    .option("--call <id>", "call id; with the configured seed it fixes the random draw")
     .option("--allow-ungated", "also use a configured checkpoint that no gate verdict releases")
     .action(async (words: string | undefined, flags: AskFlags) =>
       ask(io, await askedOf(io, words, flags), flags),

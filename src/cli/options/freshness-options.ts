@@ -30,7 +30,7 @@ export function addFreshnessOptions(command: Command, { none = false } = {}): Co
     )
     .option(
       "--drift <accept/quarantine>",
-      `revisions that the policy of a rollout is behind the target. Up to the first number it is accepted, up to the second quarantined, above rejected (default: ${none ? "see --freshness" : "3/5"})`,
+      `limits on the number of revisions between the policy of a rollout and the target. Up to the first limit the rollout is accepted, up to the second it is quarantined, above it is rejected (default: ${none ? "see --freshness" : "3/5"})`,
       budget,
     )
     .option(
@@ -40,12 +40,12 @@ export function addFreshnessOptions(command: Command, { none = false } = {}): Co
     )
     .option(
       "--rollout-age <accept/quarantine>",
-      `seconds from the end of a rollout to its upload; limits as for --drift (default: no limit; 30/60 with --freshness psionic)${none ? ". The verdicts are sealed, so later batches obey them too" : ""}`,
+      `seconds from the end of a rollout to its upload; limits as for --drift (default: no limit; 30/60 with --freshness psionic)${none ? ". These verdicts are sealed, so later batches obey them too" : ""}`,
       seconds,
     )
     .option(
       "--clock-skew <s>",
-      "seconds that a rollout may end after its upload, because clocks differ (default: 60; 0 with --freshness psionic)",
+      "tolerance for differing clocks: seconds by which the recorded end of a rollout may be later than its upload (default: 60; 0 with --freshness psionic)",
       amount,
     );
 }

@@ -80,7 +80,7 @@ export function addJudgeOptions(command: Command, uses: TermUses): Command {
     )
     .option(
       "--router <file>",
-      "judge the policy with this router configuration: its table, floor, exploration (0.02 if the file sets none) and constraints. A gateway whose file sets no exploration serves with the one that was judged",
+      "judge the policy with this router configuration: its table, floor, exploration (0.02 if the file sets none) and constraints. A gateway whose file sets no exploration then serves with the exploration of the verdict",
     )
     .option(
       "--features <file>",

@@ -48,7 +48,10 @@ export function addRowOptions(
       "--exp <name>",
       "only rollouts of this experiment of the book: a name in the column EXPERIMENT of `artifact ls` (default: all)",
     )
-    .option("--session <id>", "only this session: a rollout's group, else its id (default: all)")
+    .option(
+      "--session <id>",
+      "only rollouts of this session. The session of a rollout is its group; without a group, its id (default: all)",
+    )
     .addOption(
       new Option("--data-source <source>", "only this source (default: both)").choices(["real", "synthetic"]),
     )

@@ -77,10 +77,10 @@ describe("evaluate", () => {
     );
   });
 
-  it("warns of a policy that can never fire, as its floor is out of reach, and judges the table in its place", () => {
+  it("warns of a policy that never decides, as its floor is out of reach, and judges the table in its place", () => {
     const dead = judge(routingWorld(1000, 4), { floor: 0.95 });
     expect(dead.liveness).toMatchObject({ live: 0, highestConfidence: 0.9, floor: 0.95 });
-    expect(dead.liveness.warning).toMatch(/can never fire.*0\.900.*0\.95/);
+    expect(dead.liveness.warning).toMatch(/never decides.*0\.900.*0\.95/);
     expect(worthOf(dead, "learned", "reward").estimate.value).toBe(
       worthOf(dead, "static", "reward").estimate.value,
     );

@@ -58,7 +58,7 @@ function warningOf(facts: {
   if (floor === null)
     return "the policy never decides: no confidence floor keeps the promised risk, so the static table decides every row";
   if (highest < floor)
-    return `the policy can never fire: its highest confidence is ${highest.toPrecision(3)}, the floor is ${floor}. Lower the floor, or calibrate the policy`;
+    return `the policy never decides: its highest confidence is ${highest.toPrecision(3)}, the floor is ${floor}. Lower the floor, or choose one with train --floor-risk`;
   if (live === 0) return "the policy never decides: no row leaves it a choice";
   if (departs === 0)
     return "the policy changes nothing: wherever it decides, it prefers what the static table does. Without --table, the table is fitted from the training rows of the policy, so both may have learned the same";

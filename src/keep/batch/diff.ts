@@ -115,7 +115,7 @@ function diffTotals(a: TrainerBatch, b: TrainerBatch): BatchDifference[] {
   const digests = ({ shards }: TrainerBatch) => shards.map(({ digest }) => digest);
   const only = exclusive(digests(a), digests(b));
   if (isNone(only)) return totals;
-  const sentence = `shards: ${only[0].length} of ${a.shards.length} and ${only[1].length} of ${b.shards.length} hold other bytes.`;
+  const sentence = `shards: ${only[0].length} of ${a.shards.length} of the first batch and ${only[1].length} of ${b.shards.length} of the second differ.`;
   return [...totals, { what: "shards", role: "effect", sentence, ...sides(only) }];
 }
 

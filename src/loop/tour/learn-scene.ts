@@ -41,7 +41,7 @@ export const learnScene: TourScene = {
           `trained on the train split: ${nameOf(clone)} clones the log, ${nameOf(bandit)} is LinUCB, both from batch ${short(bandit.batches[0]!)}`,
           floor === null
             ? `the clone decides no request, and the static table decides all: ${plural(units, "calibration row")} show no confidence floor that keeps its loss within ${RISK}`
-            : `the clone acts above a confidence of ${figure(floor)}, on ${figure(100 * coverage)} %: by ${plural(units, "calibration row")} its departures lose at most ${RISK} in expectation`,
+            : `the clone acts above a confidence of ${figure(floor)}, on ${figure(100 * coverage)} %: by ${plural(units, "calibration row")} choosing differently from the table loses at most ${RISK} on average`,
         ],
         proved:
           report.ok && report.counts[TrainerBatch.kind] === 1 && rollouts === rows.length

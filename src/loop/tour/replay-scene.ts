@@ -28,7 +28,7 @@ export const replayScene: TourScene = {
     return {
       lines: [
         `${plural(report.rows.chains!, "admitted chain")} with ${plural(report.rows.candidates!, "candidate")} in 2 segments; compacted to one Zarr tree, ${short(compacted.segments[0]!.arrays["q_h/reward"]!)}`,
-        `mean reward per choice: ${segmented.map(figure).join(" and ")}; a minibatch of ${batch} states for a learner`,
+        `mean reward of each candidate: ${segmented.map(figure).join(" and ")}; a minibatch of ${batch} states was read`,
       ],
       proved: sound
         ? "every byte and rule of both stores was checked, and they hold the same decisions"

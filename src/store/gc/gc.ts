@@ -274,7 +274,7 @@ function refused(root: string, findings: readonly Finding[]): RollbookError {
     "gc-damage",
     { root, findings },
     `${root} is damaged in ${findings.length === 1 ? "one place" : `${findings.length} places`}, first ${first!.file} at ${first!.offset}: ${first!.message}. ` +
-      "Nothing was removed, because lost records may refer to anything. Restore the files from a copy, or import the lost records again: `rollbook verify` says how. Other commands work without gc.",
+      "Nothing was removed, because a lost record may refer to any blob. Restore the files from a copy, or import the lost records again: `rollbook verify` says how. Other commands work without gc.",
   );
 }
 

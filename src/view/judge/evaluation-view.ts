@@ -152,7 +152,7 @@ function headOf(
 }
 
 function chainLine({ episodes, horizon, discount }: NonNullable<Evaluation["chains"]>): string {
-  return `whole rollouts: ${thousands(episodes)}, the longest with ${plural(horizon, "decision")}; values are returns, with a reward one decision later worth ${discount}`;
+  return `whole rollouts: ${thousands(episodes)}, the longest with ${plural(horizon, "decision")}; values are sums of rewards, with discount ${discount} per decision`;
 }
 
 /** The error that follows gives the reasons of a refusal. */

@@ -121,7 +121,7 @@ function repeatText(
   // Only student-t judges chains of decisions.
   const sequence = discount === undefined ? `, or use --method confidence-sequence${stated}` : "";
   const counted = `${sealed ? "these rows have now judged" : "with this one, these rows have judged"} ${plural(all, "policy")} (a policy judged again counts again), but the bound allows for ${tried}`;
-  const next = `--candidates-tried ${repeated}${sealed ? ` (${all} so far and ${candidates.length} in that gate)` : ""}${sequence}`;
+  const next = `--candidates-tried ${repeated}${sealed ? ` (${all} so far and ${candidates.length} in the next gate)` : ""}${sequence}`;
   return [
     outcome === "pass"
       ? `WARNING: ${counted}, so this PASS is weaker than alpha says.${sealed ? " The verdict stands." : ""} For a correct bound, run the gate again with ${next}`
@@ -149,7 +149,7 @@ export function refusalText({ candidates, baseline, data, split, rule }: GateVer
       sharedBy.set(reason, [...(sharedBy.get(reason) ?? []), candidate]);
   const told = [...sharedBy].map(([reason, alike]) => {
     const ids = alike.map(({ revision }) => revision.id).join(", ");
-    const told = reason.replace(/\.$/, "");
+    const told = reason.replace(/^the candidate: /, "").replace(/\.$/, "");
     const ofMeasure = /^[a-z ]+: it may be /.test(told);
     return `${ids}${ofMeasure ? "," : ":"} ${told.replace(/^the baseline: /, `the gate cannot judge the baseline (${baselineName(baseline)}): `)}.`;
   });

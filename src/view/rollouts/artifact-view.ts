@@ -72,12 +72,13 @@ export function renderRevisions(revisions: readonly IndexedRecord[], released: R
   ]);
 }
 
-/** Kind of a revision, from the id forms of recorded routers, agents and logs; any other revision was trained or
- *  imported, or stands for the client that named the model. */
+/** Kind of a revision, from the id forms of recorded routers, agents and logs. Any other revision was trained or
+ *  imported. */
 function kindOf(id: string, fields: IndexedRecord["fields"]): string {
   const digits = String(fields.digest).slice(7, 19);
   if (id === `router-${digits}`) return "router";
   if (id === `agent-${digits}`) return "agent";
+  if (id === "agent") return "client";
   return id === "logged" ? "log" : "policy";
 }
 

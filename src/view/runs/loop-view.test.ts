@@ -16,7 +16,7 @@ test("observed rewards are a mean over rollouts, and so are estimates of whole r
   );
 });
 
-test("a policy that the gate does not let through is told as a result, with what goes on serving", () => {
+test("a refused policy is reported as a result, with the policy that still serves", () => {
   const window = {
     window: 1,
     state: "kept",
@@ -32,7 +32,7 @@ test("a policy that the gate does not let through is told as a result, with what
     { options: "--config loop.yaml", data: "all" },
   );
   expect(text).toContain(
-    "window 1: no new policy is released, and behaviour goes on. The log does not show that the new one is good enough: the log is too small; nothing acts\nloop: 1 of 1 window ended, done\n",
+    "window 1: the gate refused the new policy, and behaviour still serves. The log does not show that the new one is good enough: the log is too small; nothing acts\nloop: 1 of 1 window ended, done\n",
   );
 });
 

@@ -84,7 +84,7 @@ export function renderLoop(
     reasons.length === 0
       ? []
       : [
-          `window ${window}: no new policy is released, and ${serves ?? "the one before"} goes on. The log does not show that the new one is good enough: ${reasons.join("; ")}\n`,
+          `window ${window}: the gate refused the new policy, and ${serves ?? "the one before"} still serves. The log does not show that the new one is good enough: ${reasons.map((reason) => reason.replace(/^the candidate: /, "")).join("; ")}\n`,
         ],
   );
   const unused = windows.flatMap(({ window, excluded = [] }) =>

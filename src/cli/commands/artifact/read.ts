@@ -46,9 +46,9 @@ export function addList(artifact: Command, io: Io): void {
     summary: "list the rollouts of the book, the latest first",
     description: `List the rollouts of the book, the latest first.
 
-With --revisions it lists policies. KIND is policy (trained or imported, or \`agent\`: the client named the model), router
-(a policy as a gateway serves it, with table, floor and exploration), agent (an agent file) or log (the unknown policy
-behind an imported log). RELEASED marks the policy of each family that \`router.checkpoint: released\` serves.`,
+With --revisions it lists policies. KIND is policy (trained or imported), router (a policy as a gateway serves it, with
+table, floor and exploration), agent (an agent file), client (the client named the model itself) or log (the unknown
+policy behind an imported log). RELEASED marks the policy of each family that \`router.checkpoint: released\` serves.`,
     examples: [
       "rollbook artifact ls --limit 20",
       "rollbook artifact ls --ending failed --since 7d --json",

@@ -39,7 +39,7 @@ export function addDemo(program: Command, io: Io): void {
   addCommand(program, "demo", {
     summary: "run the whole loop on simulated tasks, in about two minutes",
     description: `Run the whole loop on simulated tasks: ${FULL_SIZE.windows} windows of ${FULL_SIZE.rollouts}
-rollouts. Tasks are generated and proved. An agent works on them in a sandbox, through the gateway, while a policy
+rollouts. It generates tasks, and checks that each can be solved. An agent works on them in a sandbox, through the gateway, while a policy
 chooses the model. Each window trains four learners and judges them off-policy. Of those that pass the gate, it
 releases the one with the best lower bound. The summary compares them with the known optimum. The folder keeps the
 configuration, the book, the replay store, a verified pack and report.html. Needs no key, network or GPU. --tour

@@ -53,7 +53,7 @@ always stay.`,
       else {
         if (expired !== undefined) io.out(expiredText(expired));
         const gone = `${plural(report.blobsRemoved, "blob")} and ${plural(report.copiesRemoved, "copy")} removed, ${plural(report.bytesFreed, "byte")} freed`;
-        io.out(`${dryRun ? "would do: " : ""}${gone}, ${plural(report.blobsKept, "blob")} kept\n`);
+        io.out(`${dryRun ? "would do: " : ""}garbage: ${gone}, ${plural(report.blobsKept, "blob")} kept\n`);
         if (report.headsFolded > 0)
           io.out(
             `${dryRun ? "would do: " : ""}${plural(report.headsFolded, "signed head")} folded into one\n`,

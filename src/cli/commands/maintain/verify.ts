@@ -143,7 +143,7 @@ const HEAD_REMEDY =
   "Give --expect a head of this book. If it is one, restore the book from a copy that contains this head.";
 
 const DAMAGE_REMEDY =
-  "Restore the named files from a copy of the book, or one record of it: `rollbook cat DIGEST --book COPY > record.json`, then `rollbook artifact import record.json`. Without a copy, import the rollouts or the log again: this repairs their records, but no receipts, verdicts or signatures of them. Then `rollbook gc` removes the damaged copies. Without copy and import, a damaged rollout is lost: `rollbook batch assemble` leaves it out with --exclude ID.";
+  "Restore the named files from a copy of the book. Or restore each damaged record: `rollbook cat DIGEST --book COPY > record.json`, then `rollbook artifact import record.json`. Without a copy, import the rollouts or the log again: this repairs their records, but no receipts, verdicts or signatures of them. Then `rollbook gc` removes the damaged copies. Without copy and import, a damaged rollout is lost: `rollbook batch assemble` leaves it out with --exclude ID.";
 
 /** Prints the reports, and throws if one of them is bad. */
 function judge(io: Io, flags: JudgeOptions, all: readonly Verified[]): void {
@@ -193,7 +193,7 @@ function requireTrusted(all: readonly Verified[]): void {
     throw new RollbookError(
       "not-trusted",
       { tombstones: unsealed.map(({ digest }) => digest) },
-      `${plural(unsealed.length, "tombstone")} without a signature of a trusted key: what ${unsealed.length === 1 ? "it says" : "they say"} was erased may be lost. Trust the signer with \`rollbook keys trust\`, or restore the records.`,
+      `${plural(unsealed.length, "tombstone")} without a signature of a trusted key: so the missing records may be lost, not erased on purpose. Trust the signer with \`rollbook keys trust\`, or restore the records.`,
     );
   const kinds: UntrustedKinds = {};
   for (const { report } of all)
@@ -218,7 +218,7 @@ function requireCut(all: readonly Verified[]): void {
   throw new RollbookError(
     "erased",
     { batches },
-    `batch ${short(batch)} cannot be cut again: ${erased} of its ${plural(artifacts, "rollout")} ${erased === 1 ? "was" : "were"} erased on purpose.${more} Cut a new batch with \`rollbook batch assemble\`.`,
+    `batch ${short(batch)} cannot be assembled again: ${erased} of its ${plural(artifacts, "rollout")} ${erased === 1 ? "was" : "were"} erased on purpose.${more} Make a new batch with \`rollbook batch assemble\`.`,
   );
 }
 

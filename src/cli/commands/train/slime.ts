@@ -17,7 +17,7 @@ interface SlimeFlags {
 
 export function addSlime(program: Command, io: Io): void {
   const group = addGroup(program, "slime", {
-    summary: "train a model with slime on rollouts of your agent",
+    summary: "train a language model with the trainer slime on rollouts of your agent",
     examples: ["rollbook slime train --config slime.yaml --num-rollout 100"],
   });
   addCommand(group, "train", {

@@ -129,7 +129,7 @@ export function addTrain(program: Command, io: Io): void {
     example: " --steps 1000",
     note: RESUME_NOTE,
     discountHelp:
-      "discount per decision, 0 … 1, for rollouts with several decisions. With 0 a decision learns from its own reward, above 0 from the target that --goal selects (default: the sum of its own and all later rewards)",
+      "discount per decision, 0 … 1, for rollouts with several decisions. With 0, a decision learns from its own reward. Above 0, it learns from the target that --goal selects. Without --discount, it learns from the undiscounted sum of its own and all later rewards",
     learner: ({ discount = 0, conservatism = 1, targetEvery = 500, goal, wide, ...flags }) => ({
       ...{ kind: "cql", ...networkConfig(flags), spec: readSpec(flags), discount, conservatism, targetEvery },
       ...(goal === "return" ? { goal } : {}),
@@ -147,7 +147,7 @@ export function addTrain(program: Command, io: Io): void {
     .addOption(
       new Option(
         "--goal <which>",
-        "used only with --discount above 0: the training target of a decision, either bootstrap (its reward plus the discounted best value of the next state) or return (the discounted sum of its own and all later rewards; without truncated rollouts)",
+        "training target of a decision; only with --discount above 0. bootstrap: its reward plus the discounted best value of the next state. return: the discounted sum of its own and all later rewards, which leaves out truncated rollouts",
       )
         .choices(["bootstrap", "return"])
         .default("bootstrap"),
@@ -277,7 +277,7 @@ or a replay store is recorded by its digest.${note ?? ""}`,
     );
   command.option(
     "--floor-risk <a>",
-    "choose the lowest confidence floor at which the mean loss of a decision on the calibration split is at most this, 0 … 1. The loss is 0 where the policy agrees with the static table, else (highest - its quality) / (highest - lowest), with the two ends of --quality-range (docs/reference/judge.md; default: no floor)",
+    "choose the lowest confidence floor at which the mean loss of a decision on the calibration split is at most this, 0 … 1. The loss of a decision is 0 where the policy agrees with the static table. Elsewhere it is (highest - quality) / (highest - lowest), from the quality of the policy's choice and the two ends of --quality-range (docs/reference/judge.md; default: no floor)",
     share,
   );
   addPromiseOptions(addTableOption(command), {

@@ -16,7 +16,7 @@ import type { RecordedCall, RolloutBuilder } from "./rollout-builder.ts";
 import { tokenStreamsOf } from "./token-branches.ts";
 
 /** Family of steps whose model the agent named itself: one candidate, no choice of the gateway. */
-const NAMED_FAMILY = parseId("gateway.named-model");
+export const NAMED_FAMILY = parseId("gateway.named-model");
 const NAMED_REVISION = {
   id: parseId("agent"),
   digest: digestJson("rollbook.named-model.v1", "the agent named the model"),

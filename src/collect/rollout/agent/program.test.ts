@@ -167,7 +167,7 @@ describe("loadAgent", () => {
   });
 
   it.each([
-    ["one without a rollout", "d.mjs", "export const x = 1;", "no rollout as its default export"],
+    ["one without a function", "d.mjs", "export const x = 1;", "no function as its default export"],
     ["one that throws", "e.mjs", "throw new Error('at load')", "cannot be loaded: at load"],
     ["one that nobody can run", "f.txt", "hello", "not executable"],
   ])("refuses %s", async (_name, name, text, message) => {

@@ -110,6 +110,6 @@ function definitionIn(module: Module, path: string): RolloutDefinition {
     return found as RolloutDefinition;
   throw badAgent(
     path,
-    "has no rollout as its default export. Write: export default async (payload, context) => …, or wrap the function with defineRollout of the module rollbook/rollout",
+    "has no function as its default export. Write: export default async (payload, context) => …, or wrap the function with defineRollout of the module rollbook/rollout",
   );
 }
