@@ -206,7 +206,7 @@ function printNotes(io: Io, flags: GateFlags, found: GateResult): void {
     );
   if (released)
     io.err(
-      `note: gateways with \`checkpoint: released\` on this book now serve ${passed!.id}. To judge without a release, use --dry-run\n`,
+      `note: gateways on this book with \`checkpoint: released\` and the judged settings now serve ${passed!.id}. To judge without a release, use --dry-run\n`,
     );
   if (flags.router === undefined && (sealed || flags.out !== undefined))
     for (const line of servedAsJudged(verdict.record, flags)) io.err(`note: ${line}\n`);
