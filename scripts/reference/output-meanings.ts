@@ -384,6 +384,8 @@ export const MEANINGS: Readonly<Record<string, string>> = {
   "artifact erase records": "erased records, by digest and kind",
   "artifact erase blobs": "other erased blobs, by digest and kind",
   "artifact erase batches": "batches that lost rows",
+  batchesKept:
+    "digests of batches that considered a rollout and hold no rows of it: readable, but not to be assembled again",
   tasksKept: "digests of tasks that stay because other records need them",
   "artifact erase bytes": "bytes that are freed",
   journal: "segments of the gateway's journal that still hold calls of the rollouts",

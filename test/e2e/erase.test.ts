@@ -191,6 +191,25 @@ describe("artifact erase", () => {
     await cli.ok(`batch export ${other.digest} --format jsonl --out ${out}`);
   });
 
+  it("names batches that considered a rollout and hold no row of it: readable, but not to be cut again", async () => {
+    const cli = await bookWith();
+    const cancelled = { ...rollout("d", "cancelled question", 4), ending: { kind: "cancelled" } };
+    await cli.ok("artifact import -", lines(cancelled));
+    const assemble = "batch assemble --target policy-r1 --level token";
+    const [{ digest: wide }] = await cli.json(assemble);
+    const [{ digest: narrow }] = await cli.json(`${assemble} --artifact a c`);
+    const said = `1 batch considered what is erased: it can no longer be assembled again for a check (\`batch verify\`), and the rows stay readable: ${wide.slice(7, 19)}\n`;
+    const words = ["artifact", "erase", "d", "--reason", "request 18"];
+    expect((await cli.run(words)).err).toContain(said);
+    expect(await cli.run([...words, "--yes"])).toMatchObject({ code: 0, err: expect.stringContaining(said) });
+    expect((await cli.json("verify"))[0].erased.batches).toMatchObject([{ batch: wide }]);
+    expect((await cli.run(`batch verify ${wide}`)).code).toBe(1);
+    await cli.ok(`batch verify ${narrow}`);
+    await cli.ok(`batch export ${wide} --format jsonl --out ${join(cli.folder, "rows.jsonl")}`);
+    const again = JSON.parse((await erase(cli, "--yes", "--with-batches", "--json")).out);
+    expect(again).toMatchObject({ batches: [wide], batchesKept: [] });
+  });
+
   it("does not take an unsigned tombstone for an erasure where trust is required", async () => {
     const cli = await bookWith({ key: false });
     await cli.ok(["artifact", "erase", "b", "--reason", "forged", "--yes"]);

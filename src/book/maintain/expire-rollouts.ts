@@ -29,6 +29,8 @@ export interface ExpireReport extends Remains {
   readonly inBatches: number;
   /** Rollouts without a known time. */
   readonly undated: number;
+  /** Batches that considered an erased rollout and hold no rows of one. They can no longer be assembled again. */
+  readonly batchesKept: readonly Digest[];
   /** Tasks of erased rollouts that are kept because another record of the book names them. */
   readonly tasksKept: readonly Digest[];
 }
@@ -45,6 +47,8 @@ export async function expireRollouts(root: string, request: ExpireRequest): Prom
   const tombstones: Digest[] = [];
   const journal = new Set<string>();
   const tasksKept = new Set<Digest>();
+  const batchesKept = new Set<Digest>();
+  const batchesErased = new Set<Digest>();
   let remains: Pick<ExpireReport, "torn" | "replay"> = { torn: [], replay: [] };
   let bytes = 0;
   for (let from = 0; from < going.length; from += ROLLOUTS_PER_TOMBSTONE) {
@@ -57,6 +61,8 @@ export async function expireRollouts(root: string, request: ExpireRequest): Prom
     bytes += erased.bytes;
     for (const path of erased.journal) journal.add(path);
     for (const task of erased.tasksKept) tasksKept.add(task);
+    for (const batch of erased.batchesKept) batchesKept.add(batch);
+    for (const batch of erased.batches) batchesErased.add(batch);
     // A task kept for rollouts of a later tombstone is erased together with them.
     for (const { digest, kind } of erased.blobs) if (kind === Task.kind) tasksKept.delete(digest);
     remains = { torn: erased.torn, replay: erased.replay };
@@ -69,6 +75,7 @@ export async function expireRollouts(root: string, request: ExpireRequest): Prom
   return {
     ...{ dryRun, beforeMs, erased: going.length, bytes, tombstones },
     ...{ inBatches: found.old.length - going.length, undated: found.undated },
+    batchesKept: [...batchesKept].filter((batch) => !batchesErased.has(batch)),
     ...{ tasksKept: [...tasksKept], journal: [...journal], torn: remains.torn, replay: remains.replay },
   };
 }

@@ -6,6 +6,7 @@ import {
   BatchShard,
   type ErasedBlob,
   Feedback,
+  Manifest,
   openRecord,
   RolloutContent,
   RolloutEnvelope,
@@ -26,6 +27,8 @@ export interface ErasableRecords {
   /** Shards with rows of the rollouts, and the batches they belong to. */
   readonly shards: readonly ErasedBlob[];
   readonly batches: readonly Digest[];
+  /** Batches whose manifest lists a rollout, and whose shards stay: none holds a row of the rollouts. */
+  readonly batchesKept: readonly Digest[];
   /** Tasks that the rollouts name, or that an interrupted erasure removed with them. */
   readonly tasks: readonly Digest[];
   /** Assignments with an erased rollout: they name the task by digest and do not hold its text. */
@@ -37,7 +40,7 @@ export interface ErasableRecords {
 const KINDS: ReadonlySet<string> = new Set(
   [
     ...[RolloutContent, RolloutEnvelope, RolloutEvent, Feedback],
-    ...[BatchShard, TrainerBatch, Assignment, Tombstone],
+    ...[BatchShard, TrainerBatch, Manifest, Assignment, Tombstone],
   ].map((type) => type.kind),
 );
 
@@ -63,7 +66,11 @@ class Finder {
   readonly #rollouts: ReadonlySet<unknown>;
   readonly #records = new Map<Digest, string>();
   readonly #shards = new Map<Digest, string>();
-  readonly #batches = new Map<Digest, readonly Digest[]>();
+  /** Shards without rows of the rollouts. */
+  readonly #otherShards = new Set<Digest>();
+  readonly #batches = new Map<Digest, { manifest: Digest; shards: readonly Digest[] }>();
+  /** Manifests that list a rollout. */
+  readonly #manifests = new Set<Digest>();
   readonly #tasks = new Set<Digest>();
   readonly #assignments = new Set<Digest>();
   /** Every assignment of the book that names a task's digest. */
@@ -93,12 +100,16 @@ class Finder {
       case BatchShard.kind:
         if (openRecord(BatchShard, bytes).rows.some(({ content }) => this.#contents.has(content)))
           this.#shards.set(digest, kind);
+        else this.#otherShards.add(digest);
         return;
-      case TrainerBatch.kind:
-        this.#batches.set(
-          digest,
-          openRecord(TrainerBatch, bytes).shards.map((shard) => shard.digest),
-        );
+      case TrainerBatch.kind: {
+        const { manifest, shards } = openRecord(TrainerBatch, bytes);
+        this.#batches.set(digest, { manifest, shards: shards.map((shard) => shard.digest) });
+        return;
+      }
+      case Manifest.kind:
+        if (openRecord(Manifest, bytes).artifacts.some(({ content }) => this.#contents.has(content)))
+          this.#manifests.add(digest);
         return;
       case Assignment.kind: {
         const { task, samples } = openRecord(Assignment, bytes);
@@ -135,12 +146,19 @@ class Finder {
 
   found(): ErasableRecords {
     this.#takeEarlier();
-    const batches = [...this.#batches].filter(([, shards]) => shards.some((each) => this.#shards.has(each)));
+    const all = [...this.#batches];
+    const held = all.filter(([, { shards }]) => shards.some((each) => this.#shards.has(each)));
+    // An earlier erasure may have removed shards of a batch.
+    const kept = all.filter(
+      ([, { manifest, shards }]) =>
+        this.#manifests.has(manifest) && shards.every((each) => this.#otherShards.has(each)),
+    );
     return {
       subjects: [...this.#subjects].sort((a, b) => (a.content < b.content ? -1 : 1)),
       records: listOf(this.#records),
       shards: listOf(this.#shards),
-      batches: batches.map(([digest]) => digest).sort(),
+      batches: held.map(([digest]) => digest).sort(),
+      batchesKept: kept.map(([digest]) => digest).sort(),
       tasks: [...this.#tasks].sort(),
       assignments: [...this.#assignments],
       tombstones: this.#tombstones,

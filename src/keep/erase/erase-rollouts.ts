@@ -1,7 +1,7 @@
 /** Erases rollouts from a book: a tombstone first, then the bytes.
  *  In: a book's directory, contents, a reason. Out: a report of the removed records. Removes nothing before the
  *  tombstone is durable. After a kill at any later moment the same call finishes the work. */
-import { type Clock, type Digest, type Id, RollbookError } from "../../base/index.ts";
+import { type Clock, type Digest, type Id, plural, RollbookError } from "../../base/index.ts";
 import {
   type ErasedBlob,
   type Signer,
@@ -43,6 +43,9 @@ export interface EraseReport extends Remains {
   readonly blobs: readonly ErasedBlob[];
   /** Batches whose shards are erased. */
   readonly batches: readonly Digest[];
+  /** Batches that considered the rollouts and hold no rows of them. Their rows stay, but they can no longer be
+   *  assembled again. */
+  readonly batchesKept: readonly Digest[];
   /** Tasks of the rollouts that stay, because another record of the book names them. */
   readonly tasksKept: readonly Digest[];
   readonly bytes: number;
@@ -65,6 +68,7 @@ export async function eraseRollouts(root: string, options: EraseOptions): Promis
     rollouts: found.subjects.map(({ rollout }) => rollout),
     ...split(planned.blobs, new Set(digestsOf(gone))),
     batches: found.batches,
+    batchesKept: found.batchesKept,
     tasksKept: await useStore(root, reading, (book) => tasksIn(book, found.tasks, planned.blobs)),
     bytes: planned.bytes,
   };
@@ -182,12 +186,16 @@ function byDigest(a: ErasedBlob, b: ErasedBlob): number {
   return a.digest < b.digest ? -1 : 1;
 }
 
-function inBatches({ batches, subjects }: ErasableRecords): RollbookError {
+function inBatches({ batches, batchesKept, subjects }: ErasableRecords): RollbookError {
   const names = batches.slice(0, 5).map((digest) => digest.slice(7, 19));
   const more = batches.length > 5 ? ` and ${batches.length - 5} more` : "";
+  const others =
+    batchesKept.length === 0
+      ? ""
+      : ` ${plural(batchesKept.length, "other batch")} that considered the rollouts can then no longer be assembled again either, but their rows stay readable.`;
   return new RollbookError(
     "in-batches",
     { rollouts: subjects.map(({ rollout }) => rollout), batches },
-    `batches hold rows of what is to be erased: ${names.join(", ")}${more}. Add --with-batches to erase the shards with these rows too; the batches can then no longer be trained from or assembled again.`,
+    `batches hold rows of what is to be erased: ${names.join(", ")}${more}. Add --with-batches to erase the shards with these rows too; these batches can then no longer be read or assembled again.${others}`,
   );
 }

@@ -20,7 +20,8 @@ export function addErase(artifact: Command, io: Io): void {
   addCommand(artifact, "erase", {
     summary: "erase rollouts permanently and leave a tombstone",
     description: `Erase rollouts permanently: content, envelopes, calls, messages, media, columns, events, feedback and
-tasks. Parts that other records of the book need stay. A sealed tombstone lists every erased digest with the reason,
+tasks. Parts that other records of the book need stay. A batch that considered an erased rollout can no longer be
+assembled again for a check. A sealed tombstone lists every erased digest with the reason,
 and \`verify\` then reports erased instead of missing. Without --yes the command lists what it would erase, and
 any reason why it would refuse, and exits with 1. After a crash, run it again.`,
     examples: ['rollbook artifact erase r-0012 --reason "privacy request 17" --yes'],
@@ -70,11 +71,17 @@ function listed(digests: readonly Digest[]): string {
 }
 
 export function remainsText({
+  batchesKept,
   tasksKept,
   torn,
   replay,
-}: Pick<EraseReport, "tasksKept" | "torn" | "replay">): string[] {
+}: Pick<EraseReport, "batchesKept" | "tasksKept" | "torn" | "replay">): string[] {
   return [
+    ...(batchesKept.length === 0
+      ? []
+      : [
+          `${plural(batchesKept.length, "batch")} considered what is erased: ${batchesKept.length === 1 ? "it" : "they"} can no longer be assembled again for a check (\`batch verify\`), and the rows stay readable: ${listed(batchesKept)}`,
+        ]),
     ...(tasksKept.length === 0
       ? []
       : [

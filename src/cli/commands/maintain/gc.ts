@@ -83,7 +83,7 @@ function expiredText({ dryRun, erased, bytes, beforeMs, inBatches, undated }: Ex
   return kept.length === 0 ? line : `${line}kept: ${kept.join(", ")}\n`;
 }
 
-function remainsOf({ tasksKept, torn, replay, journal, erased }: ExpireReport): string[] {
+function remainsOf({ batchesKept, tasksKept, torn, replay, journal, erased }: ExpireReport): string[] {
   if (erased === 0) return [];
   const open =
     journal.length === 0
@@ -91,7 +91,7 @@ function remainsOf({ tasksKept, torn, replay, journal, erased }: ExpireReport): 
       : [
           `${journal.join(", ")} still holds calls of them: the gateway removes a segment once every rollout in it is sealed`,
         ];
-  return [...remainsText({ tasksKept, torn, replay }), ...open];
+  return [...remainsText({ batchesKept, tasksKept, torn, replay }), ...open];
 }
 
 function ageMs(text: string): number {
