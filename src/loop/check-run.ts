@@ -1,5 +1,6 @@
 /** Checks whether a run can begin or continue, before anything is written: no key, no book, no folder of the run.
  *  In: the choice of a run. Out: its inputs, read once, or a refusal. Writes nothing. */
+import { existsSync } from "node:fs";
 import { type Digest, plural, RollbookError } from "../base/index.ts";
 import { hiddenFrom } from "../book/collect/index.ts";
 import { isBook, requireBook, requireWritable, useBook, workingCopy } from "../book/open/index.ts";
@@ -48,7 +49,8 @@ export async function checkRun(choice: RunChoice): Promise<CheckedRun> {
   const { run } = config;
   const root = await workingCopy(book);
   const isNewBook = !isBook(root);
-  if (how === "resume") requireBook(root);
+  // Without a book the run has not begun, which is refused below.
+  if (how === "resume" && existsSync(root)) requireBook(root);
   if (!isNewBook) requireWritable(root);
   requireIdle(root, run);
   const state = isNewBook
@@ -123,8 +125,11 @@ async function followed({ follow, config }: RunChoice): Promise<RunState | undef
   );
 }
 
-/** Refuses an unknown name on resume: a wrong name in the configuration must not start a new run. */
-function requireBegun({ run, windows }: RunState, { book, config }: RunChoice): void {
+/** Refuses a run without a window: a wrong name in the configuration must not start a new run. */
+export function requireBegun(
+  { run, windows }: { run: string; windows: readonly unknown[] },
+  { book, config }: Pick<RunChoice, "book"> & { config: Pick<LoopConfig, "options"> },
+): void {
   if (windows.length > 0) return;
   throw new RollbookError(
     "run-not-begun",

@@ -46,8 +46,11 @@ describe("rollbook run on the simulator", () => {
 
   it("refuses to resume what never began and to start twice, resumes what is done without a change, and refuses another configuration", async () => {
     const { cli, config } = withLoop(SMALL);
-    const early = await cli.run(`run resume --config ${config}`);
-    expect([early.code, early.err]).toEqual([1, expect.stringContaining("[no-book]")]);
+    for (const words of ["run resume", `pack seal --out ${join(cli.folder, "pack")}`])
+      expect(await cli.run(`${words} --config ${config}`), words).toMatchObject({
+        code: 1,
+        err: expect.stringMatching(/has not begun in .*`rollbook run start --config .*\[run-not-begun\]/),
+      });
     await cli.ok(`run start --config ${config}`);
     const typo = writeConfig(cli.folder, { ...SMALL, run: "lopo" }, "typo.yaml");
     const never = await cli.run(`run resume --config ${typo}`);

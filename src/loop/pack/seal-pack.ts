@@ -10,6 +10,7 @@ import type { Ablation } from "../../judge/bench/index.ts";
 import { sealPackFolder } from "../../keep/pack/index.ts";
 import { makeDirectory, readText } from "../../store/index.ts";
 import type { Suite } from "../bench/index.ts";
+import { requireBegun } from "../check-run.ts";
 import { type LoopConfig, parseLoopConfig } from "../config.ts";
 import { readRun } from "../read-run.ts";
 import { loopStatus } from "../status.ts";
@@ -63,11 +64,13 @@ export async function sealLoopPack(
       `${file} runs an agent (world.kind: ${world.kind}). Only loops on the simulator can be packed: the code of an agent and its models are not in the book. To prove the results of this loop, use \`rollbook head\` and \`rollbook verify\`.`,
     );
   const status = await loopStatus(book, config);
+  const named = at === undefined ? config.options : `${config.options} --book ${at}`;
+  requireBegun(status, { book, config: { options: named } });
   if (status.digest === undefined)
     throw new RollbookError(
       "run-not-ended",
       { run: config.run, ended: status.ended, windows: config.windows },
-      `the run ${config.run} has ended ${status.ended} of ${config.windows} windows. Finish it with \`rollbook run resume --config ${file}\`.`,
+      `the run ${config.run} has ended ${status.ended} of ${config.windows} windows. Finish it with \`rollbook run resume ${named}\`.`,
     );
   const state = await useBook(book, { mode: "read" }, (open) => readRun(open, config.run));
   if (existsSync(out))
