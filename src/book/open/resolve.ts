@@ -258,6 +258,7 @@ export function resolveRecord(index: BookIndex, name: string): IndexedRecord {
   const meant = byId
     ? [...named.filter((each) => !isRevision(each)), ...uniqueRevisions(named.filter(isRevision))]
     : named;
+  if (meant.length === 0) requireNotErased(index, name);
   if (meant.length === 0) meant.push(...rolloutsStarting(index, name));
   return one(meant, { what: "record", name, hint: seeRecords, key: asItself });
 }

@@ -3,6 +3,7 @@ import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Command } from "commander";
 import { type Digest, isDigest, isRollbookError, RollbookError } from "../../../base/index.ts";
+import { wrongUsage } from "../../../book/decisions/index.ts";
 import {
   type Verified,
   type VerifyRequest,
@@ -12,6 +13,7 @@ import {
   verifyNamed,
 } from "../../../book/maintain/index.ts";
 import { keyringOf, trustedKeys } from "../../../book/open/index.ts";
+import { Tombstone } from "../../../contract/index.ts";
 import { isPack } from "../../../keep/pack/index.ts";
 import type { VerifyReport } from "../../../keep/verify/index.ts";
 import { jsonLine, plural, short } from "../../../view/format.ts";
@@ -115,16 +117,29 @@ function namedAsPath(name: string, error: unknown): unknown {
 
 /** Reads a digest, or a file that names one. */
 function parseHead(given: string, name: string | undefined): Digest {
-  if (name !== undefined)
-    throw new RollbookError("bad-option", { name }, "--expect is of the whole book. Leave the name out.");
+  if (name !== undefined) throw wrongUsage("--expect is of the whole book. Leave the name out");
   if (isDigest(given)) return given;
-  const { head } = existsSync(given) ? (JSON.parse(readFileSync(given, "utf8")) as { head?: unknown }) : {};
+  if (!existsSync(given))
+    throw wrongUsage(
+      `--expect ${given} is not a digest (sha256:…), and no file of this name exists. Give a digest, or the file that \`rollbook head --out\` wrote`,
+    );
+  const head = headIn(given);
   if (isDigest(head)) return head;
   throw new RollbookError(
     "bad-option",
     { expect: given },
-    `--expect ${given} is neither a digest (sha256:…) nor a file that \`rollbook head --out\` wrote. Give one of them.`,
+    `--expect ${given} is not a file that \`rollbook head --out\` wrote. Give such a file, or a digest (sha256:…).`,
   );
+}
+
+/** Undefined if the file is no JSON object. */
+function headIn(file: string): unknown {
+  try {
+    const { head } = JSON.parse(readFileSync(file, "utf8")) as { head?: unknown };
+    return head;
+  } catch {
+    return undefined;
+  }
 }
 
 function options(io: Io): VerifyRequest {
@@ -188,13 +203,6 @@ function namesOf(broken: readonly Verified[]): string {
 }
 
 function requireTrusted(all: readonly Verified[]): void {
-  const unsealed = all.flatMap(({ report }) => report.erased.tombstones.filter((each) => !each.trusted));
-  if (unsealed.length > 0)
-    throw new RollbookError(
-      "not-trusted",
-      { tombstones: unsealed.map(({ digest }) => digest) },
-      `${plural(unsealed.length, "tombstone")} without a signature of a trusted key: so the missing records may be lost, not erased on purpose. Trust the signer with \`rollbook keys trust\`, or restore the records.`,
-    );
   const kinds: UntrustedKinds = {};
   for (const { report } of all)
     for (const [kind, { count, signed, trusted }] of Object.entries(report.trust.roots)) {
@@ -236,13 +244,17 @@ function notTrusted(kinds: UntrustedKinds): RollbookError {
     Object.values(kinds).reduce((total, each) => total + each[of], 0);
   const [untrusted, unsigned] = [sum("untrusted"), sum("unsigned")];
   const named = Object.entries(kinds).map(([kind, each]) => `${each.untrusted} ${kindName(kind)}`);
+  const tombstones = kinds[Tombstone.kind] ?? { untrusted: 0, unsigned: 0 };
   const remedies = [
-    unsigned === 0
+    unsigned === tombstones.unsigned
       ? ""
-      : ` ${unsigned} not signed at all: with a key (\`rollbook keys new\`), importing again signs them.`,
+      : ` ${unsigned - tombstones.unsigned} not signed at all: with a key (\`rollbook keys new\`), importing again signs them.`,
     unsigned === untrusted
       ? ""
       : ` ${untrusted - unsigned} signed by a key you do not trust: trust the signer with \`rollbook keys trust\`.`,
+    tombstones.untrusted === 0
+      ? ""
+      : ` Records that ${tombstones.untrusted === 1 ? "the tombstone names" : "the tombstones name"} may be lost, not erased: restore them, or trust the signer.`,
   ];
   return new RollbookError(
     "not-trusted",
