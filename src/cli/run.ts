@@ -23,7 +23,7 @@ export async function run(words: readonly string[], io: Io): Promise<number> {
     }
     if (error.exitCode === 0) return 0; // --help and --version
     const found =
-      unknownOption(program, words, error) ??
+      (await unknownOption(program, words, error)) ??
       missingOptions(program, words, error) ??
       unnamedData(program, words, error) ??
       usageError(error, siblings);
@@ -58,12 +58,12 @@ function unknownCommand(
 }
 
 /** Error for an option that the command does not have. It comes before the error for a missing required option, because
- *  both may be one typo. Names the nearest option, else the sibling commands that have it. */
-function unknownOption(
+ *  both may be one typo. Names the nearest option, else the commands that have it. */
+async function unknownOption(
   program: Command | undefined,
   words: readonly string[],
   { code, message }: CommanderError,
-): RollbookError | undefined {
+): Promise<RollbookError | undefined> {
   if (code !== "commander.unknownOption" && code !== "commander.missingMandatoryOptionValue")
     return undefined;
   if (program === undefined) return undefined;
@@ -88,20 +88,33 @@ function unknownOption(
       `\`${name}\` needs a subcommand before ${option}. Name one, for example \`${pathOf(below)} ${option} …\`. See --help.`,
       { cause: message },
     );
-  const group = command.parent;
-  const others = group.commands.filter((each) => isOptionOf(each, option)).map(pathOf);
-  const remedy =
-    nearest !== undefined
-      ? ` Did you mean ${nearest}?`
-      : others.length > 0 && group.parent !== null
-        ? ` These have it: ${others.join(", ")}.`
-        : "";
+  const remedy = nearest === undefined ? await whoHas(option, command.parent) : ` Did you mean ${nearest}?`;
   return new RollbookError(
     "wrong-usage",
     { problem: "commander.unknownOption", option },
     `\`${name}\` has no option ${option}.${remedy} See --help.`,
     { cause: message },
   );
+}
+
+/** Sentence with the commands that have an option, those of the same group first. */
+async function whoHas(option: string, group: Command): Promise<string> {
+  // Only the program without words has all commands.
+  const all = commandsBelow(await buildProgram())
+    .filter((each) => isOptionOf(each, option))
+    .map(pathOf);
+  const near = all.filter((path) => group.parent !== null && path.startsWith(`${pathOf(group)} `));
+  const paths = [...new Set([...near, ...all])];
+  if (paths.length === 0) return "";
+  const more = paths.length > MOST_COMMANDS ? ` and ${paths.length - MOST_COMMANDS} more` : "";
+  const named = paths.slice(0, MOST_COMMANDS).join(", ");
+  return ` ${paths.length === 1 ? "This command has it" : "These have it"}: ${named}${more}.`;
+}
+
+const MOST_COMMANDS = 6;
+
+function commandsBelow(command: Command): Command[] {
+  return command.commands.flatMap((each) => [each, ...commandsBelow(each)]);
 }
 
 /** Error that lists all missing required options: Commander only names the first. */

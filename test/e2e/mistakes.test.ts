@@ -30,6 +30,14 @@ describe("an option that the command does not have", () => {
     );
   });
 
+  it("and that commands of other groups have names them too, its own group first", async () => {
+    expect((await new Cli().run("artifact ls --target x")).err).toContain(
+      "These have it: rollbook artifact admit, rollbook gateway, rollbook launch, rollbook worker, rollbook batch assemble. See",
+    );
+    expect((await new Cli().run("artifact ls --seed 1")).err).toMatch(/These have it: .* and \d+ more\. See/);
+    expect((await new Cli().run("artifact ls --slimy 1")).err).toMatch(/no option --slimy\. See/);
+  });
+
   it("and that its subcommands have names one of them", async () => {
     const { code, err } = await new Cli().run("train --data routing.jsonl --out policies/a --id router-a");
     expect([code, err]).toEqual([
