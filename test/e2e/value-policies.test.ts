@@ -50,10 +50,14 @@ describe("full information on the command line", () => {
       `data import ${csv} --format outcomes --map prompt=question,outcomes=small+large`,
     );
     expect(code).toBe(2);
-    expect(err).toMatch(/needs --out/);
+    expect(err).toMatch(/--format outcomes needs --out/);
     // No estimate is needed, so neither command asks for more tasks.
     const data = join(cli.folder, "all.jsonl");
     const imported = `data import ${csv} --map prompt=question,outcomes=small+large`;
+    expect((await cli.run(imported)).err).toMatch(/--map with outcomes=… needs --out/);
+    expect(await cli.ok(`${imported} --dry-run`)).toMatch(
+      /data source\. A book does not hold the outcomes .* with --out\.\n/,
+    );
     for (const words of [`${imported} --dry-run`, `${imported} --out ${data}`, `data check --data ${data}`]) {
       const { code, out, err } = await cli.run(words);
       expect([words, code, out + err]).toEqual([words, 0, expect.not.stringContaining("only 10 tasks")]);

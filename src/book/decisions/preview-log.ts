@@ -60,7 +60,8 @@ export async function previewLog(file: string, options: LogOptions): Promise<Log
     },
   });
   const unread = await unreadColumns(file, options);
-  const missing = PARTS.flatMap(([what, { effect, map }]) => {
+  const missing = PARTS.flatMap(([what, { map, ofOutcomes, ...rule }]) => {
+    const effect = options.format === "outcomes" ? (ofOutcomes ?? rule.effect) : rule.effect;
     const lacking = without.get(what);
     if (lacking === undefined) return [];
     if (map === undefined || lacking < rows) return [{ what, rows: lacking, effect }];
@@ -78,6 +79,8 @@ export async function previewLog(file: string, options: LogOptions): Promise<Log
 type PartRule = {
   readonly lacks: (row: LoggedRow) => boolean;
   readonly effect: string;
+  /** Effect in a table with the outcomes of all candidates, if it is another. */
+  readonly ofOutcomes?: string;
   readonly map?: string;
 };
 
@@ -136,6 +139,8 @@ const PARTS: readonly (readonly [string, PartRule])[] = [
     {
       lacks: ({ source }) => source === "unknown",
       effect: "To import it into a book, add --data-source real, or --data-source synthetic.",
+      ofOutcomes:
+        "A book does not hold the outcomes of all candidates: write this table to a file with --out.",
     },
   ],
 ];

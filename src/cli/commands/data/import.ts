@@ -113,7 +113,9 @@ the same; prompt, features, id, task.`,
       }
       const { out } = options;
       if (out === undefined && options.format === "outcomes")
-        throw wrongUsage("--format outcomes needs --out: a book keeps the outcome of the choice alone");
+        throw wrongUsage(
+          `${flags.format === undefined ? "--map with outcomes=…" : "--format outcomes"} needs --out: a book keeps the outcome of the choice alone`,
+        );
       const filters = { from: basename(file), format: options.format };
       if (out === undefined) await sealLog(io, file, options);
       else
