@@ -23,7 +23,8 @@ const FIELDS: ReadonlySet<string> = new Set([
 export function readOutput(value: unknown): ReadOutput {
   if (value === undefined || value === null) return readFields({});
   if (typeof value === "number" || Array.isArray(value)) return readFields({ reward: value });
-  if (typeof value !== "object") throw bad(`it returned a ${typeof value}, not an object`);
+  if (typeof value !== "object")
+    throw bad(`it returned a ${typeof value}, which is neither a number nor an object`);
   const unknown = Object.keys(value).find((name) => !FIELDS.has(name));
   if (unknown !== undefined)
     throw bad(

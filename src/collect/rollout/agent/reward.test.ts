@@ -100,6 +100,10 @@ describe("a composite reward", () => {
     expect(totalOf(await silent.score(input))).toBeNull();
   });
 
+  it("of a string is none: an agent returns a number or an object", () => {
+    expect(() => readOutput("1")).toThrow("it returned a string, which is neither a number nor an object");
+  });
+
   it.each([
     [1e300, 1],
     [1e200, 1e200],
