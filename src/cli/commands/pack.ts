@@ -57,7 +57,7 @@ figures again. Prints the chain as a tree; a broken link says why. Exit 1 if a l
   addCommand(group, "rerun", {
     summary: "run a pack again from its own inputs and compare the results",
     description: `Run a pack again from its own inputs and compare the results bit for bit. Reports how code and Node
-differ from those that sealed the pack. Exit 1 if the results differ.`,
+differ from those that sealed the pack. Exit 1 if the results differ, or if a file of the pack is changed or missing.`,
     examples: ["rollbook pack rerun smoke-pack"],
     book: false,
   })
@@ -71,7 +71,7 @@ differ from those that sealed the pack. Exit 1 if the results differ.`,
     .argument("<pack>", "the directory of a pack")
     .requiredOption("--out <file>", "the tar file; never overwritten")
     .action((path: string, flags: { out: string; json?: true }) => {
-      const { digest } = readPack(path);
+      const { digest } = readPack(requirePath(path));
       writeTar(flags.out, path, packPaths(path));
       io.out(flags.json ? jsonLine({ pack: flags.out, digest }) : `${flags.out}: pack ${short(digest)}\n`);
     });

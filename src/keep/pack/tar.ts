@@ -17,7 +17,7 @@ const BLOCK = 512;
 const END = Buffer.alloc(2 * BLOCK);
 
 export function writeTar(file: string, folder: string, paths: readonly string[]): void {
-  const out = openSync(file, "wx", 0o644);
+  const out = openNew(file);
   try {
     for (const path of paths) {
       const bytes = readFileSync(join(folder, path));
@@ -28,6 +28,17 @@ export function writeTar(file: string, folder: string, paths: readonly string[])
     writeSync(out, END);
   } finally {
     closeSync(out);
+  }
+}
+
+function openNew(file: string): number {
+  try {
+    return openSync(file, "wx", 0o644);
+  } catch (cause) {
+    if ((cause as NodeJS.ErrnoException).code !== "EEXIST") throw cause;
+    throw new RollbookError("exists", { path: file }, `${file} already exists. Name another file.`, {
+      cause,
+    });
   }
 }
 

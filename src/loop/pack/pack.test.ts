@@ -7,7 +7,7 @@ import type { Digest } from "../../base/index.ts";
 import { packPaths, readPack, readTar, writeTar } from "../../keep/pack/index.ts";
 import { readLastHead } from "../../store/index.ts";
 import { ablate, parseSuite } from "../bench/index.ts";
-import { brokenLinks, rerunPack, verifyPack } from "./index.ts";
+import { brokenLinks, rerunPack, sealBenchPack, verifyPack } from "./index.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "rollbook-pack-test-"));
 const packs = { bench: "", loop: "", ablation: "" };
@@ -51,6 +51,7 @@ describe.each(["bench", "loop", "ablation"] as const)("a pack of a %s", (kind) =
     const [one, two] = [join(folder, `${kind}-1.tar`), join(folder, `${kind}-2.tar`)];
     for (const file of [one, two]) writeTar(file, packs[kind], packPaths(packs[kind]));
     expect(readFileSync(one).equals(readFileSync(two))).toBe(true);
+    expect(() => writeTar(one, packs[kind], packPaths(packs[kind]))).toThrow(/already exists\. Name another/);
     const unpacked = mkdtempSync(join(folder, "untar-"));
     readTar(one, unpacked);
     expect(brokenLinks((await verifyPack(unpacked)).chain)).toEqual([]);
@@ -117,10 +118,17 @@ it("an ablation refuses lists that it cannot run", async () => {
   expect(existsSync(join(folder, "refused"))).toBe(false);
 });
 
-it("a rerun of other inputs says which figures differ", async () => {
+it("a pack with a changed input is not run again; sealed with it, it says which figures differ", async () => {
   const pack = copyOf("bench");
   const file = join(pack, "suite.yaml");
-  writeFileSync(file, readFileSync(file, "utf8").replace("decisions: 60", "decisions: 61"));
+  const source = readFileSync(file, "utf8").replace("decisions: 60", "decisions: 61");
+  writeFileSync(file, source);
+  await expect(rerun(pack)).rejects.toMatchObject({
+    code: "broken-pack",
+    message: expect.stringContaining("suite.yaml is changed."),
+  });
+  for (const own of ["pack.json", "signatures"]) rmSync(join(pack, own), { recursive: true });
+  sealBenchPack(pack, parseSuite(source, "suite.yaml", pack));
   const { differences } = await rerun(pack);
   expect(differences).toContain("decisions");
 });

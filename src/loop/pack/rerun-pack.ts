@@ -31,6 +31,7 @@ import { runLoop } from "../run-loop.ts";
 import { statusOf } from "../status.ts";
 import { BOOK_FOLDER, LOOP_FILE, LOOP_RESULT } from "./seal-pack.ts";
 import { thisCode } from "./this-code.ts";
+import { fileFault } from "./verify-pack.ts";
 
 interface Rerun {
   readonly record: RunPack;
@@ -45,6 +46,13 @@ export async function rerunPack(
   { work, log }: { work: string; log: (line: string) => void },
 ): Promise<Rerun> {
   const { record } = readPack(folder);
+  const fault = fileFault(folder, record);
+  if (fault !== undefined)
+    throw new RollbookError(
+      "broken-pack",
+      { run: record.run.name },
+      `the pack is broken, so it was not run again: ${fault}. Get the pack again from where it was sealed.`,
+    );
   const again = await runAgain(folder, record, { work, log });
   const file = record.run.kind === "loop" ? LOOP_RESULT : RESULT_FILE;
   const before = parseJson(readFileSync(join(folder, file), "utf8"));

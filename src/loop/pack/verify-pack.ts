@@ -53,7 +53,8 @@ export async function verifyPack(folder: string): Promise<VerifiedPack> {
         return {};
       }),
       await link("files", async () => {
-        requireFiles(folder, record);
+        const fault = fileFault(folder, record);
+        if (fault !== undefined) throw broken(fault);
         return {};
       }),
       await LINKS[record.run.kind](folder, record),
@@ -70,12 +71,13 @@ function checkSignatures(folder: string, digest: Digest): string[] {
   });
 }
 
-function requireFiles(folder: string, record: RunPack): void {
+/** The differences between the files of a pack and its record; undefined if there are none. */
+export function fileFault(folder: string, record: RunPack): string | undefined {
   const faults = faultsOf(folder, record);
-  if (faults.length === 0) return;
+  if (faults.length === 0) return undefined;
   const said = faults.slice(0, 5).map(({ path, fault }) => `${path} is ${WORDS[fault]}`);
   const more = faults.length > 5 ? `, and ${plural(faults.length - 5, "more fault")}` : "";
-  throw broken(`${said.join(", ")}${more}`);
+  return `${said.join(", ")}${more}`;
 }
 
 const WORDS = {
