@@ -2,9 +2,9 @@
  *  separately.
  *  In: a configuration, the source of releases. Out: the router, or the reason why the learned policy may not serve. A
  *  table that cannot be read throws, because there would be no fallback. */
-import { readFileSync, statSync } from "node:fs";
+import { existsSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
-import { type Digest, given, parseJson, RollbookError, reasonOf, short } from "../base/index.ts";
+import { type Digest, given, nearestName, parseJson, RollbookError, reasonOf, short } from "../base/index.ts";
 import { GateVerdict, openRecord, type RevisionKey, seal } from "../contract/index.ts";
 import {
   type Checkpoint,
@@ -184,7 +184,7 @@ async function learned(
 ): Promise<Pick<Loaded, "served" | "passedOver">> {
   const { config, place } = context;
   if (config.checkpoint !== "released") {
-    const checkpoint = readCheckpoint(config.checkpoint!, specOf(config));
+    const checkpoint = readConfigured(config.checkpoint!, specOf(config));
     return { served: serveCheckpoint(checkpoint, config.checkpoint!, { ...context, standing }) };
   }
   const passed: { id: string; error: RollbookError }[] = [];
@@ -205,6 +205,17 @@ async function learned(
     );
   if (passed[0] !== undefined) throw passed[0].error;
   throw noRelease(context, standing);
+}
+
+/** Reads the checkpoint that a configuration names. The value may be a misspelt `released`. */
+export function readConfigured(...[folder, options]: Parameters<typeof readCheckpoint>): Checkpoint {
+  if (existsSync(folder) || nearestName(folder, ["released"]) === undefined)
+    return readCheckpoint(folder, options);
+  throw new RollbookError(
+    "no-checkpoint",
+    { path: folder },
+    `the folder ${folder} does not exist. Did you mean \`released\`, the newest release of the book? Otherwise name the folder that \`rollbook train\` wrote.`,
+  );
 }
 
 function withPassed(

@@ -6,7 +6,6 @@ import {
   type DecisionCandidate,
   type DecisionContext,
   fieldsNeverSent,
-  readCheckpoint,
 } from "../../policy/index.ts";
 import {
   declaredCandidates,
@@ -15,6 +14,7 @@ import {
   type PolicyReleases,
   type RouterConfig,
   type RouterStatus,
+  readConfigured,
   releasedRevisionsOf,
 } from "../../serve/index.ts";
 import type { OpenBook } from "../open/index.ts";
@@ -62,7 +62,7 @@ async function knownTo(
   const declared = declaredCandidates(config);
   const { checkpoint, family } = config;
   if (declared.length > 0 || checkpoint === undefined) return declared;
-  if (checkpoint !== "released") return readCheckpoint(checkpoint).model.arms.map(bare);
+  if (checkpoint !== "released") return readConfigured(checkpoint).model.arms.map(bare);
   const released = releases === undefined ? undefined : await newestCheckpoint(releases, family);
   return released?.model.arms.map(bare) ?? [];
 }

@@ -4,8 +4,8 @@
 import { readFileSync } from "node:fs";
 import { nearestName, RollbookError } from "../../base/index.ts";
 import { baselineOf } from "../../learn/index.ts";
-import { type DecisionContext, type PolicyModel, readCheckpoint, readYaml } from "../../policy/index.ts";
-import type { RouterConfig } from "../../serve/index.ts";
+import { type DecisionContext, type PolicyModel, readYaml } from "../../policy/index.ts";
+import { type RouterConfig, readConfigured } from "../../serve/index.ts";
 
 type AskedFields = DecisionContext["fields"];
 
@@ -48,7 +48,7 @@ function fieldsReadBy(
 
 function fieldsOfPolicy(checkpoint: string | undefined): string[] {
   if (checkpoint === undefined) return [];
-  return fieldsOfModel(readCheckpoint(checkpoint).model);
+  return fieldsOfModel(readConfigured(checkpoint).model);
 }
 
 function fieldsOfModel(model: PolicyModel): string[] {
