@@ -188,7 +188,7 @@ describe("admission", () => {
   });
 
   it.each([
-    ["artifact admit", "nothing-to-judge", 1],
+    ["artifact admit", "nothing to judge", 2],
     ["artifact admit --target r8 --drift 5/3", "two numbers", 2],
     ["artifact admit --target none", "not-found", 1],
     ["artifact admit --target r8 --freshness psionics", "psionic", 2],

@@ -207,7 +207,7 @@ describe("housekeeping", () => {
       expect(JSON.parse(await cli.ok(`schema ${kind}`))).toMatchObject({ title: kind, type: "object" });
     expect(await cli.json("schema rollout")).toEqual([JSON.parse(await cli.ok("schema rollout"))]);
     expect(await cli.ok("schema rollout")).toBe(await cli.ok("schema rollbook.rollout.v1"));
-    expect(await cli.run("schema nothing")).toMatchObject({ code: 1 });
+    expect(await cli.run("schema nothing")).toMatchObject({ code: 2 });
     expect((await cli.run("schema rolout")).err).toContain("Did you mean rollout?");
   });
 });
@@ -236,9 +236,9 @@ describe("keys", () => {
       "trusted (friend)",
     );
     expect(await stranger.ok(["keys", "trust", old, "friend"])).toContain("already");
-    expect(await stranger.run("keys trust ed25519:short")).toMatchObject({ code: 1 });
+    expect(await stranger.run("keys trust ed25519:short")).toMatchObject({ code: 2 });
     // 43 base64url characters hold 258 bits. The two spare bits must be zero, or no signature ever matches the key.
-    expect(await stranger.run(`keys trust ed25519:${"A".repeat(42)}B`)).toMatchObject({ code: 1 });
+    expect(await stranger.run(`keys trust ed25519:${"A".repeat(42)}B`)).toMatchObject({ code: 2 });
   });
 
   it("that cannot be read are named, and replaced when asked", async () => {

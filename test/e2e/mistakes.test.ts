@@ -59,7 +59,7 @@ it("a number out of range is told with its range", async () => {
     ["launch --tasks t --agent a --samples -2", "whole number, at least 1."],
     ["artifact ls --limit -1", "whole number, at least 1."],
     ["artifact ls --limit 0", "whole number, at least 1."],
-    ["gate --checkpoint p --candidates-tried x", "whole number, at least 0."],
+    ["gate --checkpoint p --candidates-tried 0", "whole number, at least 1."],
     ["gate --checkpoint p --alpha 1.5", "above 0 and below 0.5."],
     ["gate --checkpoint p --alpha 0", "above 0 and below 0.5."],
     ["gate --checkpoint p --quality-range 1..0", "two numbers, the lower one first,"],
@@ -69,6 +69,33 @@ it("a number out of range is told with its range", async () => {
       words,
       { code: 2, err: expect.stringContaining(text) },
     ]);
+});
+
+it("a value that no file decides is wrong usage", async () => {
+  const told: readonly (readonly [string, string])[] = [
+    ["gate --checkpoint p q --candidates-tried 1", "2 candidates given, and --candidates-tried is 1."],
+    ["demo --rollouts 41 --out none", "Give an even number of at least 40."],
+    ["schema rollot", "Did you mean rollout?"],
+    ["verify b --expect head.json", "--expect is of the whole book."],
+  ];
+  for (const [words, text] of told)
+    expect([words, await new Cli().run(words)]).toMatchObject([
+      words,
+      { code: 2, err: expect.stringContaining(text) },
+    ]);
+});
+
+it("a pack that is not there, or a file that is no head, is told in words", async () => {
+  const cli = new Cli();
+  expect((await cli.run("pack tar nothere --out y.tar")).err).toContain("nothere does not exist.");
+  await cli.ok("init");
+  expect(await cli.run(["verify", "--expect", cli.file("x.tar", "")])).toMatchObject({
+    ...{ code: 1, err: expect.stringContaining("is not a file that `rollbook head --out` wrote.") },
+  });
+});
+
+it("a checkpoint that is nearly called released asks if that is meant", async () => {
+  expect((await new Cli().run("route ask --checkpoint releasd hi")).err).toContain("Did you mean `released`");
 });
 
 it("a prompt that was read as a candidate is named", async () => {

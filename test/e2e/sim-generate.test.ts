@@ -59,7 +59,7 @@ describe("rollbook sim generate", () => {
   });
 
   it.each([
-    ["--families js-bugfx", 1, /js-bugfx.*js-bugfix/],
+    ["--families js-bugfx", 2, /js-bugfx.*js-bugfix/],
     ["--families py-bugfix --engine quickjs", 1, /does not run py-bugfix/],
     ["--difficulty 6", 2, /from 1 to 5/],
     ["--difficulty 4-2", 2, /from 1 to 5/],

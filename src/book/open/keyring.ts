@@ -122,7 +122,7 @@ function loadReadable(keyring: Keyring): Signer | undefined {
 export function parsePublicKey(text: string): PublicKey {
   if (isPublicKey(text)) return text;
   throw new RollbookError(
-    "bad-key",
+    "wrong-usage",
     { key: text },
     `${JSON.stringify(text.slice(0, 80))} is not a public key. One looks like ed25519:<43 characters>; \`rollbook keys show\` prints yours.`,
   );

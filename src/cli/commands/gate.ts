@@ -11,7 +11,7 @@ import type { GateMethod } from "../../judge/index.ts";
 import type { Range } from "../../judge/ope/index.ts";
 import { notHeldText } from "../../serve/index.ts";
 import { writeAtomically } from "../../store/index.ts";
-import { jsonLine } from "../../view/format.ts";
+import { jsonLine, plural } from "../../view/format.ts";
 import { refusalText, renderVerdict } from "../../view/judge/gate-view.ts";
 import { renderAdmitted } from "../../view/ledger-view.ts";
 import { addCommand } from "../command.ts";
@@ -26,7 +26,7 @@ import {
   TABLE_EXAMPLE,
   toRange,
 } from "../options/judge-options.ts";
-import { errorLevel, nonNegative, share, wholeNumber } from "../options/numbers.ts";
+import { errorLevel, nonNegative, positiveWhole, share } from "../options/numbers.ts";
 import { addRowOptions, datasetFrom, requestOf } from "../options/row-options.ts";
 import { bookRoot, withBook } from "../with-book.ts";
 
@@ -125,7 +125,7 @@ ${TABLE_EXAMPLE}`,
     .option(
       "--candidates-tried <n>",
       "number of policies judged on these rows so far, with those of this gate; a policy judged again counts again (default: the number of --checkpoint)",
-      wholeNumber,
+      positiveWhole,
     )
     .addOption(
       new Option(
@@ -152,6 +152,10 @@ ${TABLE_EXAMPLE}`,
 async function run(io: Io, flags: GateFlags): Promise<void> {
   if (candidatesOf(flags).length === 0)
     throw wrongUsage("required option '--checkpoint <dir...>' not specified: name the policies to judge");
+  if (flags.candidatesTried !== undefined && flags.candidatesTried < candidatesOf(flags).length)
+    throw wrongUsage(
+      `${plural(candidatesOf(flags).length, "candidate")} given, and --candidates-tried is ${flags.candidatesTried}. Count every candidate that was tried`,
+    );
   if (flags.costWeight !== undefined && flags.totalReward !== true)
     throw wrongUsage("--cost-weight has no effect without --total-reward");
   if (flags.qualityOnly === true && flags.epsilonCost !== 0)

@@ -1,6 +1,7 @@
 /** Implements `rollbook schema`: prints the JSON Schema of every record kind. */
 import type { Command } from "commander";
-import { nearestName, RollbookError } from "../../base/index.ts";
+import { nearestName } from "../../base/index.ts";
+import { wrongUsage } from "../../book/decisions/index.ts";
 import { jsonSchemaOf, SCHEMA_FORMS } from "../../contract/index.ts";
 import { jsonLine, table } from "../../view/format.ts";
 import { addCommand } from "../command.ts";
@@ -37,9 +38,7 @@ function typeNamed(name: string) {
     name,
     SCHEMA_FORMS.flatMap(({ kind }) => [middleOf(kind), kind]),
   );
-  throw new RollbookError(
-    "unknown-kind",
-    { kind: name },
-    `there is no record kind ${JSON.stringify(name)}.${nearest === undefined ? "" : ` Did you mean ${nearest}?`} \`rollbook schema\` lists them.`,
+  throw wrongUsage(
+    `there is no record kind ${JSON.stringify(name)}.${nearest === undefined ? "" : ` Did you mean ${nearest}?`} \`rollbook schema\` lists them`,
   );
 }

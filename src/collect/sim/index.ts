@@ -1,4 +1,11 @@
-export { DIFFICULTIES, type Difficulty, FAMILIES, familyNamed, type TaskFamily } from "./families/index.ts";
+export {
+  DIFFICULTIES,
+  type Difficulty,
+  FAMILIES,
+  familyNamed,
+  noFamily,
+  type TaskFamily,
+} from "./families/index.ts";
 export {
   BEHAVIOURS,
   type Behaviour,

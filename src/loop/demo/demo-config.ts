@@ -83,7 +83,7 @@ seed: ${seed}
 export function writeDemo(folder: string, seed: bigint, size: DemoSize): void {
   if (size.rollouts % SAMPLES !== 0 || size.rollouts < LEAST_ROLLOUTS)
     throw new RollbookError(
-      "bad-size",
+      "wrong-usage",
       { rollouts: size.rollouts },
       `--rollouts is ${size.rollouts}. Every task of a window runs ${SAMPLES} times, and learners need enough rows. Give an even number of at least ${LEAST_ROLLOUTS}.`,
     );

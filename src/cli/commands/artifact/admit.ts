@@ -1,7 +1,6 @@
 /** Implements `rollbook artifact admit` and `rollbook artifact release`: decides which rollouts may be used, and
  *  releases quarantined ones. */
 import type { Command } from "commander";
-import { RollbookError } from "../../../base/index.ts";
 import { wrongUsage } from "../../../book/decisions/index.ts";
 import {
   type AdmissionResult,
@@ -75,10 +74,8 @@ async function runAdmit(io: Io, artifacts: readonly string[], flags: AdmitFlags)
   if (experiment !== undefined && validate === true)
     throw wrongUsage("--exp has no effect on --validate. Remove one of them");
   if (target === undefined && validate === undefined)
-    throw new RollbookError(
-      "nothing-to-judge",
-      {},
-      "nothing to judge: neither --target nor --validate is given. Add --target REVISION, --validate, or both.",
+    throw wrongUsage(
+      "nothing to judge: neither --target nor --validate is given. Add --target REVISION, --validate, or both",
     );
   const judged = await withBook(io, { ...flags, mode: "write" }, async (book) => {
     const fresh =

@@ -1,7 +1,8 @@
 /** Implements `rollbook sim generate`: writes a folder of tasks from a seed, each proved in a sandbox. */
 import { type Command, InvalidArgumentError, Option } from "commander";
+import { wrongUsage } from "../../../book/decisions/index.ts";
 import { ENGINES, type EngineChoice, generateTaskFolder } from "../../../book/sim/index.ts";
-import { DIFFICULTIES, type Difficulty, FAMILIES } from "../../../collect/sim/index.ts";
+import { DIFFICULTIES, type Difficulty, FAMILIES, noFamily } from "../../../collect/sim/index.ts";
 import { jsonLine, plural } from "../../../view/format.ts";
 import { renderTasks } from "../../../view/runs/sim-view.ts";
 import { addCommand, seedOption } from "../../command.ts";
@@ -83,6 +84,9 @@ async function generate(io: Io, flags: Flags): Promise<void> {
     workers,
     prove,
   } = flags;
+  // A module may define any name.
+  const unknown = familyFiles === undefined ? families?.find(isUnknown) : undefined;
+  if (unknown !== undefined) throw wrongUsage(noFamily(unknown));
   const meta = await generateTaskFolder({
     ...{ out, count, seed, families, familyFiles, difficulties, engine, workers, prove },
     onProgress(drawn, replaced) {
@@ -92,6 +96,10 @@ async function generate(io: Io, flags: Flags): Promise<void> {
   });
   if (io.live) io.err("\n");
   io.out(flags.json ? jsonLine({ out, ...meta }) : renderTasks(out, meta));
+}
+
+function isUnknown(name: string): boolean {
+  return FAMILIES.every((each) => each.name !== name);
 }
 
 function names(text: string): string[] {

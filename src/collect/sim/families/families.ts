@@ -25,11 +25,11 @@ export const FAMILIES: readonly Family[] = [
 
 export function familyNamed(name: string): Family {
   const family = FAMILIES.find((each) => each.name === name);
-  if (family === undefined)
-    throw new RollbookError(
-      "unknown-family",
-      { name },
-      `there is no family of tasks ${JSON.stringify(name)}. Choose among ${FAMILIES.map((each) => each.name).join(", ")}.`,
-    );
+  if (family === undefined) throw new RollbookError("unknown-family", { name }, `${noFamily(name)}.`);
   return family;
+}
+
+/** Text about an unknown name, without a full stop. */
+export function noFamily(name: string): string {
+  return `there is no family of tasks ${JSON.stringify(name)}. Choose among ${FAMILIES.map((each) => each.name).join(", ")}`;
 }
