@@ -191,7 +191,7 @@ describe("artifact erase", () => {
     await cli.ok(`batch export ${other.digest} --format jsonl --out ${out}`);
   });
 
-  it("names batches that considered a rollout and hold no row of it: readable, but not to be cut again", async () => {
+  it("names batches that considered a rollout and hold no row of it: readable, but not to be assembled again", async () => {
     const cli = await bookWith();
     const cancelled = { ...rollout("d", "cancelled question", 4), ending: { kind: "cancelled" } };
     await cli.ok("artifact import -", lines(cancelled));

@@ -173,7 +173,8 @@ describe("evaluate and gate on the command line", () => {
     const router = "router: { checkpoint: released, candidates: { cheap: {}, strong: {} } }\n";
     const ask = `route ask --config ${cli.file("router.yaml", router)} --prompt Prove`;
     const words = `gate --checkpoint ${folder} --baseline ${folder} --epsilon-quality 0.05`;
-    const RELEASED = "note: gateways on this book with `checkpoint: released` and the judged settings now serve ucb.";
+    const RELEASED =
+      "note: gateways on this book with `checkpoint: released` and the judged settings now serve ucb.";
     const dry = await cli.run(`${words} --dry-run`);
     expect([dry.code, dry.err]).toEqual([0, expect.not.stringContaining(RELEASED)]);
     expect(dry.out).toMatch(/^verdict \w+, not sealed$/m);

@@ -19,7 +19,7 @@ export interface ErasedReport {
   rollouts: { rollout: string; content: Digest; tombstone: Digest }[];
   /** References that lead to something erased. */
   references: number;
-  /** Batches that cannot be cut again, because some of their rollouts were erased. */
+  /** Batches that cannot be assembled again, because some of their rollouts were erased. */
   batches: { batch: Digest; erased: number; artifacts: number }[];
   tombstones: ErasedBy[];
 }

@@ -130,7 +130,7 @@ export class Verifier {
     return this.#erasures.names(digest) && !this.#facts.has(digest);
   }
 
-  /** Notes a batch that cannot be cut again. */
+  /** Notes a batch that cannot be assembled again. */
   noteErasedBatch(batch: ErasedReport["batches"][number]): void {
     this.#erasures.addBatch(batch);
   }
