@@ -130,8 +130,8 @@ const PARTS: readonly (readonly [string, PartRule])[] = [
     {
       lacks: ({ atMs }) => atMs === 0,
       effect:
-        "Rows without a time count as the oldest, so --since leaves them out. A book does not keep their order.",
-      map: "Map it with time=…",
+        "Rows without a time count as the oldest, so --since leaves them out, and a book does not keep the order of the rows.",
+      map: "Map the column with time=…",
     },
   ],
   [
