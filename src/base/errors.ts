@@ -34,6 +34,11 @@ export function asSentence(text: string): string {
   return /[.?!]$/.test(text) ? text : `${text}.`;
 }
 
+/** A fault and the next step. Below a list of faults, the next step has a line of its own. */
+export function withRemedy(fault: string, remedy: string): string {
+  return `${asSentence(fault)}${fault.includes("\n") ? "\n" : " "}${remedy}`;
+}
+
 /** Text of any thrown value, for messages that wrap a foreign error. The foreign error also travels as `cause`. */
 export function reasonOf(error: unknown): string {
   if (!(error instanceof Error)) return String(error);

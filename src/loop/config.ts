@@ -2,7 +2,7 @@
  *  In: text and the folder that its paths are relative to. Out: a checked configuration. Reads no other file. */
 import { isAbsolute, join } from "node:path";
 import * as z from "zod";
-import { asSentence, type Digest, digestJson, parseId, RollbookError } from "../base/index.ts";
+import { type Digest, digestJson, parseId, RollbookError, withRemedy } from "../base/index.ts";
 import { ENGINES } from "../book/sim/index.ts";
 import { queueDriver } from "../collect/queue/index.ts";
 import { BEHAVIOURS, DIFFICULTIES } from "../collect/sim/index.ts";
@@ -428,6 +428,6 @@ function bad(where: string, problem: string): RollbookError {
   return new RollbookError(
     "bad-config",
     { where, problem },
-    `${where}: ${asSentence(problem)} See docs/loop.md.`,
+    `${where}: ${withRemedy(problem, "See docs/loop.md.")}`,
   );
 }

@@ -2,7 +2,7 @@
  *  In: a spec as JSON. Out: the parsed spec and its layout. Two policies with the same digest read the same numbers.
  *  A checkpoint names the digest of its spec. Does not read requests. */
 import * as z from "zod";
-import { asSentence, type Digest, digestJson, isObject, RollbookError } from "../base/index.ts";
+import { type Digest, digestJson, isObject, RollbookError, withRemedy } from "../base/index.ts";
 import { configProblem } from "../contract/index.ts";
 
 const name = z.string().min(1).max(128);
@@ -116,7 +116,7 @@ function parseSpec<Spec extends AnyFeatureSpec>(
   throw new RollbookError(
     "bad-feature-spec",
     { where },
-    `${where}: ${asSentence(problem)} Correct the feature spec.`,
+    `${where}: ${withRemedy(problem, "Correct the feature spec.")}`,
   );
 }
 

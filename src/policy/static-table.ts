@@ -2,7 +2,7 @@
  *  is the baseline that a learned policy has to beat. In: YAML. Out: a table.
  *  A typo is refused at load, never ignored. */
 import * as z from "zod";
-import { asSentence, type Digest, digestJson, type Json, nearestName, RollbookError } from "../base/index.ts";
+import { type Digest, digestJson, type Json, nearestName, RollbookError, withRemedy } from "../base/index.ts";
 import { configProblem } from "../contract/index.ts";
 import type { DecisionCandidate, DecisionContext } from "./decision.ts";
 import { readYaml } from "./read-yaml.ts";
@@ -115,6 +115,6 @@ function bad(where: string, what: string): RollbookError {
   return new RollbookError(
     "bad-table",
     { where },
-    `${where}: ${asSentence(what)} Correct the table; docs/reference/serve.md lists what it may hold.`,
+    `${where}: ${withRemedy(what, "Correct the table; docs/reference/serve.md lists what it may hold.")}`,
   );
 }

@@ -1,7 +1,7 @@
 /** Reads the `router:` configuration strictly, so that a typo is refused and never ignored.
  *  In: the value of the file, and the environment. Out: a checked configuration. Opens no file: `openRouter` does. */
 import * as z from "zod";
-import { asSentence, given, isObject, parseId, RollbookError } from "../base/index.ts";
+import { given, isObject, parseId, RollbookError, withRemedy } from "../base/index.ts";
 import { configProblem } from "../contract/index.ts";
 import { type Constraints, readYaml } from "../policy/index.ts";
 
@@ -274,6 +274,6 @@ function badConfig(where: string, problem: string): RollbookError {
   return new RollbookError(
     "bad-config",
     { where },
-    `${where}: ${asSentence(problem)} Correct the configuration; docs/reference/settings.md lists the settings.`,
+    `${where}: ${withRemedy(problem, "Correct the configuration; docs/reference/settings.md lists the settings.")}`,
   );
 }

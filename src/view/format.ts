@@ -85,13 +85,21 @@ export function indent(text: string, by: number): string {
   return text.replaceAll(/^(?=.)/gm, " ".repeat(by));
 }
 
-/** Renders an error for the command line: one line of prose, or one of JSON. Adds the stack only on request. */
+/** Renders an error for the command line: one line of prose, or one of JSON. Only a list of faults has several lines.
+ *  Adds the stack only on request. */
 export function renderError(error: unknown, options: { json: boolean; debug: boolean }): string {
   const known = error instanceof RollbookError ? error : foreignError(error);
   const stack = options.debug ? `${stackOf(error)}\n` : "";
   if (options.json) return jsonLine({ error: known.toJSON() }) + stack;
-  const line = known.message.replaceAll(/\s*[\r\n]\s*/g, " ");
-  return `error: ${printable(line)} [${known.code}]\n${stack}`;
+  return `error: ${messageLines(known.message).join("\n")} [${known.code}]\n${stack}`;
+}
+
+/** Further lines are indented: text of a file or a record cannot pose as a line of the program. */
+function messageLines(message: string): string[] {
+  const lines = message.split(/\s*[\r\n]\s*/).map(printable);
+  return message.includes("\n  - ")
+    ? lines.map((line, i) => (i === 0 ? line : `  ${line}`))
+    : [lines.join(" ")];
 }
 
 function foreignError(error: unknown): RollbookError {

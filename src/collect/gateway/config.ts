@@ -1,7 +1,7 @@
 /** The gateway's configuration: a YAML file, read strictly. A typo is refused, not ignored. In: text and
  *  environment. Out: a checked configuration. Keys are only in the environment; the file names their variables. */
 import * as z from "zod";
-import { asSentence, type Digest, parseId, RollbookError } from "../../base/index.ts";
+import { type Digest, parseId, RollbookError, withRemedy } from "../../base/index.ts";
 import { configProblem } from "../../contract/index.ts";
 import { readYaml } from "../../policy/index.ts";
 import { mixedRoute, VENDORS } from "./dialects/index.ts";
@@ -340,7 +340,7 @@ function bad(where: string, problem: string, cause?: unknown): RollbookError {
   return new RollbookError(
     "bad-config",
     { where },
-    `${where}: ${asSentence(problem)} Correct the configuration; docs/gateway.md has examples.`,
+    `${where}: ${withRemedy(problem, "Correct the configuration; docs/gateway.md has examples.")}`,
     cause === undefined ? undefined : { cause },
   );
 }

@@ -1,57 +1,90 @@
-/** Describes a configuration error in words. In: a schema, the issues it found, the value. Out: one sentence without a
- *  full stop, and the places of further errors. An unknown key comes first, with the nearest name, because a missing key
- *  is often misspelt. */
+/** Describes configuration errors in words. In: a schema, the issues it found, the value. Out: one fault without a full
+ *  stop, or a list with one fault per line. Unknown keys come first, with the nearest name, because a missing key is
+ *  often misspelt. */
 import * as z from "zod";
 import { asSentence, nearestName } from "../../base/index.ts";
 import { deepest, issueWords, valueAt } from "./issue-words.ts";
 
+type Issue = z.core.$ZodIssue;
+type UnknownKeys = z.core.$ZodIssueUnrecognizedKeys;
+
+/** Maximum number of listed faults; the others are counted. */
+const MOST_FAULTS = 8;
+
 /** `otherFile`: a key that only another kind of file has, and the problem if this file has it. */
 export function configProblem(
   schema: z.core.$ZodType,
-  issues: readonly z.core.$ZodIssue[],
+  issues: readonly Issue[],
   value: unknown,
   otherFile?: { readonly key: string; readonly problem: string },
 ): string {
-  const unknown = issues.find((issue) => issue.code === "unrecognized_keys");
-  if (otherFile !== undefined && unknown?.path.length === 0 && unknown.keys.includes(otherFile.key))
+  const unknown = issues.filter((issue) => issue.code === "unrecognized_keys");
+  if (
+    otherFile !== undefined &&
+    unknown.some(({ path, keys }) => path.length === 0 && keys.includes(otherFile.key))
+  )
     return otherFile.problem;
-  const first = unknown ?? issues[0]!;
-  const problem = problemOf(schema, unknown ?? deepest(issues), value);
-  // A missing key is often the misspelt one.
-  const others = issues.filter(
-    (each) => each !== first && (unknown === undefined || valueAt(value, each.path) !== undefined),
-  );
-  const [told, ...beside] = placesOf(first);
-  const places = [...new Set([...beside, ...others.flatMap(placesOf)])].filter(
-    (place) => place !== "" && place !== told,
-  );
-  return places.length === 0 ? problem : `${asSentence(problem)} Also wrong: ${places.join(", ")}`;
+  const misspelt = new Set(unknown.flatMap((issue) => meantPlaces(schema, issue, value)));
+  const others = issues.filter((each) => each.code !== "unrecognized_keys" && !misspelt.has(placeOf(each)));
+  const faults = new Set([
+    ...unknown.flatMap((issue) => unknownKeys(shapeAt(schema, issue.path, value), issue)),
+    ...others.map((issue) => fieldFault(deepest([issue]), value)),
+  ]);
+  const empty = isEmpty(value) ? "it is empty; " : "";
+  if (faults.size === 1) return `${empty}${[...faults][0]}`;
+  const listed = [...faults].slice(0, MOST_FAULTS).map(asSentence);
+  const more = faults.size > MOST_FAULTS ? [`and ${faults.size - MOST_FAULTS} more.`] : [];
+  return [`${empty}${faults.size} faults:`, ...[...listed, ...more].map((line) => `  - ${line}`)].join("\n");
 }
 
-/** One issue holds all unknown keys of an object. */
-function placesOf(issue: z.core.$ZodIssue): string[] {
-  if (issue.code !== "unrecognized_keys") return [placeOf(issue)];
-  return issue.keys.map((key) => [...issue.path, key].map(String).join("."));
+/** Places of the keys that unknown keys probably mean. A missing key among them is no second fault. */
+function meantPlaces(schema: z.core.$ZodType, issue: UnknownKeys, value: unknown): string[] {
+  const known = Object.keys(shapeAt(schema, issue.path, value));
+  return issue.keys.flatMap((key) => {
+    const meant = nearestName(key, known);
+    const path = [...issue.path, meant ?? key];
+    return meant === undefined || valueAt(value, path) !== undefined ? [] : [path.map(String).join(".")];
+  });
 }
 
-function placeOf({ path }: z.core.$ZodIssue): string {
+function placeOf({ path }: Issue): string {
   return path.map(String).join(".");
 }
 
-function problemOf(schema: z.core.$ZodType, issue: z.core.$ZodIssue, value: unknown): string {
+function fieldFault(issue: Issue, value: unknown): string {
   const place = placeOf(issue);
-  if (issue.code !== "unrecognized_keys") {
-    const words = issueWords(issue, value);
-    if (issue.code === "invalid_type" && isEmpty(value)) return `it is empty; ${place} ${words}`;
-    return issue.code === "custom"
-      ? `${place === "" ? "" : `${place}: `}${words}`
-      : `${place === "" ? "it" : place} ${words}${meantBy(issue, value)}`;
-  }
-  const known = keysAt(schema, issue.path, value);
-  const [unknown = ""] = issue.keys;
-  const meant = nearestName(unknown, known);
-  const name = place === "" ? unknown : `${place}.${unknown}`;
-  return `unknown key ${name}. ${meant === undefined ? `Known keys: ${known.join(", ")}` : `Did you mean ${meant}?`}`;
+  const words = issueWords(issue, value);
+  return issue.code === "custom"
+    ? `${place === "" ? "" : `${place}: `}${words}`
+    : `${place === "" ? "it" : place} ${words}${meantBy(issue, value)}`;
+}
+
+/** One fault per unknown key. The known keys are listed once, and only if a key has no near name. */
+function unknownKeys(shape: Shape, { path, keys }: UnknownKeys): string[] {
+  const known = Object.keys(shape);
+  let isListed = false;
+  return keys.map((key) => {
+    const alike = known.filter((each) => each.toLowerCase().startsWith(key.toLowerCase()));
+    const meant = nearestName(key, known) ?? (alike.length > MOST_ALIKE ? "" : alike.join(" or "));
+    const name = [...path, key].map(String).join(".");
+    if (meant !== "") return `unknown key ${name}. Did you mean ${meant}?`;
+    if (isListed) return `unknown key ${name}`;
+    isListed = true;
+    return `unknown key ${name}. ${keysText(shape)}`;
+  });
+}
+
+/** Maximum number of suggested keys that begin with an unknown key. */
+const MOST_ALIKE = 3;
+
+function keysText(shape: Shape): string {
+  const isOptional = (name: string) => z.safeParse(shape[name]!, undefined).success;
+  const [required, optional] = [false, true].map((wanted) =>
+    Object.keys(shape).filter((name) => isOptional(name) === wanted),
+  ) as [string[], string[]];
+  return required.length === 0 || optional.length === 0
+    ? `Known keys: ${Object.keys(shape).join(", ")}`
+    : `Required keys: ${required.join(", ")}. Optional keys: ${optional.join(", ")}`;
 }
 
 /** Suggestion of the nearest name that is allowed at the issue's path. */
@@ -79,15 +112,17 @@ function isEmpty(value: unknown): boolean {
   );
 }
 
-/** Names that the object at a path may hold. */
-function keysAt(schema: z.core.$ZodType, path: readonly PropertyKey[], value: unknown): string[] {
+type Shape = Readonly<Record<string, z.core.$ZodType>>;
+
+/** Keys that the object at a path may hold, with their schemas. */
+function shapeAt(schema: z.core.$ZodType, path: readonly PropertyKey[], value: unknown): Shape {
   let [at, here] = [chosen(schema, value), value];
   for (const part of path) {
     here = (here as Record<PropertyKey, unknown> | undefined)?.[part];
     if (at instanceof z.ZodObject) at = chosen(at.shape[String(part)], here);
     else at = chosen(at instanceof z.ZodArray ? at.element : (at as z.ZodRecord).valueType, here);
   }
-  return at instanceof z.ZodObject ? Object.keys(at.shape) : [];
+  return at instanceof z.ZodObject ? at.shape : {};
 }
 
 /** Schema without defaults. For a union: the member whose `kind` the value has, else its object. */

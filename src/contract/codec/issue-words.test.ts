@@ -49,14 +49,24 @@ it("a check without words of its own is told as a value that is not allowed", ()
   expect(configProblem(schema, issues, { x: "b" })).toBe("x: has a value that is not allowed");
 });
 
-it("further errors of a configuration are named by their places, but not the key that was misspelt", () => {
+it("every fault of a configuration has a line with its reason, but not the key that was misspelt", () => {
   const schema = z.strictObject({ url: z.url(), price: z.number(), name: z.string() });
   const problem = (value: object) => configProblem(schema, schema.safeParse(value).error!.issues, value);
   expect(problem({ url: "http://a", price: "cheap", name: 3 })).toBe(
-    "price must be a number, and is a text. Also wrong: name",
+    "2 faults:\n  - price must be a number, and is a text.\n  - name must be a text, and is a number.",
   );
   expect(problem({ ulr: "http://a", price: "cheap", name: "n" })).toBe(
-    "unknown key ulr. Did you mean url? Also wrong: price",
+    "2 faults:\n  - unknown key ulr. Did you mean url?\n  - price must be a number, and is a text.",
+  );
+  expect(problem({ ulr: "http://a", price: 1 })).toBe(
+    "2 faults:\n  - unknown key ulr. Did you mean url?\n  - name is missing, and must be a text.",
+  );
+});
+
+it("an empty configuration is told as empty, with the keys that it needs", () => {
+  const schema = z.strictObject({ url: z.url(), price: z.number() });
+  expect(configProblem(schema, schema.safeParse({}).error!.issues, {})).toBe(
+    "it is empty; 2 faults:\n  - url is missing, and must be a text.\n  - price is missing, and must be a number.",
   );
 });
 
@@ -64,12 +74,29 @@ it("every unknown key of a configuration is named, also within a section", () =>
   const schema = z.strictObject({ url: z.url(), limits: z.strictObject({ price: z.number().default(1) }) });
   const problem = (value: object) => configProblem(schema, schema.safeParse(value).error!.issues, value);
   expect(problem({ ulr: "http://a", limist: {}, limits: {} })).toBe(
-    "unknown key ulr. Did you mean url? Also wrong: limist",
+    "2 faults:\n  - unknown key ulr. Did you mean url?\n  - unknown key limist. Did you mean limits?",
   );
   expect(problem({ url: "http://a", limits: { prise: 1, prcie: 2 } })).toBe(
-    "unknown key limits.prise. Did you mean price? Also wrong: limits.prcie",
+    "2 faults:\n  - unknown key limits.prise. Did you mean price?\n  - unknown key limits.prcie. Did you mean price?",
   );
   expect(problem({ ulr: "http://a", url: "http://a", limits: { prise: 1 } })).toBe(
-    "unknown key limits.prise. Did you mean price? Also wrong: ulr",
+    "2 faults:\n  - unknown key limits.prise. Did you mean price?\n  - unknown key ulr. Did you mean url?",
   );
+});
+
+it("an unknown key without a near name is told which keys are required", () => {
+  const schema = z.strictObject({ modelDir: z.string(), modelType: z.string(), seed: z.number().default(0) });
+  const problem = (value: object) => configProblem(schema, schema.safeParse(value).error!.issues, value);
+  const models = { modelDir: "m", modelType: "t" };
+  expect(problem({ ...models, colour: 1 })).toBe(
+    "unknown key colour. Required keys: modelDir, modelType. Optional keys: seed",
+  );
+  expect(problem({ ...models, model: "m" })).toBe("unknown key model. Did you mean modelDir or modelType?");
+});
+
+it("of many faults the first are listed and the others are counted", () => {
+  const schema = z.record(z.string(), z.number());
+  const value = Object.fromEntries(Array.from({ length: 11 }, (_, n) => [`k${n}`, "text"]));
+  const lines = configProblem(schema, schema.safeParse(value).error!.issues, value).split("\n");
+  expect([lines.length, lines[0], lines.at(-1)]).toEqual([10, "11 faults:", "  - and 3 more."]);
 });

@@ -16,6 +16,6 @@ export function requireShape(
   throw new RollbookError(
     "bad-row",
     { where, ...(field === "" ? {} : { field }) },
-    `${where}: ${asSentence(configProblem(schema, error.issues, value))} ${remedy}`,
+    `${where}: ${asSentence(configProblem(schema, error.issues.slice(0, 1), value))} ${remedy}`,
   );
 }

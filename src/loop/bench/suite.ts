@@ -3,7 +3,7 @@
  *  file. */
 import { isAbsolute, join } from "node:path";
 import * as z from "zod";
-import { asSentence, type Digest, digestJson, RollbookError } from "../../base/index.ts";
+import { type Digest, digestJson, RollbookError, withRemedy } from "../../base/index.ts";
 import { BEHAVIOURS, DIFFICULTIES, FAMILIES } from "../../collect/sim/index.ts";
 import { configProblem } from "../../contract/index.ts";
 import { readYaml } from "../../policy/index.ts";
@@ -109,6 +109,6 @@ function bad(where: string, problem: string): RollbookError {
   return new RollbookError(
     "bad-suite",
     { where, problem },
-    `${where}: ${asSentence(problem)} See docs/prove.md.`,
+    `${where}: ${withRemedy(problem, "See docs/prove.md.")}`,
   );
 }

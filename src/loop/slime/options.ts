@@ -3,7 +3,7 @@
  *  settings. Reads no file. */
 import { isAbsolute, join } from "node:path";
 import type { z } from "zod";
-import { asSentence, RollbookError } from "../../base/index.ts";
+import { RollbookError, withRemedy } from "../../base/index.ts";
 import { configProblem } from "../../contract/index.ts";
 import { readYaml } from "../../policy/index.ts";
 import { flagNames } from "./flags.ts";
@@ -74,6 +74,6 @@ function bad(where: string, what: string): RollbookError {
   return new RollbookError(
     "bad-slime-options",
     { where },
-    `${where}: ${asSentence(what)} docs/reference/settings.md lists the settings.`,
+    `${where}: ${withRemedy(what, "docs/reference/settings.md lists the settings.")}`,
   );
 }

@@ -1,7 +1,7 @@
 /** The description of a file of recorded answers: the meaning of its columns, and the prices of models. In: YAML. Out:
  *  the checked description. Unknown fields are refused. Reads no file. */
 import * as z from "zod";
-import { asSentence, RollbookError } from "../../../base/index.ts";
+import { RollbookError, withRemedy } from "../../../base/index.ts";
 import { readDeclaration } from "../world/index.ts";
 
 const column = z.string().min(1);
@@ -40,6 +40,6 @@ export function badRecording(where: string, what: string): RollbookError {
   return new RollbookError(
     "bad-recorded",
     { where },
-    `${where}: ${asSentence(what)} Correct it; docs/reference/simulator.md lists what the description may hold.`,
+    `${where}: ${withRemedy(what, "Correct it; docs/reference/simulator.md lists what the description may hold.")}`,
   );
 }

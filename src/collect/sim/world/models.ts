@@ -2,7 +2,7 @@
  *  In: YAML, or nothing for the five built-in models. Out: checked declarations. They define the models completely:
  *  every outcome and every expected value follows from them and from the proofs of the tasks. Runs nothing. */
 import * as z from "zod";
-import { asSentence, type Digest, digestJson, RollbookError } from "../../../base/index.ts";
+import { type Digest, digestJson, RollbookError, withRemedy } from "../../../base/index.ts";
 import { readDeclaration } from "./read-declaration.ts";
 
 const probability = z.number().min(0).max(1);
@@ -115,6 +115,6 @@ function bad(where: string, what: string): RollbookError {
   return new RollbookError(
     "bad-models",
     { where },
-    `${where}: ${asSentence(what)} Correct it; docs/reference/simulator.md lists what it may hold.`,
+    `${where}: ${withRemedy(what, "Correct it; docs/reference/simulator.md lists what it may hold.")}`,
   );
 }
