@@ -264,6 +264,8 @@ export const MEANINGS: Readonly<Record<string, string>> = {
   "windows[].optimum": "exact value of the best policy, where the world knows it",
   "windows[].rows": "rows that trained the new policy",
   "windows[].rewardMean": "mean reward of these rows",
+  "windows[].checkpoints":
+    "checkpoints that the window trained, if they are on this machine; `--checkpoint` takes the `folder`",
   "windows[].outcome": "`pass` or `refuse`",
   "windows[].reasons": "why the gate refused",
   "windows[].serves": "the policy that is served after the window",

@@ -1,12 +1,14 @@
 /** Reports the state of a run, from its records and from the process that runs it, if there is one. */
+import { existsSync } from "node:fs";
 import { given, parseId } from "../base/index.ts";
 import { copyOf, isBook, useBook, workingCopy } from "../book/open/index.ts";
 import { listRollouts, type RolloutRow } from "../book/rollouts/index.ts";
 import { AGENT_FAMILY } from "../collect/rollout/index.ts";
 import { type LoopPolicy, Receipt } from "../contract/index.ts";
 import type { LoopStatus, WindowStatus } from "../view/runs/loop-view.ts";
+import { windowCandidates } from "./candidates.ts";
 import type { LoopConfig } from "./config.ts";
-import { activityOf, isRunning } from "./control.ts";
+import { activityOf, isRunning, loopFolder } from "./control.ts";
 import { type LoopWindow, type RunState, runDigest } from "./fold.ts";
 import { readRun } from "./read-run.ts";
 
@@ -53,9 +55,25 @@ export function statusOf(
     ...{ run, book, planned: config.windows, running },
     ended: windows.filter(({ final }) => final !== undefined).length,
     ...(activity === undefined ? {} : { activity }),
-    windows: windows.map(windowStatus),
+    windows: windows.map((window) => ({
+      ...windowStatus(window),
+      ...given({ checkpoints: checkpointsOf(window, config, loopFolder(root, run)) }),
+    })),
     ...(digest === undefined ? {} : { digest }),
   };
+}
+
+/** Checkpoints that a window trained and that are on this machine; undefined if there are none. */
+function checkpointsOf(
+  window: LoopWindow,
+  config: LoopConfig,
+  runFolder: string,
+): WindowStatus["checkpoints"] {
+  if (window.at("trained") === undefined) return undefined;
+  const made = windowCandidates(config, window.number, runFolder)
+    .filter(({ folder }) => existsSync(folder))
+    .map(({ id: revision, folder }) => ({ revision, folder }));
+  return made.length === 0 ? undefined : made;
 }
 
 export function windowStatus(window: LoopWindow): WindowStatus {

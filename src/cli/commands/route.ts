@@ -54,7 +54,10 @@ A learned policy of the configuration decides only if a gate verdict of the book
       "--config <file>",
       "the gateway's file, or another with a router section (default: only environment variables)",
     )
-    .option("--checkpoint <dir>", "the policy, as `train` wrote it (default: that of the configuration)")
+    .option(
+      "--checkpoint <dir>",
+      "the policy, a folder that `train` wrote; `run status` names those of a loop (default: that of the configuration)",
+    )
     .argument("[prompt]", "the user's last message, unless --prompt gives it")
     .option("--prompt <text>", "the user's last message")
     .option("--request <file>", "a chat request as JSON, with its messages and tools; - reads standard input")

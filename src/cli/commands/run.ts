@@ -98,7 +98,9 @@ all its attempts has a result, and does not run again.`,
     summary: "print the state of a run",
     description: `Print the state of a run, one line per window. COLLECTED BY is the policy that collected the window, SERVES the policy
 that serves after it. STATE is released if the gate passed the new policy, and kept if it refused: the old policy serves on.
-NEW POLICY, REWARD is the reward of the new policy, estimated from the log, with its 95 % interval.
+NEW POLICY, REWARD is the reward of the new policy, estimated from the log, with its 95 % interval. The lines \`checkpoint of …\`
+name the folders that \`gate\`, \`evaluate\` and \`route ask\` take as --checkpoint: those of the last trained and of the serving policy.
+--json has those of all windows.
 
 Simulated tasks have three more columns. VALUE BEFORE is the exact expected reward of the policy that collected, VALUE AFTER that of
 the policy that serves, OPTIMUM that of the best possible policy.`,

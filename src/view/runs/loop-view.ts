@@ -40,6 +40,8 @@ export interface WindowStatus {
   readonly discount?: number;
   /** Set if several learners are compared. */
   readonly candidates?: readonly CandidateStatus[];
+  /** Folders of the policies that the window trained. */
+  readonly checkpoints?: readonly { readonly revision: string; readonly folder: string }[];
   readonly outcome?: "pass" | "refuse";
   readonly reasons?: readonly string[];
   readonly serves?: string;
@@ -95,7 +97,19 @@ export function renderLoop(
         ],
   );
   const end = digest === undefined ? "" : `run digest ${short(digest as never)}\n`;
-  return `${lines}${unused.join("")}${refused.join("")}${whereIs(status, options)}\n${end}`;
+  return `${lines}${unused.join("")}${refused.join("")}${checkpointLines(windows)}${whereIs(status, options)}\n${end}`;
+}
+
+/** The checkpoints of the last window that trained, and of the policy that serves. */
+function checkpointLines(windows: readonly WindowStatus[]): string {
+  const newest = windows.findLast(({ checkpoints }) => checkpoints !== undefined)?.checkpoints ?? [];
+  const serves = windows.findLast((each) => each.serves !== undefined)?.serves;
+  const serving = windows
+    .flatMap(({ checkpoints = [] }) => checkpoints)
+    .filter(({ revision }) => revision === serves && newest.every((each) => each.revision !== revision));
+  return [...serving, ...newest]
+    .map(({ revision, folder }) => `checkpoint of ${revision} (for --checkpoint): ${folder}\n`)
+    .join("");
 }
 
 const COLUMNS: readonly TableColumn<WindowStatus>[] = [
