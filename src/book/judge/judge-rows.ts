@@ -116,7 +116,7 @@ function nothingLeft(
   return new RollbookError(
     "empty-split",
     { rows, train, calibration, unlabelled },
-    `none of the ${rows} rows can judge the policy: ${train} are for training or were trained on, ${calibration} for calibration, ${unlabelled} have no outcome. Record more tasks, name rows that the policy was not trained on, or train with a larger judge share in --split.`,
+    `none of the ${rows} rows can judge the policy: ${train} are for training or were trained on, ${calibration} for calibration, ${unlabelled} have no outcome. Record more tasks, name rows that the policy was not trained on, or train with a larger judge share in --split (in a loop: split.shares).`,
   );
 }
 
@@ -129,7 +129,7 @@ function requireUnits(rows: readonly JudgedRow[], { unit }: SplitRule): void {
   throw new RollbookError(
     "too-few-units",
     { rows: rows.length, units, unit },
-    `${rows.length} labelled rows of ${units} ${unit}${units === 1 ? "" : "s"} are left to judge by, too few for an estimate. ${smallLogRemedy({ unit, counted: { rows: rows.length, units } })}.${unit === "decision" || rows.length === units ? "" : ` If many rows share one ${unit}, train with --unit decision.`}`,
+    `${rows.length} labelled rows of ${units} ${unit}${units === 1 ? "" : "s"} are left to judge by, too few for an estimate. ${smallLogRemedy({ unit, counted: { rows: rows.length, units } })}.${unit === "decision" || rows.length === units ? "" : ` If many rows share one ${unit}, train with a smaller --unit (in a loop: split.unit).`}`,
   );
 }
 

@@ -26,7 +26,7 @@ test("a log whose floor is calibrated needs twice as many tasks: a fifth of it j
 
 test("a log that nothing is trained from needs as many tasks as judge", () => {
   expect(smallLogRemedy({ judgeShare: 1, counted: { rows: 6, units: 5 } })).toBe(
-    "Record about 200 different tasks. Several rows of one task count once, unless `train` or `data check` was given `--unit decision`",
+    "Record about 200 different tasks. Several rows of one task count once, unless rows are split by decision (`train` and `data check`: --unit decision; a loop: `split: { unit: decision }`)",
   );
   // Advice about rows of one task has no use where every task has one row.
   expect(smallLogRemedy({ judgeShare: 1, counted: { rows: 5, units: 5 } })).toBe(

@@ -58,7 +58,7 @@ export function enoughUnits({ judging = null, judgeShare = JUDGE_SHARE, unit }: 
 const UNITS: Readonly<Record<SplitUnit, readonly [string, string]>> = {
   task: [
     "different tasks",
-    "rows of one task count once, unless `train` or `data check` was given `--unit decision`",
+    "rows of one task count once, unless rows are split by decision (`train` and `data check`: --unit decision; a loop: `split: { unit: decision }`)",
   ],
   session: ["different sessions", "rows of one session count once"],
   decision: ["decisions", "decisions of one rollout count once"],

@@ -1,7 +1,7 @@
 /** A panel as text: diagnostics first, then the reasons of a refusal, or the estimates and their disagreements. */
 import { plural } from "../../base/index.ts";
 import type { Diagnostics } from "./diagnostics.ts";
-import type { Interval } from "./intervals/index.ts";
+import { type Interval, methodText } from "./intervals/index.ts";
 import { FALSE_ALARMS, type PanelEstimates, type PanelResult, type PanelRow } from "./panel.ts";
 
 export function panelText(verdict: PanelResult): string {
@@ -65,7 +65,8 @@ function rowText({ estimate, standardError, intervals, lambda, caveat }: PanelRo
     lambda === undefined ? "" : ` (${Number.isFinite(lambda) ? `λ = ${number(lambda)}` : "no cut"})`;
   const spans = told(intervals)
     .map(
-      (interval) => `${Number((100 * interval.level).toPrecision(4))} % ${interval.method} ${span(interval)}`,
+      (interval) =>
+        `${Number((100 * interval.level).toPrecision(4))} % ${methodText(interval)} ${span(interval)}`,
     )
     .join(" · ");
   return `${estimate.name.padEnd(10)} ${number(estimate.value)} ± ${number(standardError)}${tuning} · ${spans}${caveat === undefined ? "" : ` (${caveat})`}`;

@@ -5,6 +5,7 @@ import { rngFrom } from "../../base/rng.ts";
 import { diagnose } from "./diagnostics.ts";
 import { estimateOf } from "./estimators/estimate.ts";
 import { snips } from "./estimators/snips.ts";
+import { methodText } from "./intervals/interval.ts";
 import { sensitivityBounds } from "./intervals/sensitivity.ts";
 import type { LoggedDecisions } from "./log/logged-decisions.ts";
 import { withEstimatedPropensities } from "./models/propensity-model.ts";
@@ -139,7 +140,10 @@ describe("panel", () => {
       const line = panelText(verdict)
         .split("\n")
         .find((each) => each.startsWith(`${estimate.name} `))!;
-      expect([line.includes("% student-t ["), line.includes("% bootstrap [")]).toEqual([true, !isSame]);
+      const labels = [student!, bootstrap!].map((each) => `% ${methodText(each)} [`);
+      expect(labels.map((label) => line.includes(label))).toEqual([true, !isSame]);
+      // An interval that is not symmetric is labelled as corrected.
+      expect(labels[0]).toBe(`% student-t${student!.corrected ? ", corrected" : ""} [`);
     }
     expect(verdict.rows[0]!.intervals.map((i) => i.method)).toEqual([
       "bootstrap",

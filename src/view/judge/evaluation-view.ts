@@ -14,6 +14,7 @@ import {
   diagnosticLines,
   estimatedLines,
   type Interval,
+  methodText,
   type PanelResult,
   type Range,
 } from "../../judge/ope/index.ts";
@@ -188,7 +189,7 @@ function contenderTable({ contenders, measures, level }: Evaluation, range: Rang
     method === undefined
       ? []
       : [
-          `in brackets: ${percent(level)} ${method.method} intervals over units${method.method === "bootstrap" ? ", at least as wide as by student-t" : ""}, widened for skewness and outcomes not seen\n`,
+          `in brackets: ${percent(level)} ${method.method} intervals over units${method.method === "bootstrap" ? ", never narrower than Student-t intervals" : ""}. They are wider if the log is skewed, or too short to show rare outcomes.\n`,
         ];
   // Policies with the same choices are refused for the same reasons, which are printed once.
   const names = new Map<string, string[]>();
@@ -246,7 +247,7 @@ function keptText({
   const found =
     realised === undefined || interval === undefined
       ? "These rows cannot show the loss."
-      : `On these rows it is ${figure(realised)} [${figure(interval.low)}, ${figure(interval.high)}], ${percent(interval.level)} ${interval.method}.`;
+      : `On these rows it is ${figure(realised)} [${figure(interval.low)}, ${figure(interval.high)}], ${percent(interval.level)} ${methodText(interval)}.`;
   const basis = followed ? "" : " The floor was not computed again: its calibration rows are not here.";
   return `--floor-risk: at floor ${figure(floor)} the mean loss of choosing differently from the table is at most ${figure(alpha)}. ${found}${basis}\n`;
 }

@@ -135,7 +135,7 @@ function passText({ passAt, passReward }: LaunchReport): string {
 function intervalText({ mean, low, high, level, tasks }: MeanInterval): string {
   if (low === null || high === null)
     return `${rounded(mean)} over ${plural(tasks, "task")}: too few tasks for an interval`;
-  return `${rounded(mean)}, ${Math.round(level * 100)} % interval ${rounded(low)} to ${rounded(high)} over ${plural(tasks, "task")} (a t interval, widened for rewards that were not seen)`;
+  return `${rounded(mean)}, ${Math.round(level * 100)} % interval ${rounded(low)} to ${rounded(high)} over ${plural(tasks, "task")} (a Student-t interval, wider if rare rewards may be missing from these tasks)`;
 }
 
 /** More digits than an interval of a few tasks supports would mislead. */

@@ -14,6 +14,11 @@ export interface Interval {
   readonly corrected?: true;
 }
 
+/** Name of an interval in texts. A corrected interval is not symmetric about its estimate. */
+export function methodText({ method, corrected }: Pick<Interval, "method" | "corrected">): string {
+  return corrected === true ? `${method}, corrected` : method;
+}
+
 /** The range of a unit's term, known before the data. Never use the sample's extremes. */
 export interface Range {
   readonly low: number;
