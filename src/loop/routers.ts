@@ -32,7 +32,7 @@ export function routerFor({ config, world, exploration, checkpoint }: RouterRequ
       setupOf(loadPolicy(checkpoint), {
         ...(table === undefined ? {} : { table }),
         ...(typeof floor === "number" ? { floor } : {}),
-        exploration,
+        ...{ exploration, known: world.models },
       }),
     );
   const { policy, epsilon, temperature } = behaviour;

@@ -578,7 +578,7 @@ describe("bad input is named with its row and the remedy", () => {
       cli,
       `evaluate --data ${data} --checkpoint ${bandit} --table ${table} --floor 1`,
     );
-    expect(stranger).toMatchObject({ exit: 1, code: "no-candidate" });
+    expect(stranger).toMatchObject({ exit: 1, code: "bad-table" });
     const tried = await faultOf(
       cli,
       `gate --data ${data} --candidate ${bandit} ${bandit} --candidates-tried 1`,

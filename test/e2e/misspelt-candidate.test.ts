@@ -42,6 +42,14 @@ describe("a candidate that occurs once", () => {
     );
   });
 
+  it("is refused in a static table, as the router refuses it", async () => {
+    const table = cli.file("t.yaml", "{ schema: rollbook.static-table.v1, default: [huge, small] }");
+    for (const command of ["evaluate", "gate"])
+      expect(
+        (await cli.run(`${command} --data ${data} --checkpoint ${policy} --table ${table}`)).err,
+      ).toMatch(/t\.yaml: it chooses "huge", which is not a candidate\. Known: .*small.*\[bad-table\]/);
+  });
+
   it("is a finding of data check, which names what was meant", async () => {
     const found = await cli.ok(`data check --data ${data}`);
     expect(found).toMatch(

@@ -394,6 +394,17 @@ router: { exploration: 0, table: ${table} }
     expect((await ask(`${table}, shadow: { checkpoint: ${checkpoint} }`, "words")).code).toBe(0);
   });
 
+  it("refuses a field with a value of another kind", async () => {
+    const cli = new Cli();
+    const ask = async (field: string) =>
+      (await cli.run(`route ask --prompt hello --candidate a b --field ${field}`)).err;
+    expect(await ask("tools=many")).toMatch(
+      /--field tools=many: tools is a number\. Give a number, such as tools=0\. \[bad-field\]/,
+    );
+    expect(await ask("maxTokens=true")).toContain("maxTokens is a number");
+    expect(await ask("stream=2")).toContain("stream is true or false");
+  });
+
   it("needs candidates", async () => {
     const cli = new Cli();
     const { code, err } = await cli.run("route ask --prompt hello");

@@ -15,7 +15,7 @@ import {
   unitOf,
 } from "../../learn/index.ts";
 import { type Checkpoint, type PolicyModel, policyOf } from "../../policy/index.ts";
-import { type LoadedPolicy, type LoadedSetup, tableOf } from "./load-policy.ts";
+import { knownCandidates, type LoadedPolicy, type LoadedSetup, tableOf } from "./load-policy.ts";
 import type { PromiseTerms } from "./promise-terms.ts";
 
 export function promiseFloor(
@@ -30,7 +30,11 @@ export function promiseFloor(
 ): Sealed<FloorPromise> {
   const { rule, alpha, atMs } = options;
   const { id, digest } = checkpoint.revision.record;
-  const table = tableOf(options.terms, baselineOf(checkpoint.model), id);
+  const table = tableOf(
+    { ...options.terms, known: knownCandidates([{ checkpoint }], options.rows) },
+    baselineOf(checkpoint.model),
+    id,
+  );
   const { propensityFloor, qualityRange: range } = options.terms;
   const terms = { policy: policyOf(checkpoint), table, propensityFloor, range };
   const judged = riskRows(options.rows, checkpoint.model, rule.unit);

@@ -20,7 +20,7 @@ import type { AdmittedRollouts } from "../rollouts/index.ts";
 import { followPromise, riskRows } from "./calibrate.ts";
 import { chainDiscount } from "./chain-discount.ts";
 import { type JudgeRows, judgeWholeRows, type RowOrder } from "./judge-rows.ts";
-import { type LoadedSetup, loadPolicy, setupOf } from "./load-policy.ts";
+import { knownCandidates, type LoadedSetup, loadPolicy, setupOf } from "./load-policy.ts";
 import { loadJudgeRows } from "./load-rows.ts";
 import { PROMISE_TERMS } from "./promise-terms.ts";
 import { requireJudgeable } from "./replay-limits.ts";
@@ -95,7 +95,10 @@ export async function evaluateCheckpoint(
   const discount = chainDiscount(rows, [loaded], request.discount);
   if (discount !== undefined && estimatePropensities) throw guessedChains();
   const { whole, judged } = judgeWholeRows(rows, [loaded], { discount, order: request.order });
-  const setup = setupOf(loaded, { ...request, exploration: request.exploration ?? 0 });
+  const setup = setupOf(loaded, {
+    ...{ ...request, exploration: request.exploration ?? 0 },
+    known: knownCandidates([loaded], rows),
+  });
   const followed = followPromise(rows, loaded, setup) === true;
   const exact = discount === undefined && isFullyKnown(judged.rows);
   const evaluate = exact ? evaluateExactly : evaluatePolicy;

@@ -24,7 +24,7 @@ import { followPromise } from "./calibrate.ts";
 import { chainDiscount } from "./chain-discount.ts";
 import type { JudgeRequest } from "./evaluate.ts";
 import { type JudgeRows, judgeWholeRows } from "./judge-rows.ts";
-import { type LoadedPolicy, loadPolicy, setupOf } from "./load-policy.ts";
+import { knownCandidates, type LoadedPolicy, loadPolicy, setupOf } from "./load-policy.ts";
 import { loadJudgeRows } from "./load-rows.ts";
 import { PROMISE_TERMS } from "./promise-terms.ts";
 import { requireJudgeable } from "./replay-limits.ts";
@@ -77,14 +77,16 @@ export interface GateResult {
 export async function gateCheckpoints(source: DecisionSource, request: GateRequest): Promise<GateResult> {
   const flags = { ...request, exploration: request.exploration ?? 0 };
   const candidates = request.candidates.map((folder) => loadPolicy(folder, request.spec));
-  const baseline = baselineFrom(flags, candidates[0]!);
-  const { loaded, setup } = baseline;
+  const loaded = baselinePolicy(request);
   const policies = [...candidates, ...(loaded === undefined ? [] : [loaded])];
   requireJudgeable(source, policies, request.method);
   const { rows, admitted } = await loadJudgeRows(source, policies, { ...request, unlabelled: "keep" });
   const discount = chainDiscount(rows, candidates, request.discount);
   const { judged } = judgeWholeRows(rows, policies, { discount, order: request.order });
-  const setups = candidates.map((each) => setupOf(each, flags));
+  const routing = { ...flags, known: knownCandidates(policies, rows) };
+  const setups = candidates.map((each) => setupOf(each, routing));
+  const baseline = baselineFrom(routing, { first: candidates[0]!, loaded });
+  const { setup } = baseline;
   // If a floor does not follow from its calibration rows, the gate refuses, as an evaluation does.
   for (const [i, each] of candidates.entries()) followPromise(rows, each, setups[i]!);
   if (loaded !== undefined && setup !== undefined) followPromise(rows, loaded, setup);
@@ -146,24 +148,25 @@ function keepOrigin(beside: SealedBlob[], { manifest, ledger }: AdmittedRollouts
   return { manifest: manifest.digest, ledger: sealed.digest };
 }
 
+/** The checkpoint that is the baseline, if one is named. */
+function baselinePolicy({ baseline = "static", spec }: GateRequest): LoadedPolicy | undefined {
+  if (baseline === "behaviour" || baseline === "static") return undefined;
+  if (existsSync(baseline)) return loadPolicy(baseline, spec);
+  const meant = nearestName(baseline, ["behaviour", "static"]);
+  throw new RollbookError(
+    "no-checkpoint",
+    { baseline, ...given({ meant }) },
+    `--baseline ${baseline} is neither static (the table) nor behaviour (the log's policy) nor an existing folder of a checkpoint. ${meant === undefined ? "Name one of them." : `Did you mean ${meant}?`}`,
+  );
+}
+
 function baselineFrom(
-  request: GateRequest & { readonly exploration: number },
-  first: LoadedPolicy,
+  request: GateRequest & Parameters<typeof setupOf>[1],
+  { first, loaded }: { first: LoadedPolicy; loaded: LoadedPolicy | undefined },
 ): Baseline {
-  const { baseline = "static" } = request;
-  if (baseline === "behaviour") return { kind: "behaviour" };
-  if (baseline === "static")
-    return { kind: "static", setup: { ...setupOf(first, request), policy: undefined } };
-  if (!existsSync(baseline)) {
-    const meant = nearestName(baseline, ["behaviour", "static"]);
-    throw new RollbookError(
-      "no-checkpoint",
-      { baseline, ...given({ meant }) },
-      `--baseline ${baseline} is neither static (the table) nor behaviour (the log's policy) nor an existing folder of a checkpoint. ${meant === undefined ? "Name one of them." : `Did you mean ${meant}?`}`,
-    );
-  }
-  const loaded = loadPolicy(baseline, request.spec);
-  return { kind: "policy", loaded, setup: setupOf(loaded, request) };
+  if (loaded !== undefined) return { kind: "policy", loaded, setup: setupOf(loaded, request) };
+  if (request.baseline === "behaviour") return { kind: "behaviour" };
+  return { kind: "static", setup: { ...setupOf(first, request), policy: undefined } };
 }
 
 function ruleOf(request: GateRequest): GateRule {

@@ -129,7 +129,7 @@ function requireUnits(rows: readonly JudgedRow[], { unit }: SplitRule): void {
   throw new RollbookError(
     "too-few-units",
     { rows: rows.length, units, unit },
-    `${rows.length} labelled rows of ${units} ${unit}${units === 1 ? "" : "s"} are left to judge by, too few for an estimate. ${smallLogRemedy({ unit, counted: { rows: rows.length, units } })}.${unit === "decision" || rows.length === units ? "" : ` If many rows share one ${unit}, train with a smaller --unit (in a loop: split.unit).`}`,
+    `${rows.length} labelled rows of ${units} ${unit}${units === 1 ? "" : "s"} are left to judge by, too few for an estimate. ${smallLogRemedy({ unit, counted: { rows: rows.length, units } })}.${unit === "decision" || rows.length === units ? "" : ` If many rows share one ${unit}, train with --unit decision (in a loop: \`split: { unit: decision }\`).`}`,
   );
 }
 

@@ -52,6 +52,8 @@ export function setupOf(
     floor?: number | undefined;
     exploration: number;
     constraints?: Constraints | undefined;
+    /** Candidates that a table may choose. Another name in a table is a typo, and is refused. */
+    known: Iterable<string>;
   },
 ): LoadedSetup {
   const fitted = baselineOf(checkpoint.model);
@@ -73,13 +75,24 @@ export function setupOf(
   };
 }
 
+/** Candidates of the log, and those that the policies were trained on. */
+export function knownCandidates(
+  policies: readonly { readonly checkpoint: Pick<Checkpoint, "model"> }[],
+  rows: readonly { readonly candidates: readonly { readonly id: string }[] }[],
+): ReadonlySet<string> {
+  const known = new Set(policies.flatMap(({ checkpoint }) => checkpoint.model.arms));
+  for (const { candidates } of rows) for (const { id } of candidates) known.add(id);
+  return known;
+}
+
 export function tableOf(
-  flags: { table?: string | StaticTable | undefined },
+  flags: { table?: string | StaticTable | undefined; known: Iterable<string> },
   fitted: FittedTable | undefined,
   where: string,
 ): StaticTable {
   if (typeof flags.table === "object") return flags.table;
-  if (flags.table !== undefined) return parseStaticTable(readFileSync(flags.table, "utf8"), flags.table);
+  if (flags.table !== undefined)
+    return parseStaticTable(readFileSync(flags.table, "utf8"), flags.table, flags.known);
   if (fitted !== undefined) return parseStaticTable(JSON.stringify(fitted.source), where);
   throw new RollbookError(
     "no-table",

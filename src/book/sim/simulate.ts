@@ -96,7 +96,9 @@ function routerFrom({ router, checkpoint, floor }: SimulateRequest, world: SimWo
   if (checkpoint === undefined) return { table: readTable(router!, world), floor: 0, exploration: 0 };
   const loaded = loadPolicy(checkpoint);
   requireKnownModel(loaded.checkpoint.model.arms, world, checkpoint);
-  return routerOf(setupOf(loaded, { table: router, floor, exploration: 0 }));
+  return routerOf(
+    setupOf(loaded, { table: router, floor, exploration: 0, known: world.models.map(({ name }) => name) }),
+  );
 }
 
 /** Refuses a policy that knows no model here: it would never decide, and the run would not tell. */

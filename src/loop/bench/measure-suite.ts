@@ -73,7 +73,7 @@ export async function askArms(
   );
   const learned = arms.map(({ trained, floor }) => {
     const policy = policies.get(trained)!;
-    const router = routerOf(setupOf(policy, { floor, exploration: 0 }));
+    const router = routerOf(setupOf(policy, { floor, exploration: 0, known: policy.checkpoint.model.arms }));
     return { checkpoint: policy.checkpoint.revision.digest, choices: choicesOf(heldOut, router) };
   });
   return {
