@@ -165,7 +165,7 @@ describe("admission", () => {
     );
     expect(await cli.json("artifact admit --validate")).toEqual([]);
     expect((await cli.run("artifact admit --validate")).err).toBe(
-      "nothing to judge: the book holds no rollout, or the validator rollbook has judged all of them before. To judge one again, name it\n",
+      "nothing to judge: the book holds no rollout, or the validator named rollbook (--validator) has judged all of them before. To judge a rollout again, give its id\n",
     );
     const refused = await cli.run("batch assemble --target r8 --level token");
     expect([refused.code, refused.err]).toEqual([1, expect.stringContaining("rejected 4")]);

@@ -37,9 +37,11 @@ Later batches, trainings and evaluations obey the newest verdict of each validat
 are. Name the newest revision of the family. The column WHY gives the reason for each rollout that is not accepted.
 Rollouts without a choice by the target's policy family are only counted, as unobserved.
 
---validate checks the proof of execution, times and token counts, and looks for copies. It skips rollouts that this
-validator has judged before. Rollouts without a proof, such as those of an imported log, are rejected: for them, add
---no-proof. docs/reference/keep.md lists all verdicts.`,
+--validate judges only whether a record is valid: it checks the proof of execution, times and token counts, and looks for
+copies. Failed and cancelled rollouts are accepted too if their record is valid, but training leaves them out regardless
+(a failure of the agent counts if it has a reward). Without ids, it skips rollouts that this validator has judged before; a
+rollout that is named by its id is judged again. Rollouts without a proof, such as those of an imported log, are
+rejected: for them, add --no-proof. docs/reference/keep.md lists all verdicts.`,
     examples: [
       "rollbook artifact admit r-0001 --target writer-r3 --drift 1/5",
       "rollbook artifact admit --validate --json",
@@ -113,7 +115,7 @@ function print(
     );
   io.err(
     judged.length === 0
-      ? `nothing to judge: the book holds no rollout, or the validator ${flags.validator} has judged all of them before. To judge one again, name it\n`
+      ? `nothing to judge: the book holds no rollout, or the validator named ${flags.validator} (--validator) has judged all of them before. To judge a rollout again, give its id\n`
       : `${summaryOf(judged)}\n`,
   );
   if (judged.some(({ why }) => why.includes("newer than the target")))
