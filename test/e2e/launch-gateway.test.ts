@@ -113,6 +113,19 @@ describe("launch and worker through a gateway in another process", () => {
     expect(batch.err).not.toContain("warning");
   });
 
+  it("warn that --budget-usd counts calls to models without a price as 0", async () => {
+    const { folder, run, gateway, file } = await world();
+    const [agent, tasks] = [file("a.mjs", agentIn(folder)), file("t.jsonl", lines({ a: 1 }, { a: 2 }))];
+    const at = `--book ${join(folder, "one")} --gateway ${await gateway("one")}`;
+    const { code, err } = await run(
+      `launch ${at} --tasks ${tasks} --agent ${agent} --isolation process --budget-usd 1`,
+    );
+    expect([
+      code,
+      err.match(/warning: the cost of 2 calls is unknown\. --budget-usd .* as 0\./g)?.length,
+    ]).toEqual([0, 1]);
+  });
+
   it("end before any task is run when the gateway cannot be reached", async () => {
     const { folder, run, file } = await world();
     const [agent, tasks] = [file("a.mjs", agentIn(folder)), file("t.jsonl", lines({ a: 1 }))];

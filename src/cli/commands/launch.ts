@@ -129,7 +129,7 @@ Your key signs the rollouts. If there is none, the command makes one in $ROLLBOO
     )
     .option(
       "--budget-usd <usd>",
-      "US dollars for one rollout, enforced by the gateway (default: no limit)",
+      "US dollars for one rollout: the gateway starts no further call once the rollout has spent this amount. Calls to models without a price count as 0 (default: no limit)",
       amount,
     )
     .option(
@@ -264,6 +264,11 @@ interface Finished {
 function finish(io: Io, { progress, report, policies, excluded, flags, interrupted }: Finished): void {
   if (flags.json) io.out(jsonLine({ kind: "summary", ...progress, report }));
   else if (progress.total > 0) io.out(renderSummary(progress) + renderLaunchReport(report));
+  const unknown = progress.unpriced + progress.givenUp.unpriced;
+  if (flags.budgetUsd !== undefined && unknown > 0)
+    io.err(
+      `warning: the cost of ${plural(unknown, "call")} is unknown. --budget-usd counts calls to models without a price as 0. State the \`price\` of every model in the gateway's file\n`,
+    );
   if (excluded.length > 0) io.err(`warning: ${excludedText(excluded, progress, flags)}\n`);
   for (const each of policies) io.err(`${batchHint(each, flags)}\n`);
   const { total, done, dead } = progress;
