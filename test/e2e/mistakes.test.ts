@@ -85,6 +85,35 @@ it("a value that no file decides is wrong usage", async () => {
     ]);
 });
 
+it("an option without an effect is wrong usage", async () => {
+  const told: readonly (readonly [string, string])[] = [
+    [
+      "gate --checkpoint p --total-reward --epsilon-cost 0.5",
+      "--epsilon-cost has no effect with --total-reward.",
+    ],
+    [
+      "gate --checkpoint p --total-reward --cost-range 0..1",
+      "--cost-range has no effect with --total-reward.",
+    ],
+    [
+      "gate --checkpoint p --quality-only --epsilon-cost 0.5",
+      "--epsilon-cost has no effect with --quality-only.",
+    ],
+    [
+      "gate --checkpoint p --quality-only --cost-range 0..1",
+      "--cost-range has no effect with --quality-only.",
+    ],
+    ["gate --checkpoint p --router r.yaml --floor 0.5", "cannot be used with option '--floor <c>'"],
+    ["train cql --out p --id p --goal return", "--goal has no effect without a --discount above 0."],
+    ["train cql --out p --id p --discount 0 --goal bootstrap", "--goal has no effect without"],
+  ];
+  for (const [words, text] of told)
+    expect([words, await new Cli().run(words)]).toMatchObject([
+      words,
+      { code: 2, err: expect.stringContaining(text) },
+    ]);
+});
+
 it("a pack that is not there, or a file that is no head, is told in words", async () => {
   const cli = new Cli();
   expect((await cli.run("pack tar nothere --out y.tar")).err).toContain("nothere does not exist.");
@@ -96,6 +125,25 @@ it("a pack that is not there, or a file that is no head, is told in words", asyn
 
 it("a checkpoint that is nearly called released asks if that is meant", async () => {
   expect((await new Cli().run("route ask --checkpoint releasd hi")).err).toContain("Did you mean `released`");
+});
+
+it("an agent without a scorer is told where scorers come from", async () => {
+  const cli = new Cli();
+  const agent = cli.file("ok.mjs", "export default () => ({ reward: 1 });");
+  expect((await cli.run(`reward serve --agent ${agent} --port 0`)).err).toMatch(
+    /ok\.mjs has no scorer\. .*rollbook\/rollout.*docs\/topics\/executor\.md.*\[no-scorer\]/,
+  );
+});
+
+it("every fault of a configuration has its own line", async () => {
+  const cli = new Cli();
+  const config = cli.file(
+    "loop.yaml",
+    "windos: 2\nrollouts: many\nlearner: { kind: auto }\nworld: { kind: cloud }\n",
+  );
+  expect((await cli.run(`run start --config ${config}`)).err).toMatch(
+    /loop\.yaml: 3 faults:\n {2}- unknown key windos\. Did you mean windows\?\n {2}- .*\n {2}- .*\n {2}See docs\/loop\.md\. \[bad-config\]\n$/,
+  );
 });
 
 it("a prompt that was read as a candidate is named", async () => {

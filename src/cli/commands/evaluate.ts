@@ -23,7 +23,7 @@ import {
   JUDGE_DISCOUNT,
   type JudgeFlags,
   judgedRouter,
-  TABLE_EXAMPLE,
+  tableExample,
 } from "../options/judge-options.ts";
 import { share } from "../options/numbers.ts";
 import { addRowOptions, requestOf, withDecisions } from "../options/row-options.ts";
@@ -54,14 +54,17 @@ better or not, by how much, how sure. --verbose prints the figures behind it.
 If the log does not support the comparison, the command refuses (exit 1). A log needs an effective sample size of 50,
 unless every outcome is known. Record about 1000 different tasks to train and judge a policy.
 
-${TABLE_EXAMPLE}`,
+${tableExample()}`,
     examples: [
       "rollbook evaluate --data decisions.jsonl --checkpoint policies/learned",
       "rollbook evaluate --data decisions.jsonl --checkpoint policies/learned --verbose",
       "rollbook evaluate --data decisions.jsonl --target-probabilities shadow.csv",
     ],
   })
-    .option("--checkpoint <dir>", "the policy, as `train` wrote it")
+    .option(
+      "--checkpoint <dir>",
+      "the policy, a folder that `train` wrote; `run status` names those of a loop",
+    )
     .addOption(new Option("--candidate <dir>").hideHelp().conflicts("checkpoint"))
     .option(
       "--target-probabilities <column|file>",
@@ -83,9 +86,8 @@ ${TABLE_EXAMPLE}`,
     )
     .optionsGroup("Bounds:")
     .option("--discount <g>", JUDGE_DISCOUNT, share);
-  addRowOptions(addJudgeOptions(command, { defaultRange: "the observed one" }), { data: true }).action(
-    (flags: EvaluateFlags) => run(io, flags),
-  );
+  const judged = addJudgeOptions(command, { defaultRange: "the observed one" });
+  addRowOptions(judged, { data: true, families: "trained" }).action((flags: EvaluateFlags) => run(io, flags));
 }
 
 async function run(io: Io, flags: EvaluateFlags): Promise<void> {

@@ -23,7 +23,7 @@ import {
   type JudgeFlags,
   judgedRouter,
   type PromiseFlags,
-  TABLE_EXAMPLE,
+  tableExample,
   toRange,
 } from "../options/judge-options.ts";
 import { errorLevel, nonNegative, positiveWhole, share } from "../options/numbers.ts";
@@ -69,7 +69,7 @@ folder; \`router.enabled: false\` serves the static table. With --dry-run nothin
 Use --method confidence-sequence if you run the gate repeatedly on a growing log. The other methods allow one look.
 A log needs an effective sample size of 50, unless every outcome is known. Record about 1000 different tasks to train and judge a policy.
 
-${TABLE_EXAMPLE}`,
+${tableExample()}`,
     examples: [
       "rollbook gate --data decisions.jsonl --checkpoint policies/learned --epsilon-quality 0.1",
       "rollbook gate --data decisions.jsonl --checkpoint policies/learned --baseline behaviour --epsilon-cost 0.2",
@@ -79,7 +79,7 @@ ${TABLE_EXAMPLE}`,
   })
     .option(
       "--checkpoint <dir...>",
-      "required: the policies to judge, as `train` wrote them. If several pass, the one with the best bound of quality is released",
+      "required: the policies to judge, each a folder that `train` wrote; `run status` names those of a loop. If several pass, the one with the best bound of quality is released",
     )
     // Name of the option in 0.1.0.
     .addOption(new Option("--candidate <dir...>").hideHelp().conflicts("checkpoint"))
@@ -109,7 +109,7 @@ ${TABLE_EXAMPLE}`,
       new Option(
         "--total-reward",
         "judge the total reward, with all its terms, instead of quality and cost separately; --epsilon-quality is its margin",
-      ).conflicts(["qualityOnly", "costRange"]),
+      ).conflicts("qualityOnly"),
     )
     .option(
       "--cost-weight <w>",
@@ -146,7 +146,7 @@ ${TABLE_EXAMPLE}`,
     otherRange: ". With --total-reward, the range of the whole reward",
     defaultRange: "0..1; with --method student-t the observed one",
   });
-  addRowOptions(judged, { data: true }).action((flags: GateFlags) => run(io, flags));
+  addRowOptions(judged, { data: true, families: "trained" }).action((flags: GateFlags) => run(io, flags));
 }
 
 async function run(io: Io, flags: GateFlags): Promise<void> {
@@ -158,8 +158,7 @@ async function run(io: Io, flags: GateFlags): Promise<void> {
     );
   if (flags.costWeight !== undefined && flags.totalReward !== true)
     throw wrongUsage("--cost-weight has no effect without --total-reward");
-  if (flags.qualityOnly === true && flags.epsilonCost !== 0)
-    throw wrongUsage("--epsilon-cost has no effect with --quality-only. Remove one of them");
+  refuseIdleCost(flags);
   if (flags.out !== undefined && existsSync(flags.out))
     throw new RollbookError(
       "exists",
@@ -188,6 +187,15 @@ async function run(io: Io, flags: GateFlags): Promise<void> {
   );
   printNotes(io, flags, found);
   if (verdict.record.outcome === "refuse") throw refusal(verdict.record);
+}
+
+/** Refuses options for a bound on cost if cost is not judged separately. */
+function refuseIdleCost({ qualityOnly, totalReward, epsilonCost, costRange }: GateFlags): void {
+  const without = qualityOnly ? "--quality-only" : totalReward ? "--total-reward" : undefined;
+  if (without !== undefined && epsilonCost !== 0)
+    throw wrongUsage(`--epsilon-cost has no effect with ${without}. Remove one of them`);
+  if (without !== undefined && costRange !== undefined)
+    throw wrongUsage(`--cost-range has no effect with ${without}. Remove one of them`);
 }
 
 /** Notes on a verdict, printed after it. */

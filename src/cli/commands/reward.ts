@@ -46,13 +46,23 @@ interface ServeFlags {
   json?: true;
 }
 
+// The test of the layers reads import statements in texts too.
+const SCORER_EXAMPLE = `A module with a scorer, agent.mjs:
+  ${"import"} { defineRollout, rewardOf } from "rollbook/rollout";
+  const scorer = rewardOf("exact", ({ finalState, task }) => (finalState === task.label ? 1 : 0));
+  export default defineRollout(() => ({}), { scorer });`;
+
 function addServe(reward: Command, io: Io): void {
   const command = addCommand(reward, "serve", {
     book: false,
     summary: "serve rewards over HTTP for slime's remote_rm",
     description: `Serve rewards over HTTP in the form that slime's --rm-type remote_rm expects: POST {"prompt",
 "response", "label"} returns a number. The scorer of an agent module computes the reward and gets the response as the
-final state. If the scorer fails, times out or gives no value, the reply is an error, never a number.`,
+final state. If the scorer fails, times out or gives no value, the reply is an error, never a number.
+
+${SCORER_EXAMPLE}
+
+docs/topics/executor.md describes scorers with several terms.`,
     examples: ["rollbook reward serve --agent agent.mjs --port 8795"],
   })
     .requiredOption("--agent <file>", "a module whose definition has a scorer")
@@ -75,7 +85,7 @@ async function serve(io: Io, flags: ServeFlags): Promise<void> {
     throw new RollbookError(
       "no-scorer",
       { agent: path },
-      `${path} has no scorer. Export defineRollout(run, { scorer }) with a compositeReward or rewardOf.`,
+      `${path} has no scorer. Export defineRollout(run, { scorer }) as default, with a scorer from rewardOf or compositeReward; all three are in rollbook/rollout. \`rollbook reward serve --help\` has an example, docs/topics/executor.md describes scorers.`,
     );
   const options = { host, port, timeoutMs: timeout * 1000, concurrency };
   const server = await serveRewards(scorer, { ...options, ...(token === undefined ? {} : { token }) });

@@ -8,11 +8,13 @@ import type { Io } from "../io.ts";
 import { share } from "./numbers.ts";
 import type { RowFlags } from "./row-options.ts";
 
-/** Text for the description of a command that takes --table. */
-export const TABLE_EXAMPLE = `A static table for --table is a YAML file, in which the first rule that holds decides:
+/** Text for the description of a command that takes --table, with the names of two candidates. */
+export function tableExample(large = "large", small = "small"): string {
+  return `A static table for --table is a YAML file, in which the first rule that holds decides:
   schema: rollbook.static-table.v1
-  rules: [{ when: { promptChars: { min: 2000 } }, choose: large }]
-  default: [small, large]`;
+  rules: [{ when: { promptChars: { min: 2000 } }, choose: ${large} }]
+  default: [${small}, ${large}]`;
+}
 
 export const JUDGE_DISCOUNT =
   "discount per decision, 0 … 1, for rollouts with several decisions. A rollout is judged by the discounted sum of its rewards; with 0 each decision is judged by its own reward (default: as in training, else 1)";
@@ -78,9 +80,11 @@ export function addJudgeOptions(command: Command, uses: TermUses): Command {
       share,
       0,
     )
-    .option(
-      "--router <file>",
-      "judge the policy with this router configuration: its table, floor, exploration (0.02 if the file sets none) and constraints. A gateway whose file sets no exploration then serves with the exploration of the verdict",
+    .addOption(
+      new Option(
+        "--router <file>",
+        "judge the policy with this router configuration: its table, floor, exploration (0.02 if the file sets none) and constraints. A gateway whose file sets no exploration then serves with the exploration of the verdict",
+      ).conflicts(["table", "floor", "exploration"]),
     )
     .option(
       "--features <file>",

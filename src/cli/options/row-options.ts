@@ -22,13 +22,20 @@ export interface RowFlags extends BookFlags {
   feedback?: string;
 }
 
-/** `families`: training and evaluation take one family; views take all of them. */
+const DEFAULT_FAMILY = {
+  one: "the only one of the selected decisions",
+  trained:
+    "the family that the checkpoint was trained on, if it was trained from the book; else the only one of the selected decisions",
+  all: "all",
+} as const;
+
+/** `families`: training takes one family; a judge takes the family of the checkpoint; views take all families. */
 export function addRowOptions(
   command: Command,
-  { data, families = "one" }: { data: boolean; families?: "one" | "all" },
+  { data, families = "one" }: { data: boolean; families?: keyof typeof DEFAULT_FAMILY },
 ): Command {
   command.optionsGroup("Decisions to use:");
-  const each = families === "one" ? "the only one of the selected decisions" : "all";
+  const each = DEFAULT_FAMILY[families];
   if (data)
     command
       .option(

@@ -9,6 +9,7 @@ import { renderCollected } from "../../../view/runs/sim-view.ts";
 import { addCommand } from "../../command.ts";
 import { interruptible } from "../../interrupted.ts";
 import type { Io } from "../../io.ts";
+import { tableExample } from "../../options/judge-options.ts";
 import { amount } from "../../options/numbers.ts";
 import { progressLine } from "../../options/run-options.ts";
 import { addSimOptions, placeRequest, requireComplete, type SimFlags } from "../../options/sim-options.ts";
@@ -35,7 +36,9 @@ With --fast nothing is run: the result of each solution is looked up in the proo
 of the rollouts is called sim-proofs. Choices, prices and rewards are the same as in a sandbox.
 
 With --recorded the questions, the answers and their correctness come from a file of recorded answers of real models
-(docs/reference/simulator.md): each rollout asks one question once.`,
+(docs/reference/simulator.md): each rollout asks one question once.
+
+${tableExample("sim-large", "sim-small")}`,
     examples: [
       "rollbook sim collect --book runs --tasks tasks --policy uniform --samples 2 --engine quickjs",
       "rollbook sim collect --book runs --tasks tasks --policy epsilon-greedy --epsilon 0.2 --table table.yaml --fast",

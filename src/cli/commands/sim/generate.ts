@@ -36,7 +36,7 @@ packages.jsonl and tasks.meta.json. The same seed gives the same bytes. Families
     ).join(", ")}.`,
     examples: [
       "rollbook sim generate --count 20 --seed 7 --engine quickjs --out sim-tasks",
-      "rollbook sim generate --count 5 --family-file roman-family.mjs --engine quickjs --out own-tasks",
+      "rollbook sim generate --count 5 --family-file node_modules/rollbook/examples/own-family/roman-family.mjs --engine quickjs --out own-tasks",
       "rollbook sim generate --count 6 --families js-bugfix,grid-planning --difficulty 2-4 --no-prove --out few-tasks",
     ],
     book: false,

@@ -130,11 +130,14 @@ export function addTrain(program: Command, io: Io): void {
     note: RESUME_NOTE,
     discountHelp:
       "discount per decision, 0 … 1, for rollouts with several decisions. With 0, a decision learns from its own reward. Above 0, it learns from the target that --goal selects. Without --discount, it learns from the undiscounted sum of its own and all later rewards",
-    learner: ({ discount = 0, conservatism = 1, targetEvery = 500, goal, wide, ...flags }) => ({
-      ...{ kind: "cql", ...networkConfig(flags), spec: readSpec(flags), discount, conservatism, targetEvery },
-      ...(goal === "return" ? { goal } : {}),
-      ...(wide === true ? { wide } : {}),
-    }),
+    learner: ({ discount = 0, conservatism = 1, targetEvery = 500, goal, wide, ...flags }) => {
+      if (goal !== undefined && discount === 0)
+        throw wrongUsage("--goal has no effect without a --discount above 0. Add one, or remove --goal");
+      return {
+        ...{ kind: "cql", ...networkConfig(flags), spec: readSpec(flags), discount, conservatism },
+        ...{ targetEvery, ...(goal === "return" ? { goal } : {}), ...(wide === true ? { wide } : {}) },
+      };
+    },
   });
   addNetworkOptions(cql, { steps: 6000, patience: 0, rate: 0.0003 })
     .option(
@@ -147,10 +150,8 @@ export function addTrain(program: Command, io: Io): void {
     .addOption(
       new Option(
         "--goal <which>",
-        "training target of a decision; only with --discount above 0. bootstrap: its reward plus the discounted best value of the next state. return: the discounted sum of its own and all later rewards, which leaves out truncated rollouts",
-      )
-        .choices(["bootstrap", "return"])
-        .default("bootstrap"),
+        "training target of a decision; only with --discount above 0. bootstrap, the default: its reward plus the discounted best value of the next state. return: the discounted sum of its own and all later rewards, which leaves out truncated rollouts",
+      ).choices(["bootstrap", "return"]),
     )
     .option(
       "--wide",
