@@ -1,4 +1,4 @@
-import { copyFileSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { cpSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
@@ -45,7 +45,9 @@ describe("the examples of the help texts", () => {
       ...{ response: { model }, score: 1 },
     }));
     writeFileSync(join(folder, "calls.jsonl"), lines(...calls));
-    copyFileSync("examples/own-family/roman-family.mjs", join(folder, "roman-family.mjs"));
+    cpSync("examples/own-family", join(folder, "node_modules/rollbook/examples/own-family"), {
+      recursive: true,
+    });
     writeFileSync(join(folder, "tasks.jsonl"), '{"prompt": "2 + 2", "metadata": {"a": 2}}\n{"a": 3}\n');
     const upstreams = 'upstreams: { local: { baseUrl: "http://127.0.0.1:9/v1" } }';
     writeFileSync(

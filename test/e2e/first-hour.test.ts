@@ -165,7 +165,7 @@ describe("what a new user of a log meets", () => {
     await cli.ok("artifact import examples/rollouts.jsonl --no-sign");
     const text = await cli.ok("batch assemble --target writer-r3 --level token");
     expect(text).toMatch(/rows +27 with/);
-    expect(text).toContain("1 row with samples of more than one source");
+    expect(text).toContain("1 row with sampled tokens of more than one source");
   });
 
   it("train, evaluate and gate refuse a log of two families, and name them", async () => {

@@ -128,7 +128,7 @@ describe("episodes on the command line", () => {
     expect(worthOf(found, "behaviour")).toBe(1);
     expect(found.rows).toBe(2 * found.chains.episodes);
     expect((await cli.run(judge)).out).toMatch(
-      /80 without a reward\nwhole rollouts: \d+, the longest with 2 decisions; values are returns/,
+      /80 without a reward\nwhole rollouts: \d+, the longest with 2 decisions; values are sums of rewards/,
     );
   });
 

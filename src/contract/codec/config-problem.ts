@@ -3,9 +3,8 @@
  *  often misspelt. */
 import * as z from "zod";
 import { asSentence, nearestName } from "../../base/index.ts";
-import { deepest, issueWords, valueAt } from "./issue-words.ts";
+import { deepest, type Issue, issueWords, valueAt } from "./issue-words.ts";
 
-type Issue = z.core.$ZodIssue;
 type UnknownKeys = z.core.$ZodIssueUnrecognizedKeys;
 
 /** Maximum number of listed faults; the others are counted. */
@@ -60,7 +59,7 @@ function fieldFault(issue: Issue, value: unknown): string {
 }
 
 /** One fault per unknown key. The known keys are listed once, and only if a key has no near name. */
-function unknownKeys(shape: Shape, { path, keys }: UnknownKeys): string[] {
+function unknownKeys(shape: KeySchemas, { path, keys }: UnknownKeys): string[] {
   const known = Object.keys(shape);
   let isListed = false;
   return keys.map((key) => {
@@ -77,7 +76,7 @@ function unknownKeys(shape: Shape, { path, keys }: UnknownKeys): string[] {
 /** Maximum number of suggested keys that begin with an unknown key. */
 const MOST_ALIKE = 3;
 
-function keysText(shape: Shape): string {
+function keysText(shape: KeySchemas): string {
   const isOptional = (name: string) => z.safeParse(shape[name]!, undefined).success;
   const [required, optional] = [false, true].map((wanted) =>
     Object.keys(shape).filter((name) => isOptional(name) === wanted),
@@ -112,10 +111,10 @@ function isEmpty(value: unknown): boolean {
   );
 }
 
-type Shape = Readonly<Record<string, z.core.$ZodType>>;
+type KeySchemas = Readonly<Record<string, z.core.$ZodType>>;
 
 /** Keys that the object at a path may hold, with their schemas. */
-function shapeAt(schema: z.core.$ZodType, path: readonly PropertyKey[], value: unknown): Shape {
+function shapeAt(schema: z.core.$ZodType, path: readonly PropertyKey[], value: unknown): KeySchemas {
   let [at, here] = [chosen(schema, value), value];
   for (const part of path) {
     here = (here as Record<PropertyKey, unknown> | undefined)?.[part];

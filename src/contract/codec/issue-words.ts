@@ -2,7 +2,7 @@
  *  full stop. Texts of zod itself never reach a reader. Pure. */
 import type * as z from "zod";
 
-type Issue = z.core.$ZodIssue;
+export type Issue = z.core.$ZodIssue;
 
 /** Type names that authors of YAML or JSON know. */
 const KINDS: Readonly<Record<string, string>> = {

@@ -28,7 +28,7 @@ import {
 } from "../bench/index.ts";
 import { parseLoopConfig } from "../config.ts";
 import { runLoop } from "../run-loop.ts";
-import { statusOf } from "../status.ts";
+import { loopResult } from "./loop-result.ts";
 import { BOOK_FOLDER, LOOP_FILE, LOOP_RESULT } from "./seal-pack.ts";
 import { thisCode } from "./this-code.ts";
 import { fileFault } from "./verify-pack.ts";
@@ -113,8 +113,7 @@ async function rerunLoop(
   const book = join(work, "book");
   requireOwnBaseline(folder);
   const { state } = await runLoop({ config, book, how: "start", log });
-  const { run, windows, digest } = statusOf(state, { book, config });
-  return parseJson(canonicalize({ schema: "rollbook.loop-result.v1", run, windows, digest }));
+  return parseJson(loopResult(state));
 }
 
 /** Policies that the book served besides the releases of the run are no input of the run, so they cannot be

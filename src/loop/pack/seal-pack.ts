@@ -3,7 +3,7 @@
  *  on. */
 import { cpSync, existsSync, writeFileSync } from "node:fs";
 import { dirname, isAbsolute, join, relative, sep } from "node:path";
-import { type Clock, canonicalize, parseId, RollbookError, systemClock } from "../../base/index.ts";
+import { type Clock, parseId, RollbookError, systemClock } from "../../base/index.ts";
 import { useBook } from "../../book/open/index.ts";
 import type { RunPack, Sealed, Signer } from "../../contract/index.ts";
 import type { Ablation } from "../../judge/bench/index.ts";
@@ -14,6 +14,7 @@ import { requireBegun } from "../check-run.ts";
 import { type LoopConfig, parseLoopConfig } from "../config.ts";
 import { readRun } from "../read-run.ts";
 import { loopStatus } from "../status.ts";
+import { loopResult } from "./loop-result.ts";
 import { thisCode, thisMachine } from "./this-code.ts";
 
 export const LOOP_FILE = "loop.yaml";
@@ -90,11 +91,7 @@ export async function sealLoopPack(
   }
   writeFileSync(join(out, LOOP_FILE), source);
   copyBook(book, join(out, BOOK_FOLDER));
-  const { run, windows, digest } = status;
-  writeFileSync(
-    join(out, LOOP_RESULT),
-    `${canonicalize({ schema: "rollbook.loop-result.v1", run, windows, digest })}\n`,
-  );
+  writeFileSync(join(out, LOOP_RESULT), `${loopResult(state)}\n`);
   return sealWith(out, options, {
     run: { kind: "loop", name: parseId(config.run), digest: state.windows[0]!.need("planned").step.config },
     command: ["run", "start", "--config", LOOP_FILE],

@@ -4,7 +4,7 @@
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { canonicalize, type Digest, plural, RollbookError } from "../../base/index.ts";
+import { canonicalize, type Digest, given, plural, RollbookError } from "../../base/index.ts";
 import { datasetOf } from "../../book/decisions/index.ts";
 import { verifyBook } from "../../book/maintain/index.ts";
 import { useBook } from "../../book/open/index.ts";
@@ -25,10 +25,10 @@ import {
   writeLog,
 } from "../bench/index.ts";
 import { parseLoopConfig } from "../config.ts";
-import type { LoopWindow } from "../fold.ts";
+import { type LoopWindow, runDigest } from "../fold.ts";
 import { readRun } from "../read-run.ts";
-import { statusOf } from "../status.ts";
 import { simWorld } from "../world/index.ts";
+import { loopResult } from "./loop-result.ts";
 import { link, type PackLink } from "./pack-link.ts";
 import { BOOK_FOLDER, copyBook, LOOP_FILE, LOOP_RESULT } from "./seal-pack.ts";
 
@@ -195,9 +195,7 @@ function loopLinks(folder: string, { run }: RunPack): Promise<PackLink> {
         const { report } = await verifyBook(book);
         if (report.problems.length > 0) throw broken(`the book has problems: ${report.problems[0]!.message}`);
         const state = await readRun(book, config.run);
-        const { windows, digest, run: name } = statusOf(state, { book: copy, config });
-        const again = canonicalize({ schema: "rollbook.loop-result.v1", run: name, windows, digest });
-        if (`${again}\n` !== readFileSync(join(folder, LOOP_RESULT), "utf8"))
+        if (`${loopResult(state)}\n` !== readFileSync(join(folder, LOOP_RESULT), "utf8"))
           throw broken("its figures are not those of the run in the book");
         const below = state.windows.map((window): PackLink => {
           const { step } = window.need("planned");
@@ -214,7 +212,8 @@ function loopLinks(folder: string, { run }: RunPack): Promise<PackLink> {
             below,
           };
         });
-        return { ...(digest === undefined ? {} : { digest }), below };
+        const digest = runDigest(state, state.windows.length);
+        return { ...given({ digest }), below };
       });
     } finally {
       rmSync(copy, { recursive: true, force: true });
