@@ -108,7 +108,10 @@ function checkpointLines(windows: readonly WindowStatus[]): string {
     .flatMap(({ checkpoints = [] }) => checkpoints)
     .filter(({ revision }) => revision === serves && newest.every((each) => each.revision !== revision));
   return [...serving, ...newest]
-    .map(({ revision, folder }) => `checkpoint of ${revision} (for --checkpoint): ${folder}\n`)
+    .map(
+      ({ revision, folder }) =>
+        `checkpoint of ${revision} (${revision === serves ? "serves" : "does not serve"}): ${folder}\n`,
+    )
     .join("");
 }
 
