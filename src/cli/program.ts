@@ -58,16 +58,16 @@ const WORDS = {
     "how sure a policy is of its best candidate, 0 … 1; each learner has its own scale (docs/glossary.md)",
   floor: "the confidence of a policy below which the static table decides",
   exploration: "the share of choices that a router makes at random among all candidates",
-  unobserved: "a reason in verdicts and ledgers: the rollout holds no choice by the judged policy family",
+  unobserved: "a reason: the age of a rollout cannot be compared with a --target of another policy family",
   "not-accepted": "a reason: another attempt at the same sample replaced this one",
   "no-group": "a reason: the advantage is computed within a group, and this rollout has no group",
-  "other-family": "a reason: the choices are of another policy family than the command asks for",
+  "other-family": "a reason: the command uses one policy family (--family), and these choices are of another",
   "other-level": "a reason: the rollout holds tokens and the command asks for steps, or the reverse",
   "no-propensity": "a reason: the probability of the logged choice is not recorded",
   "no-verdict": "a reason: --require-verdict is given, and no validator has judged the rollout",
   unlabelled: "a reason: the choices have no reward",
   "task-quarantined":
-    "a reason: another rollout of the same task failed by the task itself; `artifact show` names it",
+    "a reason: another rollout of the same task failed, and the task was at fault; `artifact show` names it",
   stale:
     "a reason: the policy of the rollout is too many revisions behind the target, or the number is unknown",
   "accepted-exact": "an outcome of freshness: the policy of the rollout is the target itself",
@@ -82,7 +82,7 @@ const WORDS = {
   head: "a signed list of all packs of the book at one moment, by which `verify` finds missing ones",
   "run pack": "a folder or tar file with a result and all of its inputs, as `pack seal` writes it",
   split: "`train` divides the rows of a log: some train, some set the floor (calibration), some judge",
-  unit: "rows that count as one observation: those of one task, of one session, or (`decision`) of one rollout",
+  unit: "rows that count as one observation: those of one task (--unit task), session (session) or rollout (decision)",
   "behaviour policy": "the policy that made the choices of a log",
 } as const;
 

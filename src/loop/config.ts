@@ -45,7 +45,9 @@ const simulator = z.strictObject({
   fast: z
     .boolean()
     .default(true)
-    .describe("Looks results up in the proofs of the tasks instead of running programs in a sandbox."),
+    .describe(
+      "Runs no programs in a sandbox: looks up the results that `sim generate` stored with the tasks.",
+    ),
   engine: z.enum(ENGINES).default("auto").describe("The sandbox that runs programs."),
 });
 

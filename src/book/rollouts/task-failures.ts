@@ -1,4 +1,4 @@
-/** Finds why a task is quarantined: the rollouts that failed by the task itself. In: a rollout. Out: their ids.
+/** Finds why a task is quarantined: the rollouts whose failure was the fault of the task. In: a rollout. Out: their ids.
  *  Admission leaves out all other rollouts of the task. */
 import { outsideBaseline, RolloutContent } from "../../contract/index.ts";
 import { taskKey } from "../../keep/admit/index.ts";

@@ -41,7 +41,7 @@ const REFUSALS: readonly string[] = [
 
 const FOLLOW = [
   "--follow <dir>",
-  "repeat an earlier asynchronous run. The policies of such a run (`mode: asynchronous`) depend on timing, so each window here collects with the policy that the same window had there. DIR is the book of the earlier run, which has the same name",
+  "repeat an earlier asynchronous run. The policies of such a run (`mode: asynchronous`) depend on timing, so each window here collects with the policy that the same window had there. DIR is the book that holds the earlier run. Both runs have the same name (`run:` in the configuration)",
 ] as const;
 
 const CONFIG_HELP =
@@ -98,7 +98,7 @@ all its attempts has a result, and does not run again.`,
     summary: "print the state of a run",
     description: `Print the state of a run, one line per window. COLLECTED BY is the policy that collected the window, SERVES the policy
 that serves after it. STATE is released if the gate passed the new policy, and kept if it refused: the old policy serves on.
-NEW POLICY, REWARD is the reward of the new policy, estimated from the log, with its 95 % interval. The lines \`checkpoint of …\`
+The column "NEW POLICY, REWARD" has the reward of the new policy, estimated from the log, with its 95 % interval. The lines \`checkpoint of …\`
 name the folders that \`gate\`, \`evaluate\` and \`route ask\` take as --checkpoint: those of the last trained and of the serving policy.
 --json has those of all windows.
 

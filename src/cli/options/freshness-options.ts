@@ -35,7 +35,7 @@ export function addFreshnessOptions(command: Command, { none = false } = {}): Co
     )
     .option(
       "--policy-age <accept/quarantine>",
-      "age of the policy of a rollout in seconds: creation time of the target minus that of the revision used; limits as for --drift, and an unknown age, as of an imported log, is rejected (default: no limit)",
+      "age of the policy of a rollout in seconds: creation time of the target minus that of the revision used; limits as for --drift. A rollout whose policy has no known age, such as one from an imported log, is rejected (default: no limit)",
       seconds,
     )
     .option(

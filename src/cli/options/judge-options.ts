@@ -83,7 +83,7 @@ export function addJudgeOptions(command: Command, uses: TermUses): Command {
     .addOption(
       new Option(
         "--router <file>",
-        "judge the policy with this router configuration: its table, floor, exploration (0.02 if the file sets none) and constraints. A gateway whose file sets no exploration then serves with the exploration of the verdict",
+        "judge the policy with this router configuration: its table, floor, exploration and constraints. If FILE sets no exploration, 0.02 is judged, and a gateway that serves the released policy uses the judged one",
       ).conflicts(["table", "floor", "exploration"]),
     )
     .option(

@@ -35,7 +35,8 @@ const aggregate = z.strictObject({
 
 export const BatchGroups = defineRecord({
   kind: "rollbook.batch-groups.v1",
-  summary: "Reward and advantage aggregates by group; the baseline counts each rollout once.",
+  summary:
+    "Reward and advantage aggregates by group. The mean that advantages subtract counts each rollout once.",
   shape: {
     groups: z
       .array(

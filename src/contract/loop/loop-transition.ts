@@ -188,7 +188,7 @@ const RECORD_KINDS = {
 export const LoopEnvelope = defineRecord({
   kind: "rollbook.loop-envelope.v1",
   summary:
-    "When a transition of a training loop was made, and the sealed records it made; binds it by digest.",
+    "The time of a transition of a training loop, and the records that the transition made. Names the transition by digest.",
   shape: {
     transition: digest,
     atMs: timeMs,

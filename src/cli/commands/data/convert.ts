@@ -70,7 +70,7 @@ again, with the records it refers to, also in another book.`,
     .addOption(
       new Option(
         "--failures <choice>",
-        "slime: rollouts that are no result of the agent (failed by the provider, the sandbox, the infrastructure or the task; cancelled; other rollouts of a task that failed). mark: keep them without a reward, with remove_sample; omit: leave them out (default: mark)",
+        "slime: rollouts that are no result of the agent (cancelled; failed by the provider, the sandbox, the infrastructure or the task; and, in the last case, all other rollouts of the task). mark: keep them without a reward, with remove_sample; omit: leave them out (default: mark)",
       ).choices(["mark", "omit"]),
     )
     .option("--threshold <n>", "trl-kto, required: least reward of a desirable completion", finite)

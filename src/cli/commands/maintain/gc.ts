@@ -31,7 +31,7 @@ always stay.`,
     )
     .option(
       "--with-batches",
-      "with --older-than: also erase rollouts that batches hold, and the shards with their rows",
+      "with --older-than: also erase rollouts that batches hold, and the files of these batches with rows of such rollouts",
     )
     .action(async (flags: GcFlags) => {
       const dryRun = flags.dryRun === true;

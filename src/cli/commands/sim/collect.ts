@@ -32,7 +32,7 @@ rollout, and seal the decisions with their probabilities and rewards. The policy
 \`rollbook data export\` makes a routing dataset of the book. Prints the observed mean reward, and the exact values of
 the behaviour policy, the best policy, the best single model and a uniform choice.
 
-With --fast nothing is run: the result of each solution is looked up in the proofs of the tasks, and the environment
+With --fast no program runs: the result of each solution is one that \`sim generate\` stored with the tasks, and the environment
 of the rollouts is called sim-proofs. Choices, prices and rewards are the same as in a sandbox.
 
 With --recorded the questions, the answers and their correctness come from a file of recorded answers of real models
@@ -54,7 +54,7 @@ ${tableExample("sim-large", "sim-small")}`,
       amount,
     )
     .option("--temperature <t>", "temperature of softmax; lower is greedier (default: 0.5)", amount)
-    .option("--fast", "look results up in the proofs instead of running them");
+    .option("--fast", "run no programs: look up the results that `sim generate` stored with the tasks");
   addSimOptions(command).action((flags: CollectFlags) => collect(io, flags));
 }
 

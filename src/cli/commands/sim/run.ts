@@ -59,7 +59,10 @@ returns { finalState: { files } }.`,
       "confidence below which the fallback decides (default: the checkpoint's, else 0)",
       share,
     )
-    .option("--fast", "look results up in the proofs instead of running them; agents chat and reference only")
+    .option(
+      "--fast",
+      "run no programs: look up the results that `sim generate` stored with the tasks; agents chat and reference only",
+    )
     .option("--every-turn", "ask the router for every call, not once a rollout")
     .option("--time-limit <s>", "seconds for one rollout, then it is truncated (default: 120)", positiveWhole)
     .option(

@@ -129,7 +129,7 @@ export function addTrain(program: Command, io: Io): void {
     example: " --steps 1000",
     note: RESUME_NOTE,
     discountHelp:
-      "discount per decision, 0 … 1, for rollouts with several decisions. With 0, a decision learns from its own reward. Above 0, it learns from the target that --goal selects. Without --discount, it learns from the undiscounted sum of its own and all later rewards",
+      "discount per decision, 0 … 1, for rollouts with several decisions. With 0, a decision learns from its own reward. Above 0, it learns from the target that --goal selects. If --discount is not given, it learns from the plain sum of its own and all later rewards, without --goal",
     learner: ({ discount = 0, conservatism = 1, targetEvery = 500, goal, wide, ...flags }) => {
       if (goal !== undefined && discount === 0)
         throw wrongUsage("--goal has no effect without a --discount above 0. Add one, or remove --goal");
@@ -278,7 +278,7 @@ or a replay store is recorded by its digest.${note ?? ""}`,
     );
   command.option(
     "--floor-risk <a>",
-    "choose the lowest confidence floor at which the mean loss of a decision on the calibration split is at most this, 0 … 1. The loss of a decision is 0 where the policy agrees with the static table. Elsewhere it is (highest - quality) / (highest - lowest), from the quality of the policy's choice and the two ends of --quality-range (docs/reference/judge.md; default: no floor)",
+    "choose the lowest confidence floor at which the mean loss of a decision on the calibration split is at most this, 0 … 1. The loss of a decision is 0 where the policy agrees with the static table. Elsewhere it is how far the quality of the policy's choice is below the upper end of --quality-range, as a share of the whole range (docs/reference/judge.md; default: no floor)",
     share,
   );
   addPromiseOptions(addTableOption(command), {
