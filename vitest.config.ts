@@ -2,6 +2,7 @@ import { existsSync } from "node:fs";
 import { totalmem } from "node:os";
 import { defineConfig } from "vitest/config";
 import { BaseSequencer, type TestSpecification } from "vitest/node";
+import { ENGINE_OPTIONS } from "./test/support/engine-options.ts";
 
 /** Files with a process of their own: they measure its memory and time or look at its children, descriptors, variables and
  *  uncaught errors, or hardly use it. The longest come first, so that none is left for one worker at the end. */
@@ -73,8 +74,7 @@ export default defineConfig({
       {
         test: {
           ...{ ...LIMITS, name: TOGETHER, isolate: false },
-          // Fewer and shorter collections of garbage: a twentieth less processor time.
-          execArgv: ["--max-semi-space-size=64"],
+          execArgv: [...ENGINE_OPTIONS],
           include: ["src/**/*.test.ts", "test/**/*.test.ts"],
           exclude: APART,
         },

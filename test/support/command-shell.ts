@@ -4,6 +4,7 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { existsSync } from "node:fs";
+import { ENGINE_OPTIONS } from "./engine-options.ts";
 
 export interface CommandShell {
   /** `rollbook() { … }`; `before` may change its words. Server commands get their own process, because a signal ends
@@ -14,7 +15,7 @@ export interface CommandShell {
 
 export async function startCommandShell(): Promise<CommandShell> {
   if (!existsSync("dist/cli/main.js")) throw new Error("dist/ is missing. Run: npm run build");
-  const server = spawn(process.execPath, ["--max-semi-space-size=64", "test/support/command-server.mjs"], {
+  const server = spawn(process.execPath, [...ENGINE_OPTIONS, "test/support/command-server.mjs"], {
     stdio: ["ignore", "pipe", "inherit"],
   });
   const ended = once(server, "exit");
