@@ -109,6 +109,53 @@ describe("full information", () => {
     expect(contenders.every(({ values }) => values.cost === undefined)).toBe(true);
   });
 
+  test("refuses a log that holds every row twice, as a gate by propensities does", () => {
+    const kinds = rows(40).map((row, i) => ({ ...row, context: { prompt: `question ${i}`, fields: {} } }));
+    const copies = kinds.map((row) => ({ ...row, id: `${row.id}-b`, unit: `${row.unit}-b` }));
+    const options = {
+      ...{ rule: { ...rule, epsilonQuality: 0.5 }, candidates: [setup(() => 1)] },
+      ...{ baseline: setup(() => 1), rng: rngFrom(1) },
+    };
+    expect(gateExactly(kinds, options)).toMatchObject([{ outcome: "pass" }]);
+    expect(gateExactly([...kinds, ...copies], options)).toMatchObject([
+      {
+        outcome: "refuse",
+        reasons: [expect.stringMatching(/^the log: every row occurs 2 times/)],
+        checks: [],
+      },
+    ]);
+  });
+
+  test("refuses a cost that one outcome of a candidate makes, also if another candidate fills the field of the choice", () => {
+    const usual = rows(200);
+    const rare = usual.map((row, i) =>
+      i === 7 ? { ...row, known: [row.known![0]!, { ...row.known![1]!, cost: 1e6 }] } : row,
+    );
+    const gate = (judged: JudgedRow[], candidate: RouterSetup, ranges = {}) =>
+      gateExactly(judged, {
+        ...{ rule: { ...rule, epsilonCost: 1e7, epsilonQuality: 1, ranges }, candidates: [candidate] },
+        ...{ baseline: setup(() => 0), rng: rngFrom(1) },
+      });
+    const large = setup(() => 1);
+    expect(gate(usual, large)).toMatchObject([{ outcome: "pass" }]);
+    expect(
+      gate(
+        rare,
+        setup(() => 0),
+      ),
+    ).toMatchObject([{ outcome: "pass" }]);
+    const reasons = [
+      expect.stringMatching(/^the log: one of 200 decisions for large holds 100 % of all its cost/),
+    ];
+    expect(gate(rare, large)).toMatchObject([{ outcome: "refuse", reasons }]);
+    expect(gate(rare, large, { cost: { low: 0, high: 1e6 } })).toMatchObject([{ outcome: "pass" }]);
+  });
+
+  test("counts the candidates that were tried", () => {
+    const options = { rule, candidates: [thrifty, thrifty], baseline: thrifty, rng: rngFrom(1) };
+    expect(refusalOf(() => gateExactly(rows(10), options))).toMatchObject({ code: "bad-rule" });
+  });
+
   test("has no policy behind the log to gate against", () => {
     const options = { rule, candidates: [thrifty], baseline: "behaviour", rng: rngFrom(1) } as const;
     expect(() => gateExactly(rows(10), options)).toThrow("no policy chose among them");

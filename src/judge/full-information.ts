@@ -17,6 +17,7 @@ import {
   routerOf,
 } from "./evaluate/index.ts";
 import {
+  checkRule,
   explainCheck,
   type GateCheck,
   type GatedCandidate,
@@ -24,6 +25,7 @@ import {
   type GateRule,
   gateCheck,
   levelOf,
+  logReasons,
   noCost,
 } from "./gate.ts";
 import {
@@ -70,6 +72,7 @@ export function evaluateExactly(rows: readonly JudgedRow[], options: EvaluateOpt
 
 export function gateExactly(given: readonly JudgedRow[], options: GateOptions): GatedCandidate[] {
   const { rule, candidates, baseline } = options;
+  checkRule(rule, candidates.length);
   const rows = given.map(asIfChosen);
   if (baseline === "behaviour")
     throw new RollbookError(
@@ -82,10 +85,15 @@ export function gateExactly(given: readonly JudgedRow[], options: GateOptions): 
   const asked: Measure[] = [quality, ...(rule.epsilonCost === null ? [] : ["cost" as const])];
   if (!asked.every((measure) => data.measures.includes(measure))) throw noExactCost(given);
   const against = data.target(routed(routerOf(baseline)));
+  // Checks the given rows: the filled-in probabilities must not cause a finding.
+  const findings = checkData(given);
   return candidates.map((setup) => {
     const target = data.target(routed(routerOf(setup)));
     const { live, warning } = livenessOf(data.rows, setup);
-    const reasons = live > 0 ? [] : [`${warning}: there is nothing to release`];
+    const reasons = [
+      ...logReasons(data, { findings, asked, rule, policies: [target, against] }),
+      ...(live > 0 ? [] : [`${warning}: there is nothing to release`]),
+    ];
     const checks =
       reasons.length > 0 ? [] : asked.map((measure) => checkOn(data, { target, against, measure, rule }));
     const all = [

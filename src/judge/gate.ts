@@ -22,6 +22,7 @@ import {
   isBurden,
   type JudgedRow,
   livenessOf,
+  logFaults,
   type Measure,
   mixedCosts,
   ONE_KIND,
@@ -90,16 +91,9 @@ export function gatePolicies(rows: readonly JudgedRow[], options: GateOptions): 
     ...(rule.epsilonCost === null ? [] : ["cost" as const]),
   ];
   if (!asked.every((measure) => data.measures.includes(measure))) throw noCost(rows);
-  const unbounded = asked.filter(
-    (measure) => rule.ranges?.[isBurden(measure) ? "cost" : "quality"] === undefined,
-  );
   const findings = checkData(rows, rule.discount);
-  const faults = findings.flatMap(({ severity, message }) =>
-    severity === "refuse" ? [`the log: ${message}`] : [],
-  );
-  const tails = findings.filter(({ measure }) => measure !== undefined && unbounded.includes(measure));
   const against = baseline === "behaviour" ? undefined : data.target(routed(routerOf(baseline)));
-  return candidates.map((setup) => gateOne(data, { setup, against, asked, rule, faults, tails }));
+  return candidates.map((setup) => gateOne(data, { setup, against, asked, rule, findings }));
 }
 
 /** The index of the passing candidate with the best bound on quality. */
@@ -116,27 +110,21 @@ interface Case {
   readonly against: Float64Array | undefined;
   readonly asked: readonly Measure[];
   readonly rule: GateRule;
-  /** Faults of the log; they apply to every candidate. */
-  readonly faults: readonly string[];
-  /** Heavy tails: a few decisions make the mean. They count against policies that choose those candidates. */
-  readonly tails: readonly DataFinding[];
+  readonly findings: readonly DataFinding[];
 }
 
 function gateOne(data: EvaluationData, of: Case): GatedCandidate {
-  const { setup, against, asked, rule, faults, tails } = of;
+  const { setup, against, asked, rule, findings } = of;
   const target = data.target(routed(routerOf(setup)));
   const found = data.support(target, asked[0]!);
   const liveness = livenessOf(data.rows, setup);
-  const chosen = new Set(
-    [target, ...(against === undefined ? [] : [against])].flatMap((one) => chosenBy(data, one)),
-  );
   const reasons = [
-    ...faults,
-    ...tails.flatMap(({ arm, message, measure }) =>
-      chosen.has(arm!)
-        ? [`the log: ${message}${measure === "cost" ? " --quality-only judges without it." : ""}`]
-        : [],
-    ),
+    ...logReasons(data, {
+      findings,
+      asked,
+      rule,
+      policies: against === undefined ? [target] : [target, against],
+    }),
     ...(data.certified
       ? []
       : ["propensities were not logged: nothing estimated from guessed propensities is released"]),
@@ -160,6 +148,32 @@ function gateOne(data: EvaluationData, of: Case): GatedCandidate {
     live: liveness.live,
     changed: changedShare(data, target, against),
   };
+}
+
+/** Faults of the log, which apply to every candidate. Heavy tails, where a few decisions make the mean, count against
+ *  policies that choose those candidates, unless the range of the measure is stated. */
+export function logReasons(
+  data: EvaluationData,
+  {
+    findings,
+    asked,
+    rule,
+    policies,
+  }: Pick<Case, "findings" | "asked" | "rule"> & { readonly policies: readonly Float64Array[] },
+): string[] {
+  const chosen = new Set(policies.flatMap((one) => chosenBy(data, one)));
+  const isBounded = (measure: Measure) => rule.ranges?.[isBurden(measure) ? "cost" : "quality"] !== undefined;
+  const tails = findings.filter(
+    ({ measure, arm }) =>
+      measure !== undefined && asked.includes(measure) && !isBounded(measure) && chosen.has(arm!),
+  );
+  return [
+    ...logFaults(findings),
+    ...tails.map(
+      ({ message, measure }) =>
+        `the log: ${message}${measure === "cost" ? " --quality-only judges without it." : ""}`,
+    ),
+  ];
 }
 
 /** A policy that chooses a candidate in more than this share of rows depends on that candidate's mean. */

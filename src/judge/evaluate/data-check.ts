@@ -3,6 +3,7 @@
  *  leave the mean undefined.
  *  In: labelled rows in logging order. Out: findings, the most serious first. Pure. A finding of severity `refuse` makes
  *  intervals too narrow: the gate refuses the log, and an evaluation certifies nothing. Other findings are warnings. */
+import { compareUtf8 } from "../../base/index.ts";
 import { armsOf } from "../../learn/index.ts";
 import { CERTAIN_LOG, quantile } from "../ope/index.ts";
 import { rowsOfReturns } from "./chains.ts";
@@ -32,19 +33,55 @@ export interface DataFinding {
 const FAR = 4.5;
 
 /** `discount`: judges whole chains; a reward one decision later is multiplied by it.
- *  The outcome checks then use returns. */
+ *  The checks of sessions and constant rewards then use returns. */
 export function checkData(rows: readonly JudgedRow[], discount?: number): DataFinding[] {
-  const outcomes = discount === undefined ? rows : rowsOfReturns(rows, discount);
+  const judged = discount === undefined ? rows : rowsOfReturns(rows, discount);
+  const outcomes = armOutcomes(rows);
+  const byArm = groupByArm(outcomes);
   return [
     ...duplicates(rows),
-    ...sessions(rows, outcomes),
-    ...constantReward(outcomes),
+    ...sessions(rows, judged),
+    ...constantReward(discount === undefined ? outcomes : judged),
     ...propensities(rows),
-    ...outliers(rows),
-    ...heavyTails(rows),
-    ...drift(rows),
+    ...outliers(outcomes),
+    ...heavyTails(byArm, measuresIn(rows)),
+    ...drift(byArm),
     ...costs(rows),
   ];
+}
+
+/** The reasons for which the gate refuses a log, whatever the policy. */
+export function logFaults(findings: readonly DataFinding[]): string[] {
+  return findings.flatMap(({ severity, message }) => (severity === "refuse" ? [`the log: ${message}`] : []));
+}
+
+/** An observed outcome of a candidate. */
+interface ArmOutcome {
+  readonly id: string;
+  readonly arm: string;
+  readonly reward: number;
+  readonly measures: JudgedRow["measures"];
+}
+
+/** The outcomes of all selectable candidates if every row has them, else those of the choices. */
+function armOutcomes(rows: readonly JudgedRow[]): ArmOutcome[] {
+  const isKnown = rows.every(({ known }) => known !== undefined);
+  return rows.flatMap(({ id, candidates, chosen, reward, measures, known }) => {
+    if (!isKnown) return [{ id, arm: candidates[chosen]!.id, reward, measures }];
+    return candidates.flatMap((one, c) =>
+      one.selectable ? [{ id, arm: one.id, reward: known![c]!.reward!, measures: known![c]! }] : [],
+    );
+  });
+}
+
+function groupByArm(outcomes: readonly ArmOutcome[]): [arm: string, of: ArmOutcome[]][] {
+  const groups = new Map<string, ArmOutcome[]>();
+  for (const outcome of outcomes) {
+    const group = groups.get(outcome.arm);
+    if (group === undefined) groups.set(outcome.arm, [outcome]);
+    else group.push(outcome);
+  }
+  return [...groups].sort(([a], [b]) => compareUtf8(a, b));
 }
 
 /** Finds copies of rows under new ids. Two signs, both impossible by chance:
@@ -141,7 +178,7 @@ function sessions(rows: readonly JudgedRow[], outcomes: readonly JudgedRow[]): D
   ];
 }
 
-function constantReward(rows: readonly JudgedRow[]): DataFinding[] {
+function constantReward(rows: readonly { readonly reward: number }[]): DataFinding[] {
   const [first] = rows;
   if (first === undefined || rows.some(({ reward }) => reward !== first.reward)) return [];
   return [
@@ -207,7 +244,7 @@ function choicesPerProbability(offers: readonly Offer[]): { ratio: number; z: nu
 const OUTLYING = 20;
 const SHOWN = 5;
 
-function outliers(rows: readonly JudgedRow[]): DataFinding[] {
+function outliers(rows: readonly ArmOutcome[]): DataFinding[] {
   const far = outlyingRows(rows);
   if (far.length === 0) return [];
   const shown = far.slice(0, SHOWN).map(({ id, reward }) => `${id} (${reward})`);
@@ -240,13 +277,11 @@ export function outlyingRows<Row extends { readonly id: string; readonly reward:
 const LEAST_ROWS = 100;
 const MOST_CARRIERS = 12;
 
-function heavyTails(rows: readonly JudgedRow[]): DataFinding[] {
-  return measuresIn(rows).flatMap((measure) =>
-    armsOf(rows).flatMap((arm) => {
-      const sizes = rows
-        .flatMap(({ candidates, chosen, measures }) =>
-          candidates[chosen]!.id === arm ? [Math.abs(measures[measure]!)] : [],
-        )
+function heavyTails(byArm: ReturnType<typeof groupByArm>, measured: readonly Measure[]): DataFinding[] {
+  return measured.flatMap((measure) =>
+    byArm.flatMap(([arm, outcomes]) => {
+      const sizes = outcomes
+        .map(({ measures }) => Math.abs(measures[measure] ?? 0))
         .filter((size) => size > 0)
         .sort((a, b) => b - a);
       if (sizes.length < LEAST_ROWS || sizes[0] === sizes[1]) return [];
@@ -281,11 +316,9 @@ function carriersOf(values: readonly number[], mean: number): number {
 }
 
 /** Compares rewards of the first and the second half, candidate by candidate, so that changed choices are not drift. */
-function drift(rows: readonly JudgedRow[]): DataFinding[] {
-  return armsOf(rows).flatMap((arm) => {
-    const rewards = rows.flatMap(({ candidates, chosen, reward }) =>
-      candidates[chosen]!.id === arm ? [reward] : [],
-    );
+function drift(byArm: ReturnType<typeof groupByArm>): DataFinding[] {
+  return byArm.flatMap(([arm, outcomes]) => {
+    const rewards = outcomes.map(({ reward }) => reward);
     const half = rewards.length >> 1;
     if (half < LEAST_COPIES) return [];
     const [early, late] = [meanOf(rewards.slice(0, half)), meanOf(rewards.slice(half))];
