@@ -1,6 +1,6 @@
 /** Renders a trainer batch for a terminal.
  *  In: the batch and its related records. Out: text. */
-import type { BatchDetails } from "../book/batches/index.ts";
+import type { BatchDetails, BatchEvidence } from "../book/batches/index.ts";
 import type { LossLedger, TrainerBatch } from "../contract/index.ts";
 import type { BatchDifference } from "../keep/batch/index.ts";
 import {
@@ -15,8 +15,8 @@ import {
   thousands,
 } from "./format.ts";
 
-export function renderBatch(details: BatchDetails): string {
-  const { digest, batch, lineage, ledger, equalGroups, proven } = details;
+export function renderBatch(details: BatchDetails, { drift, proven }: BatchEvidence): string {
+  const { digest, batch, lineage, ledger, equalGroups } = details;
   const { selection, totals, options } = batch;
   const kind = selection.logprobKind === undefined ? "" : `, ${selection.logprobKind} logprobs`;
   const lines = [
@@ -32,7 +32,7 @@ export function renderBatch(details: BatchDetails): string {
     `  proofs       ${proofText(batch, proven)}`,
     `  sources      ${lineage.sources.length}`,
   ];
-  return `${page(lines)}${indent(sourceTable(details), 4)}${ledgerText(ledger, batch)}`;
+  return `${page(lines)}${indent(sourceTable(batch, drift), 4)}${ledgerText(ledger, batch)}`;
 }
 
 type Levelled = { readonly selection: Pick<TrainerBatch["selection"], "level"> };
@@ -52,10 +52,10 @@ function sampleColumn<Row extends { readonly samples: number }>(batch: Levelled)
   return { title, align: "right", cell: ({ samples }) => String(samples) };
 }
 
-function proofText({ proofCount }: TrainerBatch, proven: BatchDetails["proven"]): string {
+function proofText({ proofCount }: TrainerBatch, proven: BatchEvidence["proven"]): string {
   if (proofCount === 0) return "none";
   return proven === undefined
-    ? `${plural(proofCount, "proof")} of execution, checked`
+    ? `${plural(proofCount, "proof")}, checked`
     : `${thousands(proven.withProof)} of ${plural(proven.rollouts, "rollout")} with a proof of execution, checked`;
 }
 
@@ -107,7 +107,7 @@ export function renderDifferences(differences: readonly BatchDifference[]): stri
   return part("cause", "why they differ") + part("effect", "what follows");
 }
 
-function sourceTable({ batch, drift }: Pick<BatchDetails, "batch" | "drift">): string {
+function sourceTable(batch: TrainerBatch, drift: BatchEvidence["drift"]): string {
   const shared = batch.bySource.reduce((sum, each) => sum + each.rows, 0) - batch.totals.rows;
   // The policy was replaced during a rollout, so the row counts for both sources.
   const note =
@@ -120,7 +120,7 @@ function sourceTable({ batch, drift }: Pick<BatchDetails, "batch" | "drift">): s
     {
       title: "DRIFT",
       align: "right",
-      cell: ({ revision }) => String((isComparable(revision) ? drift.get(revision.id) : undefined) ?? "?"),
+      cell: ({ revision }) => String((isComparable(revision) ? drift?.get(revision.id) : undefined) ?? "?"),
     },
     { title: "ROWS", align: "right", cell: (each) => String(each.rows) },
     sampleColumn(batch),

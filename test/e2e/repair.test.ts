@@ -1,9 +1,10 @@
 import { cpSync, readdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, it } from "vitest";
+import { commitTo } from "../../src/contract/index.ts";
 import { Cli } from "../support/cli.ts";
 import { decisionLine } from "../support/decision-lines.ts";
-import { draftWire, makeRevision } from "../support/shelf.ts";
+import { draftWire, makeRevision, makeRollout } from "../support/shelf.ts";
 
 /** Flips a bit in the JSON of one record. */
 function strike(book: string, text: string): void {
@@ -47,6 +48,29 @@ it("a damaged rollout is named, never batched around, mended by importing it aga
   await cli.ok(assemble);
   await cli.ok("gc");
   await cli.ok("verify");
+});
+
+it("a batch with a damaged envelope is still shown: only the text counts proofs", async () => {
+  const cli = new Cli();
+  await cli.ok("init");
+  const { envelope } = draftWire("a") as { envelope: object };
+  const rollouts = ["a", "b"].map((id) => {
+    const { content } = makeRollout(id);
+    const proofs = [{ kind: "commitment", digest: commitTo(content.digest, "nonce"), nonce: "nonce" }];
+    return JSON.stringify(draftWire(id, { envelope: { ...envelope, worker: `worker-${id}`, proofs } }));
+  });
+  const revision = Buffer.from(makeRevision("policy-r1").bytes).toString();
+  await cli.ok("artifact import -", [revision, ...rollouts].join("\n"));
+  // A commitment says nothing about the execution.
+  expect(await cli.ok("batch assemble --target policy-r1 --level token")).toMatch(
+    / {2}proofs +0 of 2 rollouts with a proof of execution, checked\n/,
+  );
+  const [{ digest }] = await cli.json("batch show");
+  const before = await cli.ok(`batch show ${digest} --json`);
+  strike(cli.book, '"worker":"worker-b"');
+  expect(await cli.ok(`batch show ${digest} --json`)).toBe(before);
+  expect(await cli.ok(`batch show ${digest}`)).toMatch(/ {2}proofs +2 proofs, checked\n/);
+  await cli.ok(`view a --out ${join(cli.folder, "book.html")}`);
 });
 
 it("a damaged decision is mended by the same data import, and its remains go with gc", async () => {

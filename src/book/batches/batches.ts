@@ -1,20 +1,14 @@
 /** Reads, lists, compares and exports the trainer batches of a book.
  *  In: an open book, the digest of a batch or its first digits. Out: records, rows, files. Does not change the book. */
-import { type Digest, given, type Id, isDigest, short } from "../../base/index.ts";
+import { type Digest, isDigest, short } from "../../base/index.ts";
 import {
   BatchGroups,
-  BatchShard,
   LossLedger,
-  Manifest,
-  PolicyRevision,
   PolicyRevisionLineage,
   type RecordOf,
-  type RevisionKey,
-  RolloutEnvelope,
   TrainerBatch,
 } from "../../contract/index.ts";
 import type { ExportFormat } from "../../convert/batch/index.ts";
-import { driftFrom } from "../../keep/admit/index.ts";
 import {
   type BatchDifference,
   diffBatches,
@@ -31,10 +25,6 @@ export interface BatchDetails {
   readonly ledger: LossLedger;
   /** Groups whose rollouts all have the same reward, so that every advantage in them is 0. */
   readonly equalGroups: number;
-  /** Drift of the sources whose distance from the target is known. */
-  readonly drift: ReadonlyMap<Id, number>;
-  /** Rollouts of the batch, and how many of them have a proof; undefined for a batch of many rows. */
-  readonly proven?: { readonly rollouts: number; readonly withProof: number };
 }
 
 interface ExportedBatch {
@@ -57,59 +47,13 @@ export async function listBatches(book: OpenBook): Promise<{ digest: Digest; bat
 export async function showBatch(book: OpenBook, name: string): Promise<BatchDetails> {
   const digest = await digestOf(book, name);
   const batch = await readRecord(book.store, TrainerBatch, digest);
-  const lineage = await readRecord(book.store, PolicyRevisionLineage, batch.lineage);
   return {
     digest,
     batch,
-    lineage,
-    drift: await driftOf(book, batch, lineage),
+    lineage: await readRecord(book.store, PolicyRevisionLineage, batch.lineage),
     ledger: await readRecord(book.store, LossLedger, batch.ledger),
     equalGroups: (await readRecord(book.store, BatchGroups, batch.groups)).groups.filter(isEqual).length,
-    ...given({ proven: await provenIn(book, batch) }),
   };
-}
-
-/** Measured as the limits of the batch measure it: a sealed lineage knows only drift by numbers. */
-async function driftOf(
-  { store }: OpenBook,
-  { manifest, bySource }: TrainerBatch,
-  lineage: PolicyRevisionLineage,
-): Promise<Map<Id, number>> {
-  const target = await readRecord(store, PolicyRevision, lineage.target.record);
-  const { revisions } = await readRecord(store, Manifest, manifest);
-  const records = await Promise.all(revisions.map((each) => readRecord(store, PolicyRevision, each)));
-  const revision = ({ id, digest }: RevisionKey) => {
-    const same = records.filter(
-      (each) => each.family === target.family && each.digest === digest && each.id === id,
-    );
-    return same.find(({ number, parent }) => number !== undefined || parent !== undefined) ?? same[0];
-  };
-  const drift = new Map<Id, number>();
-  for (const { revision: key } of bySource) {
-    const found = key.digest === target.digest ? 0 : driftFrom(key, { target, revision });
-    if (found !== null) drift.set(key.id, found);
-  }
-  return drift;
-}
-
-/** Most rows whose envelopes are read only to count those with a proof. */
-const MOST_COUNTED = 5_000;
-
-/** Undefined if a record of the batch was erased. */
-async function provenIn({ store }: OpenBook, batch: TrainerBatch): Promise<BatchDetails["proven"]> {
-  if (batch.totals.rows > MOST_COUNTED) return undefined;
-  const contents = new Set<Digest>();
-  for (const { digest } of batch.shards) {
-    if ((await store.get(digest)) === undefined) return undefined;
-    for (const { content } of (await readRecord(store, BatchShard, digest)).rows) contents.add(content);
-  }
-  let withProof = 0;
-  for (const { content, envelope } of (await readRecord(store, Manifest, batch.manifest)).artifacts) {
-    if (!contents.has(content)) continue;
-    if ((await store.get(envelope)) === undefined) return undefined;
-    if ((await readRecord(store, RolloutEnvelope, envelope)).proofs.length > 0) withProof++;
-  }
-  return { rollouts: contents.size, withProof };
 }
 
 /** True if all rewards of a group are equal; the spread may differ from 0 by rounding. If a rollout has several rows,

@@ -7,3 +7,4 @@ export {
   showBatch,
 } from "./batches.ts";
 export { type CutRequest, cutBatch, cutFrom } from "./cut-batch.ts";
+export { type BatchEvidence, readEvidence } from "./read-evidence.ts";

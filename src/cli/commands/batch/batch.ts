@@ -6,10 +6,11 @@ import {
   compareBatches,
   cutBatch,
   listBatches,
+  readEvidence,
   showBatch,
 } from "../../../book/batches/index.ts";
 import { wrongUsage } from "../../../book/decisions/index.ts";
-import { knownRevisions } from "../../../book/open/index.ts";
+import { knownRevisions, type OpenBook } from "../../../book/open/index.ts";
 import {
   type AdvantageMethod,
   encodeWire,
@@ -156,7 +157,7 @@ async function runAssemble(io: Io, flags: AssembleFlags): Promise<void> {
     });
     if (io.live) io.err("\n");
     const details = await showBatch(book, batch.digest);
-    printBatch(io, flags, details);
+    await printBatch(io, { flags, book }, details);
     for (const warning of batchWarnings(details, flags)) io.err(`warning: ${warning}\n`);
   });
 }
@@ -187,7 +188,7 @@ function addShow(batch: Command, io: Io): void {
     .action(async (name: string | undefined, flags: BookFlags) => {
       await withBook(io, flags, async (book) => {
         if (name === undefined) printBatches(io, flags, await listBatches(book));
-        else printBatch(io, flags, await showBatch(book, name));
+        else await printBatch(io, { flags, book }, await showBatch(book, name));
       });
     });
 }
@@ -220,9 +221,13 @@ function addDiff(batch: Command, io: Io): void {
     });
 }
 
-function printBatch(io: Io, flags: { json?: true }, details: BatchDetails): void {
+async function printBatch(
+  io: Io,
+  { flags, book }: { readonly flags: { json?: true }; readonly book: OpenBook },
+  details: BatchDetails,
+): Promise<void> {
   if (!flags.json) {
-    io.out(renderBatch(details));
+    io.out(renderBatch(details, await readEvidence(book, details)));
     return;
   }
   const { digest, batch, lineage, ledger } = details;
