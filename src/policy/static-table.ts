@@ -59,15 +59,7 @@ export function parseStaticTable(text: string, where: string, known?: Iterable<s
   if (!result.success) throw bad(where, configProblem(schema, result.error.issues, value));
   const table = result.data;
   const names = new Set([...table.rules.flatMap((rule) => rule.choose), ...table.default]);
-  const allowed = known === undefined ? names : new Set(known);
-  for (const name of names) {
-    if (allowed.has(name)) continue;
-    const near = nearestName(name, [...allowed]);
-    throw bad(
-      where,
-      `it chooses ${JSON.stringify(name)}, which is not a candidate. ${near === undefined ? "" : `Did you mean ${near}? `}Known: ${[...allowed].join(", ")}`,
-    );
-  }
+  if (known !== undefined) requireCandidates({ names }, where, known);
   return {
     digest: digestJson(table.schema, table),
     source: table as Json,
@@ -81,6 +73,22 @@ export function parseStaticTable(text: string, where: string, known?: Iterable<s
       return firstSelectable(table.default, candidates);
     },
   };
+}
+
+/** Refuses a table that chooses a candidate which does not exist. */
+export function requireCandidates(
+  { names }: Pick<StaticTable, "names">,
+  where: string,
+  known: Iterable<string>,
+): void {
+  const allowed = [...known];
+  const unknown = [...names].find((name) => !allowed.includes(name));
+  if (unknown === undefined) return;
+  const near = nearestName(unknown, allowed);
+  throw bad(
+    where,
+    `it chooses ${JSON.stringify(unknown)}, which is not a candidate. ${near === undefined ? "" : `Did you mean ${near}? `}Known: ${allowed.join(", ")}`,
+  );
 }
 
 function holds(when: Triggers, { prompt, fields }: DecisionContext): boolean {

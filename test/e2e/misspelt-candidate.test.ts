@@ -48,6 +48,13 @@ describe("a candidate that occurs once", () => {
       expect(
         (await cli.run(`${command} --data ${data} --checkpoint ${policy} --table ${table}`)).err,
       ).toMatch(/t\.yaml: it chooses "huge", which is not a candidate\. Known: .*small.*\[bad-table\]/);
+    for (const [i, of] of ["{ default: [huge, small] }", table].entries()) {
+      const router = cli.file(`r${i}.yaml`, `router: { table: ${of} }`);
+      for (const command of ["evaluate", "gate"])
+        expect(
+          (await cli.run(`${command} --data ${data} --checkpoint ${policy} --router ${router}`)).err,
+        ).toMatch(/the router's table: it chooses "huge", which is not a candidate\. Known: .*\[bad-table\]/);
+    }
   });
 
   it("is a finding of data check, which names what was meant", async () => {

@@ -12,6 +12,7 @@ import {
   parseStaticTable,
   policyOf,
   readCheckpoint,
+  requireCandidates,
   type StaticTable,
 } from "../../policy/index.ts";
 
@@ -90,7 +91,10 @@ export function tableOf(
   fitted: FittedTable | undefined,
   where: string,
 ): StaticTable {
-  if (typeof flags.table === "object") return flags.table;
+  if (typeof flags.table === "object") {
+    requireCandidates(flags.table, "the router's table", flags.known);
+    return flags.table;
+  }
   if (flags.table !== undefined)
     return parseStaticTable(readFileSync(flags.table, "utf8"), flags.table, flags.known);
   if (fitted !== undefined) return parseStaticTable(JSON.stringify(fitted.source), where);
