@@ -1,4 +1,4 @@
-import { cpSync, readdirSync, rmSync } from "node:fs";
+import { cpSync, mkdirSync, readdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { systemClock } from "../../src/base/clock.ts";
@@ -84,5 +84,9 @@ describe("rollbook head and verify --expect", () => {
     expect(await cli.ok("verify")).toMatch(/was rebuilt at \S+ because its file was missing/);
     await cli.ok("catalog rebuild");
     expect(await cli.ok("verify")).toMatch(/by `catalog rebuild`/);
+    // After the loss of all packs and the catalog, only head.json shows that the book is not new.
+    for (const path of ["packs", "catalog.db"]) rmSync(join(cli.book, path), { recursive: true });
+    mkdirSync(join(cli.book, "packs"));
+    expect(await cli.ok("verify")).toMatch(/was rebuilt at \S+ because its file was missing/);
   });
 });

@@ -42,13 +42,13 @@ const TABLES = `
 `;
 
 /** Reason why the rows were made from the packs. A catalog knows nothing of losses before that; of a `new` book there
- *  are none, because it had no pack yet. */
+ *  are none, because it never had a pack. */
 export type CatalogOrigin = "new" | "absent" | "damaged" | "other-version" | "rebuilt";
 
 interface OpenDatabase {
   readonly checkpointPages?: number | undefined;
   /** Asked only if there is no catalog yet. */
-  readonly hasPacks?: () => boolean;
+  readonly hadPacks?: () => boolean;
 }
 
 /** Opens the database at `path`; creates it again if it is absent, damaged or of another version. */
@@ -100,7 +100,7 @@ function openCurrent(
   path: string,
   {
     checkpointPages = CHECKPOINT_PAGES,
-    hasPacks = () => true,
+    hadPacks = () => true,
     why,
   }: OpenDatabase & { readonly why?: CatalogOrigin },
 ): Sqlite {
@@ -115,7 +115,7 @@ function openCurrent(
       if (found === VERSION) return;
       dropTables(db);
       db.exec(`${TABLES} PRAGMA user_version = ${VERSION};`);
-      noteOrigin(db, why ?? (found !== 0 ? "other-version" : hasPacks() ? "absent" : "new"));
+      noteOrigin(db, why ?? (found !== 0 ? "other-version" : hadPacks() ? "absent" : "new"));
     });
     return db;
   } catch (error) {

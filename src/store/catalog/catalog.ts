@@ -110,7 +110,7 @@ export class Catalog {
   constructor(paths: BookPaths, checkpointPages?: number) {
     this.#paths = paths;
     this.#checkpointPages = checkpointPages;
-    this.#db = openCatalogDatabase(paths.catalog, { checkpointPages, hasPacks: () => hasPacks(paths) });
+    this.#db = openCatalogDatabase(paths.catalog, { checkpointPages, hadPacks: () => hadPacks(paths) });
   }
 
   /** Updates the catalog from the packs. */
@@ -373,9 +373,11 @@ export class Catalog {
   }
 }
 
-/** A copy of a book may lack the empty folder. */
-function hasPacks({ packs }: BookPaths): boolean {
-  return existsSync(packs) && readdirSync(packs).length > 0;
+/** True if the book has packs or had some: head.json and large files remain if all packs are lost. A copy of a book may
+ *  lack the empty folders. */
+function hadPacks({ packs, large, head }: BookPaths): boolean {
+  const hasFiles = (folder: string) => existsSync(folder) && readdirSync(folder).length > 0;
+  return hasFiles(packs) || hasFiles(large) || existsSync(head);
 }
 
 function byId(a: CatalogRun, b: CatalogRun): number {
