@@ -203,7 +203,7 @@ function supportReasons(
     ...reasons.map((reason) => `${who}: ${reason}`),
     ...disagreements.map(
       ({ left, right, difference: { low, high } }) =>
-        `${who}: ${left} and ${right} disagree (difference in ${low.toPrecision(3)} … ${high.toPrecision(3)}, by chance in about 1 log of ${1 / FALSE_ALARMS}): propensities or support are wrong. Check that the logged probability is that of the final choice; if it is, judge by more rows`,
+        `${who}: ${left} and ${right} disagree (difference in ${low.toPrecision(3)} … ${high.toPrecision(3)}, by chance in about 1 log of ${1 / FALSE_ALARMS}): the logged probabilities are wrong, or the log rarely has the policy's choices. Check that the logged probability is that of the final choice; if it is, record with more exploration`,
     ),
   ];
 }

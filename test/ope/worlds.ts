@@ -62,6 +62,35 @@ export function banditLog(rows: number, rng: Rng): LoggedDecisions {
   };
 }
 
+/** Two contexts and two actions. Action 0 is right in one context only, and the target always chooses it. The log explores
+ *  action 1 in a share of rows. */
+export function exploringWorld(share: number) {
+  const mean = [
+    [0.9, 0.9],
+    [0.05, 0.9],
+  ];
+  const logOf = (rows: number, rng: Rng): LoggedDecisions => {
+    const chosen = new Int32Array(rows);
+    const values = new Float64Array(rows * 2);
+    const reward = Float64Array.from({ length: rows }, (_, i) => {
+      const x = rng.below(2);
+      chosen[i] = rng.float() < share ? 1 : 0;
+      values.set([x, rng.float()], i * 2);
+      return rng.float() < mean[x]![chosen[i]!]! ? 1 : 0;
+    });
+    const pairs = (first: number, second: number) =>
+      Float64Array.from({ length: rows * 2 }, (_, i) => (i % 2 === 0 ? first : second));
+    return {
+      reward,
+      behaviour: Float64Array.from(chosen, (a) => (a === 1 ? share : 1 - share)),
+      target: Float64Array.from(chosen, (a) => 1 - a),
+      candidates: { count: 2, chosen, target: pairs(1, 0), behaviour: pairs(1 - share, share) },
+      context: { width: 2, values },
+    };
+  };
+  return { truth: (mean[0]![0]! + mean[1]![0]!) / 2, logOf };
+}
+
 /** Chain: states 0 and 1, actions 0 and 1, `HORIZON` steps, starting in state 0. Action 1 moves to the other state with
  *  probability 0.8, action 0 with 0.1. The reward is the state after the move, less 0.1 for action 1. */
 export const HORIZON = 4;

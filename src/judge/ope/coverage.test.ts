@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { BANDIT_TRUTH, banditLog, CHAIN_TRUTH, chainLog } from "../../../test/ope/worlds.ts";
+import { BANDIT_TRUTH, banditLog, CHAIN_TRUTH, chainLog, exploringWorld } from "../../../test/ope/worlds.ts";
 import { rngFrom } from "../../base/rng.ts";
 import { chainDr } from "./estimators/chain-dr.ts";
 import { doublyRobust } from "./estimators/doubly-robust.ts";
@@ -9,6 +9,7 @@ import { perDecisionIs } from "./estimators/per-decision-is.ts";
 import { snips } from "./estimators/snips.ts";
 import { weightedPerDecisionIs } from "./estimators/weighted-per-decision-is.ts";
 import { bootstrap, percentileInterval } from "./intervals/bootstrap.ts";
+import { correctedInterval } from "./intervals/corrected-interval.ts";
 import { studentInterval } from "./intervals/student-interval.ts";
 import { crossFitQ } from "./models/fitted-q.ts";
 import { crossFitRewards } from "./models/reward-model.ts";
@@ -25,6 +26,20 @@ test("95 % intervals hold the truth in 95 % of logs: bandits", () => {
   });
   for (const [key, count] of hits) expect(count, key).toBeGreaterThanOrEqual(LEAST);
   for (const [key, count] of hits) expect(count, key).toBeLessThan(LOGS);
+});
+
+test("DR is as good as SNIPS with little exploration, where one or a few rows have another choice", () => {
+  const { truth, logOf } = exploringWorld(0.02);
+  const errors = Array.from({ length: 100 }, (_, run) => {
+    const log = logOf(200, rngFrom(run));
+    const dr = doublyRobust(log, crossFitRewards(log, { rng: rngFrom(run) }));
+    const { low, high } = correctedInterval(dr);
+    const isHeld = low <= truth && truth <= high;
+    return { dr: (dr.value - truth) ** 2, snips: (snips(log).value - truth) ** 2, isHeld };
+  });
+  const total = (of: "dr" | "snips") => errors.reduce((sum, each) => sum + each[of], 0);
+  expect(Math.sqrt(total("dr") / total("snips"))).toBeLessThan(1.1);
+  expect(errors.filter(({ isHeld }) => isHeld).length).toBeGreaterThanOrEqual(88);
 });
 
 test("95 % intervals hold the truth in 95 % of logs: chains", () => {

@@ -49,7 +49,7 @@ export function estimatedLines(verdict: PanelEstimates, measure = "reward"): str
   ];
   for (const { left, right, difference } of verdict.disagreements) {
     lines.push(
-      `DISAGREEMENT: ${left} − ${right} is in ${span(difference)}, which excludes 0 (by chance in about 1 log of ${1 / FALSE_ALARMS}): a model is wrong or support is missing. Trust neither until explained.`,
+      `DISAGREEMENT: ${left} − ${right} is in ${span(difference)}, which excludes 0 (by chance in about 1 log of ${1 / FALSE_ALARMS}): the logged probabilities are wrong, or the log rarely has the policy's choices. Trust neither estimate.`,
     );
   }
   for (const bound of verdict.sensitivity ?? []) {

@@ -174,7 +174,7 @@ function explainFault(fault: SupportFault, about: FaultContext = {}): string {
     case "unsupported-actions":
       return `the policy puts ${percent(fault.mass)} of its probability on candidates that the log never chose (${list(fault.actions, names)}), at most ${percent(fault.allowed)} allowed. Record choices of them, with their probability.`;
     case "mean-weight":
-      return `weights average ${fault.meanWeight.toFixed(4)} instead of 1 (z = ${fault.z.toFixed(1)}, at most ${fault.allowed}): the propensities are wrong or support is missing. Check that the logged probability is that of the final choice.`;
+      return `weights average ${fault.meanWeight.toFixed(4)} instead of 1 (z = ${fault.z.toFixed(1)}, at most ${fault.allowed}): the logged probabilities are wrong, or the log rarely has the policy's choices. Check that the logged probability is that of the final choice; if it is, record with more exploration.`;
     case "constant-reward":
       return `the outcome is always ${fault.reward} (${fault.rows} rows): a log without variation cannot show how often another outcome occurs. Log more, or state the range of outcomes with --quality-range LOW..HIGH.`;
     default:

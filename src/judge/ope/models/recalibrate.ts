@@ -1,7 +1,10 @@
-/** Recalibrates a reward model for one target policy. DR with the result is no worse than IPS, SNIPS or DR without it.
+/** Recalibrates a reward model for one target policy: mixes it with a constant, so that DR is about as good as the better
+ *  one of SNIPS and DR with the model alone.
  *  DR with β₀ + β₁·q̂ in place of q̂ is  mean(w·r) − β₀·mean(w − 1) − β₁·mean(w·q̂ − v̂),  v̂ = Σ_a π_e·q̂.
  *  The last two means are control variates with expectation 0. (β₀, β₁) = (0, 1) is DR; (V, 0) is SNIPS up to order
- *  1/n. Least squares finds the pair of least variance.
+ *  1/n. Least squares finds the pair of least variance, and β₁ is kept in 0 … 1, β₀ in (1 − β₁) times the range of
+ *  rewards. Without these limits, a log with little exploration has almost constant weights: its few explored rows then
+ *  give coefficients of ±100, and DR is wrong by more than the range.
  *  The coefficients of a fold come from the rows of the other folds. */
 import type { Rng } from "../../../base/index.ts";
 import { type LoggedDecisions, unitsOf, weightsOf } from "../log/index.ts";
@@ -27,18 +30,22 @@ export function recalibrate(
   return { chosen, expected, direct: q.expected };
 }
 
-/** Least squares of w·r on 1, w − 1 and w·q̂ − v̂. */
+/** Least squares of w·r on 1, w − 1 and w·q̂ − v̂, within the limits. */
 function coefficientsOf(
   rows: Int32Array,
   { log, q, weights }: { log: LoggedDecisions; q: RewardPredictions; weights: Float64Array },
 ): [constant: number, slope: number] {
   const n = rows.length;
   let [ma, mb, my] = [0, 0, 0];
+  let [low, high] = [Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY];
   for (const i of rows) {
     const w = weights[i]!;
+    const reward = log.reward[i]!;
     ma += (w - 1) / n;
     mb += (w * q.chosen[i]! - q.expected[i]!) / n;
-    my += (w * log.reward[i]!) / n;
+    my += (w * reward) / n;
+    low = Math.min(low, reward);
+    high = Math.max(high, reward);
   }
   let [aa, ab, bb, ay, by] = [0, 0, 0, 0, 0];
   for (const i of rows) {
@@ -56,6 +63,9 @@ function coefficientsOf(
   if (!(aa > 1e-12 * n)) return [0, 1];
   const determinant = aa * bb - ab * ab;
   // A model without variation is a constant, which gives SNIPS.
-  if (!(determinant > 1e-9 * aa * bb)) return [ay / aa, 0];
-  return [(bb * ay - ab * by) / determinant, (aa * by - ab * ay) / determinant];
+  const slope = determinant > 1e-9 * aa * bb ? within((aa * by - ab * ay) / determinant, 0, 1) : 0;
+  const share = 1 - slope;
+  return [within((ay - slope * ab) / aa, share * low, share * high), slope];
 }
+
+const within = (value: number, low: number, high: number) => Math.min(high, Math.max(low, value));
