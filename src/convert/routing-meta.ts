@@ -1,6 +1,6 @@
 /** The sidecar `.meta.json` of a routing dataset: its rows and units, by source, labelled and with propensities. */
 import { ENOUGH_UNITS } from "../judge/ope/index.ts";
-import { isFullInformation, type LoggedRow } from "../learn/index.ts";
+import type { LoggedRow } from "../learn/index.ts";
 import { IdTable } from "./id-table.ts";
 
 export interface RoutingMeta {
@@ -28,13 +28,14 @@ export class MetaTally {
   #labelled = 0;
   #withPropensity = 0;
   #leastPropensity = Number.POSITIVE_INFINITY;
-  /** True while every row has the outcomes of all its candidates. */
+  /** True while every row has the outcomes of all its candidates, also of masked ones: only then does a judge need no
+   *  estimate. Training needs those of the selectable candidates. */
   isFull = true;
   readonly #bySource: Record<string, number> = {};
 
   add(row: LoggedRow): void {
     const { source, reward, propensity, task, candidates } = row;
-    this.isFull &&= isFullInformation([row]);
+    this.isFull &&= candidates.every(({ outcome }) => outcome !== undefined);
     this.rows++;
     if (this.#tasks.add(task, this.rows) === undefined) this.#units++;
     this.#candidates = Math.max(this.#candidates, candidates.filter(({ selectable }) => selectable).length);

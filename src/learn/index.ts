@@ -61,7 +61,6 @@ export {
   hasChains,
   hasOwnCost,
   hasSeen,
-  isFullInformation,
   type LoggedCandidate,
   type LoggedRow,
   qualityIn,

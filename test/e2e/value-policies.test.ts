@@ -63,6 +63,20 @@ describe("full information on the command line", () => {
       expect([words, code, out + err]).toEqual([words, 0, expect.not.stringContaining("only 10 tasks")]);
     }
   });
+
+  it("lacks the outcome of a masked candidate: import and check then both ask for more tasks", async () => {
+    const cli = new Cli();
+    const masked = { id: "huge", selectable: false, reasons: ["too long"], probability: 0, features: {} };
+    const rows = routingWorld(70, 3, { full: true }).map((row) => ({
+      ...row,
+      state: { ...row.state, candidates: [...row.state.candidates, masked] },
+    }));
+    const data = cli.file("masked.jsonl", lines(...rows));
+    for (const words of [`data import ${data} --dry-run`, `data check --data ${data}`]) {
+      const { out, err } = await cli.run(words);
+      expect([words, out + err]).toEqual([words, expect.stringContaining("only 70 tasks")]);
+    }
+  });
 });
 
 describe("learners that predict rewards", () => {
