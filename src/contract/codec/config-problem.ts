@@ -17,17 +17,18 @@ export function configProblem(
   value: unknown,
   otherFile?: { readonly key: string; readonly problem: string },
 ): string {
-  const unknown = issues.filter((issue) => issue.code === "unrecognized_keys");
+  const causes = issues.map((issue) => deepest([issue]));
+  const unknown = causes.filter((issue) => issue.code === "unrecognized_keys");
   if (
     otherFile !== undefined &&
     unknown.some(({ path, keys }) => path.length === 0 && keys.includes(otherFile.key))
   )
     return otherFile.problem;
   const misspelt = new Set(unknown.flatMap((issue) => meantPlaces(schema, issue, value)));
-  const others = issues.filter((each) => each.code !== "unrecognized_keys" && !misspelt.has(placeOf(each)));
+  const others = causes.filter((each) => each.code !== "unrecognized_keys" && !misspelt.has(placeOf(each)));
   const faults = new Set([
     ...unknown.flatMap((issue) => unknownKeys(shapeAt(schema, issue.path, value), issue)),
-    ...others.map((issue) => fieldFault(deepest([issue]), value)),
+    ...others.map((issue) => fieldFault(issue, value)),
   ]);
   const empty = isEmpty(value) ? "it is empty; " : "";
   if (faults.size === 1) return `${empty}${[...faults][0]}`;

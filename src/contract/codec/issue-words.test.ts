@@ -84,6 +84,14 @@ it("every unknown key of a configuration is named, also within a section", () =>
   );
 });
 
+it("an unknown key within an alternative is named with the known keys", () => {
+  const tasks = z.union([z.strictObject({ count: z.number() }), z.strictObject({ folder: z.string() })]);
+  const schema = z.strictObject({ tasks });
+  const problem = (value: object) => configProblem(schema, schema.safeParse(value).error!.issues, value);
+  expect(problem({ tasks: { folder: "x", count: 8 } })).toBe("unknown key tasks.folder. Known keys: count");
+  expect(problem({ tasks: { count: 8, coumt: 9 } })).toBe("unknown key tasks.coumt. Did you mean count?");
+});
+
 it("an unknown key without a near name is told which keys are required", () => {
   const schema = z.strictObject({ modelDir: z.string(), modelType: z.string(), seed: z.number().default(0) });
   const problem = (value: object) => configProblem(schema, schema.safeParse(value).error!.issues, value);
