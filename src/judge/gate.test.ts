@@ -245,6 +245,15 @@ describe("the gate", () => {
     },
   );
 
+  it("bounds a difference by the width of the range, which no two values exceed", () => {
+    // A low floor allows large weights, so the range of a term is far wider than that of the outcome.
+    const loose = { ...promises, propensityFloor: 0.001 };
+    const few = gate(rowsOf(200, 3), [wise], { method: "confidence-sequence", ...loose });
+    const [quality, cost] = few[0]!.checks;
+    expect(quality!.bound).toBe(-1);
+    expect(cost!.bound).toBe(promises.ranges.cost.high - promises.ranges.cost.low);
+  });
+
   it("never certifies what rests on estimated propensities", () => {
     const rows = rowsOf(2000, 3).map(({ behaviour: _, ...row }) => ({ ...row, propensity: null }));
     const [judged] = gatePolicies(rows, {

@@ -225,11 +225,12 @@ function checkOn(data: EvaluationData, question: MeasureCase): GateCheck {
       intervalOf: (paired) => correctedInterval(paired, level),
     });
   }
-  const { baseline, paired, range } = centredIps(data, question);
-  const interval =
+  const { baseline, paired, range, most } = centredIps(data, question);
+  const { low, high } =
     rule.method === "empirical-bernstein"
       ? bernsteinInterval(paired, { range, level })
       : confidenceSequence(paired, { range, level });
+  const interval = { low: Math.max(low, -most), high: Math.min(high, most) };
   return checkOf({ measure, rule, baseline, paired, interval });
 }
 
@@ -292,11 +293,12 @@ function withoutNoise(gap: number, value: number): number {
 
 /** IPS of r − mid. The baseline's value is mid + w₀·(r − mid), the difference (π_c − π_0)/p·(r − mid), each per unit.
  *  Centring at the middle of the range adds no bias, since both policies sum to 1. It halves the range of the
- *  difference, which is ±(high − low)/2p_min. Units are in the order of their first row. */
+ *  difference, which is ±(high − low)/2p_min. Units are in the order of their first row. Two values in the range differ
+ *  by at most `most`, whatever the weights. */
 function centredIps(
   data: EvaluationData,
   { target, against, measure, rule }: MeasureCase,
-): { baseline: number; paired: Estimate; range: Range } {
+): { baseline: number; paired: Estimate; range: Range; most: number } {
   const range = rule.ranges?.[isBurden(measure) ? "cost" : "quality"];
   const least = rule.propensityFloor;
   if (range === undefined || least === undefined) throw noPromise(rule, measure);
@@ -324,6 +326,7 @@ function centredIps(
     baseline: meanOverUnits("centred IPS", theirs, { units }).value,
     paired: meanOverUnits("centred IPS difference", gaps, { units }),
     range: { low: -half, high: half },
+    most: range.high - range.low,
   };
 }
 

@@ -26,7 +26,7 @@ import {
   FRESHNESS_PROFILES,
   selectAdmitted,
 } from "../../keep/admit/index.ts";
-import { NO_PROPENSITY_REMEDY, UNLABELLED_REMEDY } from "../../keep/batch/index.ts";
+import { NO_PROPENSITY_REMEDY, UNLABELLED_REMEDY, verdictRemedies } from "../../keep/batch/index.ts";
 import { readRecord } from "../../store/index.ts";
 import {
   artifactsWith,
@@ -137,6 +137,7 @@ export function requireAdmitted(
       ? [NO_PROPENSITY_REMEDY, ...(without === undefined ? [] : [without])]
       : []),
     ...(reasons.has("unlabelled") ? [UNLABELLED_REMEDY] : []),
+    ...verdictRemedies(ledger, { level, propensity: "choice" }),
   ];
   throw new RollbookError(
     "empty-split",

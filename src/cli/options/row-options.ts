@@ -23,9 +23,9 @@ export interface RowFlags extends BookFlags {
 }
 
 const DEFAULT_FAMILY = {
-  one: "the only one of the selected decisions",
+  one: "the only one with a choice of several candidates",
   trained:
-    "the family that the checkpoint was trained on, if it was trained from the book; else the only one of the selected decisions",
+    "the family that the checkpoint was trained on, if it was trained from the book; else the only one with a choice of several candidates",
   all: "all",
 } as const;
 

@@ -39,6 +39,17 @@ export function remedyOf(ledger: Admitted["ledger"], facts: RemedyFacts): string
   return " No option lets them in. Correct the cause, and record more rollouts.";
 }
 
+const BY_VERDICT = ["stale", "quarantined", "rejected", "unobserved"] as const;
+
+/** Remedies for the rollouts that verdicts or age limits exclude. */
+export function verdictRemedies(ledger: Admitted["ledger"], facts: RemedyFacts): string[] {
+  const found = new Set(reasonsOf(ledger));
+  const budgeted = ledger.freshness !== undefined;
+  return BY_VERDICT.filter((reason) => found.has(reason)).map(
+    (reason) => remedyFor(reason, { ...facts, budgeted })!,
+  );
+}
+
 /** `budgeted`: a limit of this batch excluded them, not a verdict of the book. Undefined: no option admits such
  *  streams. */
 function remedyFor(
@@ -72,7 +83,7 @@ function remedyFor(
     case "quarantined":
       return budgeted
         ? "They are too far behind the target, or their distance or age is unknown: raise the limits, or use --freshness none, which takes them all."
-        : `Verdicts of the book exclude them, and no option of a batch changes that. ${reason === "stale" ? "Judge them again: `rollbook artifact admit --target REVISION`. REVISION is the newest revision that made them (`logged` for an imported log)." : "`rollbook artifact show ROLLOUT` lists the verdicts, `rollbook artifact release` overrides them."}`;
+        : `Verdicts of the book exclude them. ${reason === "stale" ? "Judge them again: `rollbook artifact admit --target REVISION`. REVISION is the newest revision that made them (`logged` for an imported log)." : "`rollbook artifact show ROLLOUT` lists the verdicts, `rollbook artifact release` overrides them."}`;
     case "unobserved":
       return "A verdict says that they hold no choice by the policy family that it judged: judge them again with `rollbook artifact admit` and a --target of their family.";
     case "rejected":

@@ -34,7 +34,8 @@ export function addAdmit(artifact: Command, io: Io): void {
 Later batches, trainings and evaluations obey the newest verdict of each validator, and leave out rollouts that it rejects or quarantines.
 
 --target judges the age of a rollout: how many revisions its policy is behind the target, and how old policy and rollout
-are. Name the newest revision of the family. The column WHY gives the reason for each rollout that is not accepted.
+are. Name a revision whose number or parents connect it with the policies of the rollouts; otherwise they are rejected.
+The column WHY gives the reason for each rollout that is not accepted. To undo a verdict, admit the rollout again.
 Rollouts without a choice by the target's policy family are only counted, as unobserved.
 
 --validate judges only whether a record is valid: it checks the proof of execution, times and token counts, and looks for
@@ -121,6 +122,10 @@ function print(
   if (judged.some(({ why }) => why.includes("newer than the target")))
     io.err(
       "note: the target is older than the policy of some rollouts, so they are not used. Admit them again with the newer revision as --target to bring them back\n",
+    );
+  if (judged.some(({ why }) => why.includes("nor parents connect")))
+    io.err(
+      "note: rollouts whose distance from the target is unknown are left out of batches and training. To bring them back, admit them again with the revision that chose in them as --target. `artifact show ROLLOUT` names it. A router of a gateway is such a revision\n",
     );
 }
 
