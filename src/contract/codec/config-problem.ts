@@ -28,7 +28,7 @@ export function configProblem(
   const others = causes.filter((each) => each.code !== "unrecognized_keys" && !misspelt.has(placeOf(each)));
   const faults = new Set([
     ...unknown.flatMap((issue) => unknownKeys(shapeAt(schema, issue.path, value), issue)),
-    ...others.map((issue) => fieldFault(issue, value)),
+    ...others.map((issue) => fieldFault(schema, issue, value)),
   ]);
   const empty = isEmpty(value) ? "it is empty; " : "";
   if (faults.size === 1) return `${empty}${[...faults][0]}`;
@@ -51,12 +51,22 @@ function placeOf({ path }: Issue): string {
   return path.map(String).join(".");
 }
 
-function fieldFault(issue: Issue, value: unknown): string {
+function fieldFault(schema: z.core.$ZodType, issue: Issue, value: unknown): string {
   const place = placeOf(issue);
   const words = issueWords(issue, value);
   return issue.code === "custom"
     ? `${place === "" ? "" : `${place}: `}${words}`
-    : `${place === "" ? "it" : place} ${words}${meantBy(issue, value)}`;
+    : `${place === "" ? "it" : place} ${words}${meaningOf(schema, issue, value)}${meantBy(issue, value)}`;
+}
+
+/** The description of a missing key, in parentheses. */
+function meaningOf(schema: z.core.$ZodType, { path }: Issue, value: unknown): string {
+  const key = path.at(-1);
+  if (key === undefined || valueAt(value, path) !== undefined) return "";
+  const text = (shapeAt(schema, path.slice(0, -1), value)[String(key)] as z.ZodType | undefined)?.description;
+  if (text === undefined) return "";
+  const start = /^[A-Z][a-z ]/.test(text) ? text[0]!.toLowerCase() + text.slice(1) : text;
+  return ` (${start.replace(/\.$/, "")})`;
 }
 
 /** One fault per unknown key. The known keys are listed once, and only if a key has no near name. */

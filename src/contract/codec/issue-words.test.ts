@@ -70,6 +70,15 @@ it("an empty configuration is told as empty, with the keys that it needs", () =>
   );
 });
 
+it("a missing key is told with its description", () => {
+  const folder = z.string().describe("The folder that holds the tasks.");
+  const schema = z.strictObject({ world: z.strictObject({ tasks: folder }) });
+  const problem = (value: object) => configProblem(schema, schema.safeParse(value).error!.issues, value);
+  expect(problem({ world: {} })).toBe(
+    "world.tasks is missing, and must be a text (the folder that holds the tasks)",
+  );
+});
+
 it("every unknown key of a configuration is named, also within a section", () => {
   const schema = z.strictObject({ url: z.url(), limits: z.strictObject({ price: z.number().default(1) }) });
   const problem = (value: object) => configProblem(schema, schema.safeParse(value).error!.issues, value);
