@@ -47,9 +47,10 @@ function sampleName({ selection: { level } }: Levelled): "step" | "sampled token
   return level === "step" ? "step" : "sampled token";
 }
 
-function sampleColumn<Row extends { readonly samples: number }>(batch: Levelled): TableColumn<Row> {
-  const title = `${sampleName(batch).toUpperCase()}S`;
-  return { title, align: "right", cell: ({ samples }) => String(samples) };
+function sampleColumn<Row extends { readonly samples: number }>(
+  name: ReturnType<typeof sampleName> | "sample",
+): TableColumn<Row> {
+  return { title: `${name.toUpperCase()}S`, align: "right", cell: ({ samples }) => String(samples) };
 }
 
 function proofText({ proofCount }: TrainerBatch, proven: BatchEvidence["proven"]): string {
@@ -123,7 +124,7 @@ function sourceTable(batch: TrainerBatch, drift: BatchEvidence["drift"]): string
       cell: ({ revision }) => String((isComparable(revision) ? drift?.get(revision.id) : undefined) ?? "?"),
     },
     { title: "ROWS", align: "right", cell: (each) => String(each.rows) },
-    sampleColumn(batch),
+    sampleColumn(sampleName(batch)),
     { title: "REWARD", align: "right", cell: (each) => figure(each.rewardSum) },
     { title: "ADVANTAGE", align: "right", cell: (each) => figure(each.advantageSum) },
   ]);
@@ -137,16 +138,17 @@ function ledgerText(
   const { considered, batched, excluded } = ledger;
   const sum = `  ledger       ${plural(considered.streams, "stream")} considered = ${thousands(batched.streams)} batched + ${thousands(excluded.streams)} excluded\n`;
   if (ledger.reasons.length === 0) return sum;
-  // Streams that the batch does not select are in the ledger too, and may be of the other level.
-  const isSteps = selection.level === "step" && ledger.reasons.every(({ tokens }) => tokens === 0);
+  const isOther = ledger.reasons.some(({ reason }) => reason === "other-level");
+  const hasTokens = selection.level === "token" || ledger.reasons.some(({ tokens }) => tokens > 0);
+  // One column counts the steps and the sampled tokens if streams of both levels are in the ledger.
+  const isMixed = isOther || (selection.level === "step" && hasTokens);
   const reasons = table(ledger.reasons, [
     { title: "EXCLUDED AS", cell: (each) => each.reason },
     { title: "STREAMS", align: "right", cell: (each) => String(each.streams) },
-    ...(isSteps
-      ? [sampleColumn<LedgerReason>({ selection })]
-      : [sampleColumn<LedgerReason>({ selection: { level: "token" } }), tokenColumn]),
+    sampleColumn(isMixed ? "sample" : sampleName({ selection })),
+    ...(hasTokens ? [tokenColumn] : []),
   ]);
-  const otherLevel = ledger.reasons.some(({ reason }) => reason === "other-level")
+  const otherLevel = isOther
     ? `other-level: streams of ${selection.level === "token" ? "steps" : "tokens"}, which a batch of ${selection.level}s does not hold\n`
     : "";
   const replaced = ledger.reasons.some(({ reason }) => reason === "not-accepted")

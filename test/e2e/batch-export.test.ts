@@ -31,6 +31,17 @@ it("batch show counts the rollouts with a proof, of which two can be equal", asy
   expect(await cli.ok(words)).toMatch(/^ {2}rows +29 .*\n(.*\n)* {2}proofs +27 of 29 rollouts with a proof/m);
 });
 
+it("batch show calls steps and sampled tokens samples where its ledger counts both", async () => {
+  const { cli, batches } = await batchesOfDemo();
+  for (const { digest, level } of batches) {
+    const text = await cli.ok(`batch show ${digest}`);
+    const own = level === "step" ? "STEPS" : "SAMPLED TOKENS";
+    expect(text).toMatch(
+      new RegExp(`SOURCE +DRIFT +ROWS +${own} .*\n(.*\n)* +EXCLUDED AS +STREAMS +SAMPLES +TOKENS`),
+    );
+  }
+});
+
 describe("rollbook batch export", () => {
   it("writes what batch show counts, in every format and at both levels", async () => {
     const { cli, batches } = await batchesOfDemo();
