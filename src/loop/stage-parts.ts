@@ -26,7 +26,8 @@ import { type Assigned, drawRows } from "./world/index.ts";
 export interface RunContext {
   readonly book: BookOnDisk;
   readonly config: LoopConfig;
-  /** Folder of the run's operational files: checkpoints and queues, which can be made again. */
+  /** Folder of the run's operational files: checkpoints and queues, which can be made again. The state of an optimizer
+   *  is only here. */
   readonly folder: string;
   readonly identity: Identity;
   readonly signal: AbortSignal;

@@ -52,13 +52,14 @@ export function tokenizerDigest(folder: string): Digest {
   return `sha256:${hex}` as Digest;
 }
 
-/** `base` is the folder that the run began with; configuration and tokenizer are copied from it. */
+/** Writes the folder of a checkpoint from the book if it is missing, without the state of the optimizer. True if it was
+ *  missing. `base` is the folder that the run began with; configuration and tokenizer are copied from it. */
 export async function restoreFolder(
   book: BookOnDisk,
   revision: RevisionKey,
   { folder, base }: { folder: string; base: string },
-): Promise<void> {
-  if (existsSync(folder)) return;
+): Promise<boolean> {
+  if (existsSync(folder)) return false;
   const weights = await storedWeights(book, revision);
   const temp = `${folder}.tmp-${process.pid}`;
   rmSync(temp, { recursive: true, force: true });
@@ -67,6 +68,7 @@ export async function restoreFolder(
     if (name.endsWith(".json") && !OWN_FILES.has(name)) copyFileSync(join(base, name), join(temp, name));
   writeFileSync(join(temp, WEIGHTS_FILE), weights);
   renameSync(temp, folder);
+  return true;
 }
 
 export function readRevisionRecord(

@@ -198,14 +198,17 @@ async function revisionOf(
 
 /** Folder of the checkpoint of a revision, for the server and the trainer. */
 async function served(
-  { book, config, settings, folder }: TokenContext,
+  { book, config, settings, folder, log }: TokenContext,
   revision: RevisionKey,
 ): Promise<ServedRevision> {
   const { id, digest } = revision;
   const number = /-w(\d+)$/.exec(id)?.[1];
   if (id === `${config.run}-base` || number === undefined) return { id, digest, folder: settings.model };
   const at = checkpointFolder(folder, Number(number));
-  await restoreFolder(book, revision, { folder: at, base: settings.model });
+  if (await restoreFolder(book, revision, { folder: at, base: settings.model }))
+    log(
+      `${at} was missing: its weights were written again from the book. The book has no state of the optimizer, so a step from these weights begins with a new one.`,
+    );
   return { id, digest, folder: at };
 }
 
