@@ -57,7 +57,8 @@ figures again. Prints the chain as a tree; a broken link says why. Exit 1 if a l
   addCommand(group, "rerun", {
     summary: "run a pack again from its own inputs and compare the results",
     description: `Run a pack again from its own inputs and compare the results bit for bit. Reports how code and Node
-differ from those that sealed the pack. Exit 1 if the results differ, or if a file of the pack is changed or missing.`,
+differ from those that sealed the pack. Exit 1 if the results differ, or if a file of the pack is changed, missing or
+added.`,
     examples: ["rollbook pack rerun smoke-pack"],
     book: false,
   })
