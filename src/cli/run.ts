@@ -97,11 +97,11 @@ async function unknownOption(
   );
 }
 
-/** Sentence with the commands that have an option, those of the same group first. */
+/** Sentence with the commands whose help has an option, those of the same group first. */
 async function whoHas(option: string, group: Command): Promise<string> {
   // Only the program without words has all commands.
   const all = commandsBelow(await buildProgram())
-    .filter((each) => isOptionOf(each, option))
+    .filter((each) => each.options.some(({ long, hidden }) => long === option && !hidden))
     .map(pathOf);
   const near = all.filter((path) => group.parent !== null && path.startsWith(`${pathOf(group)} `));
   const paths = [...new Set([...near, ...all])];

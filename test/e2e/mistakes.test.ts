@@ -36,6 +36,10 @@ describe("an option that the command does not have", () => {
     );
     expect((await new Cli().run("artifact ls --seed 1")).err).toMatch(/These have it: .* and \d+ more\. See/);
     expect((await new Cli().run("artifact ls --slimy 1")).err).toMatch(/no option --slimy\. See/);
+    // `evaluate` and `gate` have it too, as an alias that no help lists.
+    expect((await new Cli().run("train linucb --candidate x")).err).toContain(
+      "This command has it: rollbook route ask. See",
+    );
   });
 
   it("and that its subcommands have names one of them", async () => {
