@@ -294,7 +294,7 @@ function withoutNoise(gap: number, value: number): number {
 /** IPS of r − mid. The baseline's value is mid + w₀·(r − mid), the difference (π_c − π_0)/p·(r − mid), each per unit.
  *  Centring at the middle of the range adds no bias, since both policies sum to 1. It halves the range of the
  *  difference, which is ±(high − low)/2p_min. Units are in the order of their first row. Two values in the range differ
- *  by at most `most`, whatever the weights. */
+ *  by at most `most`, also if weights are large. */
 function centredIps(
   data: EvaluationData,
   { target, against, measure, rule }: MeasureCase,

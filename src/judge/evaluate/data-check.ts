@@ -50,7 +50,7 @@ export function checkData(rows: readonly JudgedRow[], discount?: number): DataFi
   ];
 }
 
-/** The reasons for which the gate refuses a log, whatever the policy. */
+/** The reasons for which the gate refuses a log. They hold for every policy. */
 export function logFaults(findings: readonly DataFinding[]): string[] {
   return findings.flatMap(({ severity, message }) => (severity === "refuse" ? [`the log: ${message}`] : []));
 }
