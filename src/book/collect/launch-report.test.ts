@@ -96,10 +96,11 @@ describe("the report of a launch", () => {
       outcomes(Object.fromEntries(Array.from({ length: 1000 }, (_, i) => [`t${i}`, [i % 2]]))),
     ).reward!;
     expect((many.high! - 0.5) / (1.96234 * 0.5)).toBeCloseTo(1 / Math.sqrt(999), 3);
+    expect(many.corrected).toBe(false);
     // t(0.975, 4) = 2.77645; mean 0, standard error √2.5/√5.
     const few = { a: [-2], b: [-1], c: [0], d: [1], e: [2] };
-    const { mean, low, high } = reportLaunch(outcomes(few)).reward!;
-    expect(mean).toBe(0);
+    const { mean, low, high, corrected } = reportLaunch(outcomes(few)).reward!;
+    expect([mean, corrected]).toEqual([0, true]);
     expect(low).toBeLessThan(-2.77645 * Math.sqrt(0.5));
     expect(high).toBeGreaterThan(2.77645 * Math.sqrt(0.5));
   });
@@ -117,7 +118,12 @@ describe("the report of a launch", () => {
 
   it("of nothing, or of one task, claims no interval", () => {
     expect(reportLaunch([])).toMatchObject({ passAt: [], reward: null, quartiles: null, tasks: [] });
-    expect(reportLaunch(outcomes({ a: [1, 0] })).reward).toMatchObject({ mean: 0.5, low: null, high: null });
+    expect(reportLaunch(outcomes({ a: [1, 0] })).reward).toMatchObject({
+      mean: 0.5,
+      low: null,
+      high: null,
+      corrected: false,
+    });
   });
 
   it("of fewer than five tasks claims no interval, and of rewards from 0 to 1 none beyond them", () => {

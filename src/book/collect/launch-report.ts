@@ -38,6 +38,8 @@ export interface MeanInterval {
   readonly high: number | null;
   readonly level: number;
   readonly tasks: number;
+  /** True if the interval was made wider for rare rewards that the tasks may not show. */
+  readonly corrected: boolean;
 }
 
 interface FailureReason {
@@ -221,13 +223,13 @@ function meanInterval(
   const units = { count, of: Int32Array.from(values.keys()), rows: undefined };
   const exposure = { weights: new Float64Array(count).fill(1), units, width };
   const estimate = estimateOf("mean", [{ top: Float64Array.from(values), bottom: undefined }], exposure);
-  const { low, high } = correctedInterval(estimate, LEVEL);
+  const { low, high, corrected = false } = correctedInterval(estimate, LEVEL);
   const isKnown = values.length >= LEAST_TASKS;
   return {
     mean: estimate.value,
     low: isKnown ? Math.max(least, low) : null,
     high: isKnown ? Math.min(most, high) : null,
-    ...{ level: LEVEL, tasks: values.length },
+    ...{ level: LEVEL, tasks: values.length, corrected: isKnown && corrected },
   };
 }
 

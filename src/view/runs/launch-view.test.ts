@@ -1,4 +1,5 @@
 import { expect, test } from "vitest";
+import { reportLaunch } from "../../book/collect/launch-report.ts";
 import { renderLaunchReport, renderSummary } from "./launch-view.ts";
 
 test("a report of many tasks shows ten and counts the others, without a claim about their rewards", () => {
@@ -40,5 +41,21 @@ test("a summary states what runs that are no results have spent, apart from the 
   const unknown = { ...progress, unpriced: 2, givenUp: { ...none, runs: 1, unpriced: 1 } };
   expect(renderSummary(unknown)).toBe(
     `${first.replace("$0.5", "at least $0.5 (2 calls without a price)")}1 earlier attempt of these rollouts failed or ended early; not counted above: cost unknown (1 call without a price)\n`,
+  );
+});
+
+test("a report says that its interval was made wider only if it was", () => {
+  const reportOf = (tasks: number) =>
+    renderLaunchReport(
+      reportLaunch(
+        Array.from({ length: tasks }, (_, i) => ({
+          ...{ task: `t-${i}`, taskTitle: null, group: `g-${i}`, sample: 0, results: 1 },
+          ...{ reward: i % 2, ending: { kind: "terminal" } },
+        })),
+      ),
+    );
+  expect(reportOf(1000)).toMatch(/, 95 % interval \S+ to \S+ over 1 000 tasks \(Student-t\)$/m);
+  expect(reportOf(6)).toMatch(
+    / over 6 tasks \(Student-t, made wider for rare rewards that these tasks may not show\)$/m,
   );
 });

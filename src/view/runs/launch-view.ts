@@ -132,10 +132,11 @@ function passText({ passAt, passReward }: LaunchReport): string {
   return `, ${parts.join(", ")} (a rollout passes with a reward of ${figure(passReward)} or more)`;
 }
 
-function intervalText({ mean, low, high, level, tasks }: MeanInterval): string {
+function intervalText({ mean, low, high, level, tasks, corrected }: MeanInterval): string {
   if (low === null || high === null)
     return `${rounded(mean)} over ${plural(tasks, "task")}: too few tasks for an interval`;
-  return `${rounded(mean)}, ${Math.round(level * 100)} % interval ${rounded(low)} to ${rounded(high)} over ${plural(tasks, "task")} (a Student-t interval, wider if rare rewards may be missing from these tasks)`;
+  const note = corrected ? ", made wider for rare rewards that these tasks may not show" : "";
+  return `${rounded(mean)}, ${Math.round(level * 100)} % interval ${rounded(low)} to ${rounded(high)} over ${plural(tasks, "task")} (Student-t${note})`;
 }
 
 /** More digits than an interval of a few tasks supports would mislead. */
