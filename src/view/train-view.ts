@@ -194,10 +194,10 @@ function promiseText(
 function remedy(promise: FloorPromise, leastPropensity: number): string {
   const { alpha, largestLoss, propensityFloor, feedback, units } = promise;
   const least = (loss: number) => Math.max(1, Math.ceil(loss / alpha - 1));
-  const needed = `There ${units === 1 ? "is" : "are"} ${plural(units, "calibration unit")}; at least ${least(largestLoss)} are needed, and more if choosing differently from the table loses`;
+  const needed = `There ${units === 1 ? "is" : "are"} ${plural(units, "calibration unit")}; at least ${least(largestLoss)} are needed (more if the policy loses where it differs from the table)`;
   const others = "Log more, or raise --floor-risk";
   if (feedback === "full") return `${needed}. ${others}.`;
-  const why = `${needed}, because --propensity-floor ${figure(propensityFloor)} lets one unit weigh up to ${figure(1 / propensityFloor)}`;
+  const why = `${needed}. One unit may weigh up to ${figure(1 / propensityFloor)}, because --propensity-floor is ${figure(propensityFloor)}`;
   if (!(leastPropensity > propensityFloor)) return `${why}. ${others}.`;
   const other = least((largestLoss * propensityFloor) / leastPropensity);
   return `${why}. The lowest logged propensity is ${figure(leastPropensity)}: if the logging policy never goes lower, add --propensity-floor ${figure(leastPropensity)}; then ${plural(other, "unit")} can be enough. Or log more, or raise --floor-risk.`;

@@ -198,7 +198,7 @@ describe("artifact erase", () => {
     const assemble = "batch assemble --target policy-r1 --level token";
     const [{ digest: wide }] = await cli.json(assemble);
     const [{ digest: narrow }] = await cli.json(`${assemble} --artifact a c`);
-    const said = `1 batch considered what is erased: it can no longer be assembled again for a check (\`batch verify\`), and the rows stay readable: ${wide.slice(7, 19)}\n`;
+    const said = `1 batch excluded these rollouts: its rows stay readable, but \`batch verify\` can no longer assemble it again: ${wide.slice(7, 19)}\n`;
     const words = ["artifact", "erase", "d", "--reason", "request 18"];
     expect((await cli.run(words)).err).toContain(said);
     expect(await cli.run([...words, "--yes"])).toMatchObject({ code: 0, err: expect.stringContaining(said) });

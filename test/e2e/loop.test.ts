@@ -27,7 +27,7 @@ describe("rollbook run on the simulator", () => {
     const released = (await cli.json("artifact ls --revisions")).filter((each) => each.released);
     expect(released.map(({ id }) => id)).toEqual(["loop-w1"]);
     expect(await cli.ok("artifact ls --revisions")).toMatch(
-      /KIND .*RELEASED *\n(.*\n)*loop-w1 +\S+ +policy .* newest *\n(.*\n)*router-\w{12} +\S+ +router /,
+      /KIND .*RELEASED *\n(.*\n)*loop-w1 +\S+ +policy .* latest release *\n(.*\n)*router-\w{12} +\S+ +router /,
     );
     expect([code, err]).toEqual([0, expect.stringContaining("window 1 of 1: ")]);
     expect(err).not.toContain("warning");

@@ -33,7 +33,7 @@ export async function requireFirstImport(
   throw new RollbookError(
     "imported-otherwise",
     { file, sha256, first: first.settings, now: settings },
-    `${file} is already in this book, as a whole or in part, imported ${differs(first.settings, settings)}. You now import it ${differs(settings, first.settings)}; the rest is the same. Rows that get a new id would count twice. Of two rows with one id, one would be used, not always the new one. Import it into another book (\`rollbook init --book DIR\`, then add --book DIR), or add --again to import it here.`,
+    `${file} is already in this book, as a whole or in part, imported ${differs(first.settings, settings)}. You now import it ${differs(settings, first.settings)}; the rest is the same. Rows whose id changes would count twice. For rows that keep their id, the old values may stay. Import it into another book (\`rollbook init --book DIR\`, then add --book DIR), or add --again to import it here.`,
   );
 }
 

@@ -192,7 +192,7 @@ function inBatches({ batches, batchesKept, subjects }: ErasableRecords): Rollboo
   const others =
     batchesKept.length === 0
       ? ""
-      : ` ${plural(batchesKept.length, "other batch")} that considered the rollouts can then no longer be assembled again either, but their rows stay readable.`;
+      : ` ${plural(batchesKept.length, "other batch")} excluded the rollouts: the rows there stay readable, but \`batch verify\` can then no longer assemble ${batchesKept.length === 1 ? "it" : "them"} again.`;
   return new RollbookError(
     "in-batches",
     { rollouts: subjects.map(({ rollout }) => rollout), batches },

@@ -38,7 +38,7 @@ export function renderRewards(report: RewardReport): string {
   const { count, ids } = report.outliers;
   const far =
     count === 0 ? "no outliers" : `${count} outliers: ${ids.join(", ")}${count > ids.length ? ", …" : ""}`;
-  return `${distributions}\n${far}\nalways one candidate (${report.values}): ${ranking}\n\nThe same order if the weight of one term is multiplied by FACTOR:\n${weights}`;
+  return `${distributions}\n${far}\nalways one candidate (${report.values}): ${ranking}\n\nThe order if the weight of one term is multiplied by FACTOR ("changed": not the order above):\n${weights}`;
 }
 
 function named(what: string, groups: Readonly<Record<string, RewardDistribution>>) {

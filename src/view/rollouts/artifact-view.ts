@@ -68,7 +68,7 @@ export function renderRevisions(revisions: readonly IndexedRecord[], released: R
     { title: "KIND", cell: ({ id, fields }) => kindOf(id!, fields) },
     { title: "WEIGHTS", cell: (each) => short(each.fields.digest as string) },
     { title: "RECORD", cell: (each) => short(each.digest) },
-    { title: "RELEASED", cell: (each) => (released.has(each.digest) ? "newest" : "") },
+    { title: "RELEASED", cell: (each) => (released.has(each.digest) ? "latest release" : "") },
   ]);
 }
 

@@ -80,7 +80,7 @@ export function remainsText({
     ...(batchesKept.length === 0
       ? []
       : [
-          `${plural(batchesKept.length, "batch")} considered what is erased: ${batchesKept.length === 1 ? "it" : "they"} can no longer be assembled again for a check (\`batch verify\`), and the rows stay readable: ${listed(batchesKept)}`,
+          `${plural(batchesKept.length, "batch")} excluded these rollouts: ${batchesKept.length === 1 ? "its" : "their"} rows stay readable, but \`batch verify\` can no longer assemble ${batchesKept.length === 1 ? "it" : "them"} again: ${listed(batchesKept)}`,
         ]),
     ...(tasksKept.length === 0
       ? []

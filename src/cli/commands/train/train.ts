@@ -278,7 +278,7 @@ or a replay store is recorded by its digest.${note ?? ""}`,
     );
   command.option(
     "--floor-risk <a>",
-    "choose the lowest confidence floor at which the mean loss of a decision on the calibration split is at most this, 0 … 1. The loss of a decision is 0 where the policy agrees with the static table. Elsewhere it is how far the quality of the policy's choice is below the upper end of --quality-range, as a share of the whole range (docs/reference/judge.md; default: no floor)",
+    "choose the lowest confidence floor at which the mean loss of a decision on the calibration split is at most this, 0 … 1. The loss of a decision is 0 where the policy agrees with the static table. Elsewhere it is how far the quality of the policy's choice is below the upper end of --quality-range, as a share of the whole range. It is not compared with the table's choice (docs/reference/judge.md; default: no floor)",
     share,
   );
   addPromiseOptions(addTableOption(command), {
