@@ -359,13 +359,17 @@ export function checkRule({ alpha, tried, epsilonQuality, epsilonCost }: GateRul
       ? "no candidate is given. Name one"
       : !(alpha > 0 && alpha < 0.5)
         ? `alpha is ${alpha}. Give a number above 0 and below 0.5`
-        : !(Number.isInteger(tried) && tried >= given)
-          ? `${plural(given, "candidate")} given, and --candidates-tried is ${tried}. Count every candidate that was tried`
-          : !(epsilonQuality >= 0) || !(epsilonCost === null || epsilonCost >= 0)
-            ? "a margin is below 0. Give 0 or more"
-            : undefined;
+        : !(epsilonQuality >= 0) || !(epsilonCost === null || epsilonCost >= 0)
+          ? "a margin is below 0. Give 0 or more"
+          : triedFault(tried, given);
   if (wrong !== undefined)
     throw new RollbookError("bad-rule", { alpha, tried, given }, `the gate cannot apply its rule: ${wrong}.`);
+}
+
+/** Undefined if the bound allows for at least as many policies as are given. */
+export function triedFault(tried: number, given: number): string | undefined {
+  if (Number.isInteger(tried) && tried >= given) return undefined;
+  return `${plural(given, "candidate")} given, and --candidates-tried is ${tried}. Count every candidate that was tried`;
 }
 
 export function noCost(rows: readonly Pick<JudgedRow, "id" | "measures" | "unusedUsd">[]): RollbookError {

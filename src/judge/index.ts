@@ -30,5 +30,6 @@ export {
   type GateOptions,
   type GateRule,
   gatePolicies,
+  triedFault,
 } from "./gate.ts";
 export { analyzeRewards, type RewardDistribution, type RewardReport, rewardedOf } from "./reward-analysis.ts";

@@ -7,11 +7,11 @@ import { earlierGates, type GateResult, gateCheckpoints } from "../../book/judge
 import { isBook, type OpenBook } from "../../book/open/index.ts";
 import { readAnySpec } from "../../book/train/index.ts";
 import type { GateVerdict } from "../../contract/index.ts";
-import type { GateMethod } from "../../judge/index.ts";
+import { type GateMethod, triedFault } from "../../judge/index.ts";
 import type { Range } from "../../judge/ope/index.ts";
 import { notHeldText } from "../../serve/index.ts";
 import { writeAtomically } from "../../store/index.ts";
-import { jsonLine, plural } from "../../view/format.ts";
+import { jsonLine } from "../../view/format.ts";
 import { refusalText, renderVerdict } from "../../view/judge/gate-view.ts";
 import { renderAdmitted } from "../../view/ledger-view.ts";
 import { addCommand } from "../command.ts";
@@ -150,12 +150,11 @@ ${tableExample()}`,
 }
 
 async function run(io: Io, flags: GateFlags): Promise<void> {
-  if (candidatesOf(flags).length === 0)
+  const count = candidatesOf(flags).length;
+  if (count === 0)
     throw wrongUsage("required option '--checkpoint <dir...>' not specified: name the policies to judge");
-  if (flags.candidatesTried !== undefined && flags.candidatesTried < candidatesOf(flags).length)
-    throw wrongUsage(
-      `${plural(candidatesOf(flags).length, "candidate")} given, and --candidates-tried is ${flags.candidatesTried}. Count every candidate that was tried`,
-    );
+  const fault = triedFault(flags.candidatesTried ?? count, count);
+  if (fault !== undefined) throw wrongUsage(fault);
   if (flags.costWeight !== undefined && flags.totalReward !== true)
     throw wrongUsage("--cost-weight has no effect without --total-reward");
   refuseIdleCost(flags);
