@@ -304,8 +304,16 @@ describe("a world with generate", () => {
     mkdirSync(join(cli.folder, "made.part"));
     writeFileSync(join(cli.folder, "made.part", "tasks.jsonl"), "half");
     const config = writeConfig(cli.folder, small);
-    const starting = statusOf(cli, `start --config ${config}`);
-    while (!(await statusOf(cli, `status --config ${config}`)).running) await new Promise(setImmediate);
+    let isOver = false;
+    const starting = statusOf(cli, `start --config ${config}`).finally(() => {
+      isOver = true;
+    });
+    const untilItRuns = async () => {
+      while (!isOver && !(await statusOf(cli, `status --config ${config}`)).running)
+        await new Promise(setImmediate);
+    };
+    // A start that fails ends the wait with its reason.
+    await Promise.race([starting, untilItRuns()]);
     // The run is locked while it generates: a second start would write to the same folder.
     expect(existsSync(join(cli.folder, "made"))).toBe(false);
     const second = await cli.run(`run start --config ${config}`);
