@@ -468,6 +468,9 @@ describe("decisions of another family or session", () => {
     expect(explained).toContain("The record does not say what decided");
     expect(explained).toMatch(/^ {2}Recorded as chosen by \S+ \(\w{12}\)\.$/m);
     expect(explained).not.toMatch(/static table|Policy used|without a learned policy/);
+    expect((await cli.run(`route explain ${rolloutId}.3`)).err).toContain(
+      `has no recorded calls. Leave out .3 to explain its decision: \`rollbook route explain ${rolloutId}\`. [unknown-call]`,
+    );
     const rated = await cli.run(`feedback ${rolloutId}.0 --name solved --value 1`);
     expect(rated.err).toContain("has no recorded calls. Leave out .0 to rate the whole rollout.");
   });

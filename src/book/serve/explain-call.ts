@@ -72,6 +72,12 @@ async function findCall(book: OpenBook, name: string) {
   const call = named ?? 0;
   const calls = Math.max(content.calls.length, 1);
   if (call < calls && (named !== undefined || calls === 1)) return { rollout: found.id!, content, call };
+  if (content.calls.length === 0)
+    throw new RollbookError(
+      "unknown-call",
+      { rollout: found.id, call, calls: 0 },
+      `${found.id} has no recorded calls. Leave out .${call} to explain its decision: \`rollbook route explain ${found.id}\`.`,
+    );
   const shown = await Promise.all(
     content.calls.slice(0, MOST_LISTED).map(async (digest, i) => {
       const { model } = await readRecord(book.store, Call, digest);
