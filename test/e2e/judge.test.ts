@@ -143,6 +143,23 @@ describe("evaluate and gate on the command line", () => {
     );
     const whole = await cli.run(`${words} --total-reward --dry-run`);
     expect(whole.out).toContain("use --method confidence-sequence with --quality-range=LOW..HIGH");
+    // A refusal before any figure names the same range: cost would be judged.
+    const few = `gate --data ${cli.file("few.jsonl", lines(...routingWorld(60, 3)))} --candidate ${folder}`;
+    await cli.run(few);
+    const refused = await cli.run(`${few} --epsilon-cost 1`);
+    expect(refused.out).not.toContain("BOUND");
+    expect(refused.out).toContain("or use --method confidence-sequence with --cost-range=LOW..HIGH\n");
+    expect((await cli.run(`${few} --quality-only`)).out).toContain("or use --method confidence-sequence\n");
+    const tens = routingWorld(60, 3).map((row) => ({
+      ...row,
+      reward: 10,
+      state: { ...row.state, terms: {} },
+    }));
+    const wide = `gate --data ${cli.file("tens.jsonl", lines(...tens))} --candidate ${folder} --quality-only`;
+    await cli.run(wide);
+    expect((await cli.run(`${wide} --epsilon-quality 1`)).out).toContain(
+      "or use --method confidence-sequence with --quality-range=LOW..HIGH\n",
+    );
     // A gate with two policies is one gate, and two policies to count.
     const two = await cli.run(`${words} --epsilon-cost 3 --candidate ${folder}`);
     expect(two.out).toContain("these rows have now judged 4 policies");

@@ -37,7 +37,7 @@ export function renderVerdict(
       : candidates.flatMap(({ revision, reasons }) =>
           reasons.map((reason) => `  ${revision.id}: ${isWhole ? reasonText(reason) : reason}`),
         )),
-    ...repeatText(earlier, record, sealed),
+    ...repeatText(earlier, record, { sealed, rows: judged.rows }),
     outcome === "pass"
       ? `PASS: ${passed!.id}, which ${changeText(changed[passedAt]!)} of ${against}${overOthers(record)}`
       : "REFUSE",
@@ -108,16 +108,16 @@ const ROUNDING = 1e-9;
 /** Alpha holds for a single look, unless the bound holds for any number of looks. A sealed gate counts in a repetition. */
 function repeatText(
   { gates, policies }: EarlierGates,
-  { rule: { method, tried, discount, total }, candidates, outcome }: GateVerdict,
-  sealed: boolean,
+  { rule, candidates, outcome }: GateVerdict,
+  { sealed, rows }: Pick<VerdictFacts, "sealed" | "rows">,
 ): string[] {
+  const { method, tried, discount } = rule;
   const all = candidates.length + policies;
   // A user who gives at least this --candidates-tried has counted the earlier gates.
   if (gates === 0 || method === "confidence-sequence" || tried >= all) return [];
   const repeated = sealed ? all + candidates.length : all;
-  const isCostJudged = candidates.some(({ checks }) => checks.some(({ measure }) => measure === "cost"));
-  const range = total !== undefined ? "quality" : isCostJudged ? "cost" : undefined;
-  const stated = range === undefined ? "" : ` with --${range}-range=LOW..HIGH`;
+  const ranges = rangesToState(rule, rows).map((each) => `--${each}-range=LOW..HIGH`);
+  const stated = ranges.length === 0 ? "" : ` with ${ranges.join(" and ")}`;
   // Only student-t judges chains of decisions.
   const sequence = discount === undefined ? `, or use --method confidence-sequence${stated}` : "";
   const counted = `${sealed ? "these rows have now judged" : "with this one, these rows have judged"} ${plural(all, "policy")} (a policy judged again counts again), but the bound allows for ${tried}`;
@@ -127,6 +127,19 @@ function repeatText(
       ? `WARNING: ${counted}, so this PASS is weaker than alpha says.${sealed ? " The verdict stands." : ""} For a correct bound, run the gate again with ${next}`
       : `WARNING: ${counted}. Run the next gate on them with ${next}`,
   ];
+}
+
+/** Ranges without which `--method confidence-sequence` would refuse these rows. Quality has a default range, 0 to 1. */
+function rangesToState({ ranges, epsilonCost, total }: GateVerdict["rule"], rows: VerdictFacts["rows"]) {
+  const isOutside = rows.some(({ measures: { quality, reward } }) => {
+    const value = quality ?? reward ?? 0;
+    return value < 0 || value > 1;
+  });
+  const needed = [
+    ...(total !== undefined || isOutside ? ["quality"] : []),
+    ...(epsilonCost === null ? [] : ["cost"]),
+  ];
+  return needed.filter((each) => ranges?.[each] === undefined);
 }
 
 export function costLine({
