@@ -423,6 +423,19 @@ it("a batch without its two required options names both, and one of no such name
   expect((await cli.run("batch show zzzz")).err).toContain("Give at least 4 digits of its digest.");
 });
 
+it("the beginning of a rollout's id that is too short is refused with the least length", async () => {
+  const cli = new Cli();
+  await cli.ok("init");
+  await cli.ok(`data import ${cli.file("routing.jsonl", decisions(3))}`);
+  expect((await cli.run("artifact show d-")).err).toContain(
+    'no rollout "d-" in the book. Give its id or digest, or at least the first 4 characters of one.',
+  );
+  // An irreversible command takes whole ids only.
+  expect((await cli.run("artifact erase d- --reason test")).err).toContain(
+    "Give its id or at least 4 digits of its digest.",
+  );
+});
+
 describe("decisions of another family or session", () => {
   it("are what a filter that matches nothing is blamed on", async () => {
     const cli = new Cli();

@@ -100,6 +100,7 @@ export function resolveArtifact(
   return one(found, {
     what: "rollout",
     name,
+    form: wholeId ? "id" : "start",
     hint: also === undefined ? seeArtifacts : `${seeArtifacts} ${also}`,
     key: ({ content }) => content,
   });
@@ -245,7 +246,7 @@ function familiesOf(index: BookIndex, revision: string): string[] {
 export function resolveBatch(index: BookIndex, name: string): IndexedRecord {
   const found = index.named(name).filter((record) => record.kind === TrainerBatch.kind);
   const hint = "`rollbook batch show` lists them.";
-  return one(found, { what: "batch", name, hint, digestOnly: true, key: asItself });
+  return one(found, { what: "batch", name, hint, form: "digest", key: asItself });
 }
 
 /** Finds any record. */
@@ -260,7 +261,7 @@ export function resolveRecord(index: BookIndex, name: string): IndexedRecord {
     : named;
   if (meant.length === 0) requireNotErased(index, name);
   if (meant.length === 0) meant.push(...rolloutsStarting(index, name));
-  return one(meant, { what: "record", name, hint: seeRecords, key: asItself });
+  return one(meant, { what: "record", name, form: "start", hint: seeRecords, key: asItself });
 }
 
 /** Finds any blob, by id of a record, digest, or the first digits of one. */
@@ -273,7 +274,7 @@ export function resolveBlob(index: BookIndex, name: string): Digest {
     return record?.id === undefined ? digest.slice(7, 39) : nameOf(record);
   };
   const key = (digest: Digest) => index.record(digest) ?? { digest };
-  return one(found, { what: "blob", name, hint: seeRecords, show, key });
+  return one(found, { what: "blob", name, form: "start", hint: seeRecords, show, key });
 }
 
 export function nameOf(record: IndexedRecord): string {
@@ -299,14 +300,21 @@ interface WantedRecord<T> {
   readonly name: string;
   /** Advice on where to find the right name. */
   readonly hint: string;
-  /** True if such records have no id. */
-  readonly digestOnly?: boolean;
+  /** Form of the names that are accepted (default: id). */
+  readonly form?: keyof typeof FORMS;
   /** Text of a candidate in the error (default: kind, id and digest). */
   show?(item: T): string;
   key(item: T): Pick<IndexedRecord, "digest"> & Partial<IndexedRecord>;
   /** Another way to resolve an ambiguous name. */
   readonly also?: string;
 }
+
+/** Advice for a name that was not found, by form. */
+const FORMS = {
+  digest: `at least ${SHORTEST_PREFIX} digits of its digest`,
+  id: `its id or at least ${SHORTEST_PREFIX} digits of its digest`,
+  start: `its id or digest, or at least the first ${SHORTEST_PREFIX} characters of one`,
+};
 
 const asItself = (record: IndexedRecord) => record;
 
@@ -317,7 +325,7 @@ function one<T>(found: readonly T[], wanted: WantedRecord<T>): T {
     throw new RollbookError(
       "not-found",
       { name, what },
-      `no ${what} ${JSON.stringify(name)} in the book. Give ${wanted.digestOnly ? "" : "its id or "}at least 4 digits of its digest. ${wanted.hint}`,
+      `no ${what} ${JSON.stringify(name)} in the book. Give ${FORMS[wanted.form ?? "id"]}. ${wanted.hint}`,
     );
   }
   const { key, also = "", show = (item: T) => nameOf(key(item) as IndexedRecord) } = wanted;

@@ -26,7 +26,7 @@ and \`verify\` then reports erased instead of missing. Without --yes the command
 any reason why it would refuse, and exits with 1. After a crash, run it again.`,
     examples: ['rollbook artifact erase r-0012 --reason "privacy request 17" --yes'],
   })
-    .argument("<rollout...>", "rollout ids, digests, or the first digits of them")
+    .argument("<rollout...>", "rollout ids, digests, or at least the first 4 digits of digests")
     .requiredOption("--reason <text>", "the reason; it stays in the book, so leave names out")
     .option("--by <id>", "name of the person or program that erases", "owner")
     .option("--with-batches", "also erase the shards of batches that hold rows of the rollouts")

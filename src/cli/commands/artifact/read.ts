@@ -108,7 +108,7 @@ shown once. --json prints the form that \`artifact import\` reads: one JSON obje
       "rollbook artifact show r-0001 --json > r-0001.json",
     ],
   })
-    .argument("<artifact>", "rollout id, digest, or the first digits of one")
+    .argument("<artifact>", "rollout id, digest, or at least the first 4 characters of one")
     .addOption(new Option("--calls", "a line per model call: tokens, cost, latency, status").conflicts("raw"))
     .option("--raw", "the messages of every call as they were recorded, in JSON")
     .action(async (name: string, flags: ShowFlags) => {

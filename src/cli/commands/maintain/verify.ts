@@ -80,7 +80,10 @@ export function addArtifactVerify(artifact: Command, io: Io): void {
 prints a count, and the report of each rollout with a problem.`,
     examples: ["rollbook artifact verify", "rollbook artifact verify r-0001"],
   })
-    .argument("[artifact...]", "rollout ids, digests, or the first digits of them (default: all)")
+    .argument(
+      "[artifact...]",
+      "rollout ids, digests, or at least the first 4 characters of them (default: all)",
+    )
     .option(...TRUST_FLAG)
     .option("--verbose", "print the report of every rollout")
     .action(async (names: string[], flags: VerifyFlags & { verbose?: true }) => {
