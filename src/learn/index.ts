@@ -63,6 +63,7 @@ export {
   hasSeen,
   type LoggedCandidate,
   type LoggedRow,
+  NO_FEATURE_VARIES,
   qualityIn,
   type RewardTerms,
   requireWholeChains,

@@ -115,3 +115,24 @@ describe("the unit of an evaluation", () => {
     expect([code, err]).toEqual([2, expect.stringContaining("`rollbook train … --unit decision`")]);
   });
 });
+
+describe("decisions without prompts", () => {
+  it("train with a warning whose next step fits their source", async () => {
+    const cli = await bookWith(...recorded("r", 40));
+    const [file, store] = [join(cli.folder, "rows.jsonl"), join(cli.folder, "store")];
+    await cli.ok(`data export --out ${file}`);
+    await cli.ok(`replay write ${store}`);
+    const remedies: [string, string][] = [
+      [
+        `--book ${cli.book}`,
+        "A rollout without model calls has no prompt: record its calls through a gateway",
+      ],
+      [`--data ${file}`, "Give the rows prompts, or fields that differ"],
+      [`--replay ${store}`, "A replay store has no prompts: train from the book, or with --data"],
+    ];
+    for (const [i, [source, remedy]] of remedies.entries())
+      expect(await cli.ok(`train ridge --id p-${i} --out ${join(cli.folder, `p-${i}`)} ${source}`)).toContain(
+        `warning: no feature varies, so the policy cannot tell requests apart. ${remedy}\n`,
+      );
+  });
+});

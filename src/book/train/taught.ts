@@ -5,9 +5,12 @@ import {
   type DecisionRow,
   fitStaticTable,
   type LoggedRow,
+  type NeuralReport,
+  NO_FEATURE_VARIES,
   withBaseline,
 } from "../../learn/index.ts";
 import { type PolicyModel, type TrainingDataset, withUsualRequest } from "../../policy/index.ts";
+import type { DecisionSource } from "../decisions/index.ts";
 import type { AdmittedRollouts } from "../rollouts/index.ts";
 import type { Learned } from "./learners.ts";
 
@@ -51,4 +54,20 @@ export function checkedReport(
   rows: readonly LoggedRow[],
 ): object {
   return report !== undefined && "checks" in report ? report : { ...report, ...checkModel(model, rows) };
+}
+
+/** Adds the next step to the warning that no feature varies. */
+export function withRemedy(report: object | undefined, source: DecisionSource): object | undefined {
+  if (report === undefined || !("warnings" in report)) return report;
+  const { warnings } = report as Pick<NeuralReport, "warnings">;
+  const remedy =
+    "replay" in source
+      ? "A replay store has no prompts: train from the book, or with --data"
+      : "data" in source
+        ? "Give the rows prompts, or fields that differ"
+        : "A rollout without model calls has no prompt: record its calls through a gateway";
+  return {
+    ...report,
+    warnings: warnings.map((each) => (each === NO_FEATURE_VARIES ? `${each}. ${remedy}` : each)),
+  };
 }

@@ -4,7 +4,7 @@
  *  a replay store by the digest of its manifest. */
 import { existsSync } from "node:fs";
 import { join, relative } from "node:path";
-import { type Clock, type Digest, parseId, RollbookError, systemClock } from "../../base/index.ts";
+import { type Clock, type Digest, given, parseId, RollbookError, systemClock } from "../../base/index.ts";
 import { batchContent, type PolicyRevision, TrainerBatch } from "../../contract/index.ts";
 import {
   areBilled,
@@ -62,7 +62,7 @@ import {
   requireLearner,
   weighsCost,
 } from "./learners.ts";
-import { checkedReport, type Taught, withTable, withUsual } from "./taught.ts";
+import { checkedReport, type Taught, withRemedy, withTable, withUsual } from "./taught.ts";
 import { cutTrainingBatch, readTraining, requireTraining, splitAdmitted } from "./training-batch.ts";
 import { removeTrainingState, requireFreeFolder, trainingState } from "./training-state.ts";
 
@@ -163,7 +163,7 @@ export async function trainPolicy(source: DecisionSource, request: TrainRequest)
     checkpoint: made,
     mayStand: taught.added !== undefined,
   });
-  const { units: seen, model: _, leastTaught, mostCandidates, returnDiscount: __, ...facts } = taught;
+  const { units: seen, model: _, report, leastTaught, mostCandidates, returnDiscount: __, ...facts } = taught;
   const units = new Set(seen).size;
   const warnings = logWarnings({
     ...{
@@ -176,7 +176,10 @@ export async function trainPolicy(source: DecisionSource, request: TrainRequest)
     unit: rule.unit,
   });
   const leastPropensity = calibration.reduce((least, row) => Math.min(least, row.propensity ?? 1), 1);
-  return { ...facts, units, warnings, checkpoint, model, sealed, written, leastPropensity };
+  return {
+    ...{ ...facts, ...given({ report: withRemedy(report, source) }) },
+    ...{ units, warnings, checkpoint, model, sealed, written, leastPropensity },
+  };
 }
 
 async function learnFromDataset(

@@ -50,7 +50,7 @@ describe("checkModel", () => {
     const { model } = trainValue({ rows, digest: data }, { kind: "ridge", seed: 1n });
     expect(checkModel(model, rows).warnings).toEqual([
       "every reward is the same: the policy has nothing to prefer",
-      "no feature varies, so the policy cannot tell requests apart. A training with --replay sees no prompts: train from the book, or with --data",
+      "no feature varies, so the policy cannot tell requests apart",
     ]);
   });
 
