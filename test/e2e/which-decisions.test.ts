@@ -73,6 +73,19 @@ describe("the family of the decisions", () => {
     const { err } = await cli.run(`data export --out ${join(cli.folder, "out.jsonl")}`);
     expect(err).toContain("router (steps): 3 of 3 rollouts used\n");
     expect(err).toContain("tools (steps): 0 of 2 rollouts used; 2 excluded: cancelled 2\n");
+    expect(err).not.toContain("of the families");
+  });
+
+  it("is named by an export of several, because a learner and a judge read one", async () => {
+    const cli = await bookWith(...recorded("r", 40), ...recorded("t", 40, { family: "tools" }));
+    const [both, one] = ["both.jsonl", "one.jsonl"].map((name) => join(cli.folder, name));
+    expect((await cli.run(`data export --out ${both}`)).err).toContain(
+      `warning: ${both} holds decisions of the families router, tools. \`train\`, \`evaluate\` and \`gate\` read one: give them --family, or export one with --family\n`,
+    );
+    expect((await cli.run(`data export --out ${one} --family tools`)).err).not.toContain("of the families");
+    const out = join(cli.folder, "learned");
+    expect((await cli.run(`${TRAIN} ${out} --data ${both}`)).err).toContain("[policy-family-mismatch]");
+    await cli.ok(`${TRAIN} ${out} --data ${both} --family tools`);
   });
 
   it("a filter that no rollout of the family matches is named", async () => {

@@ -193,6 +193,11 @@ async function exportDecisions(io: Io, book: OpenBook, flags: ExportFlags): Prom
   const written = await writeDataset(rows(), { out: flags.out, filters: filtersOf(flags) });
   printDataset(io, flags, written, { admitted: admitted.map(admittedJson) });
   if (!flags.json) io.err(renderEveryAdmitted(admitted));
+  const families = admitted.flatMap(({ rows, family }) => (rows.length > 0 ? [family] : []));
+  if (families.length > 1)
+    io.err(
+      `warning: ${flags.out} holds decisions of the families ${families.join(", ")}. \`train\`, \`evaluate\` and \`gate\` read one: give them --family, or export one with --family\n`,
+    );
 }
 
 /** A log imported under two families has every decision twice. A dataset with two rows of one id cannot be read. */
