@@ -1,6 +1,6 @@
 /** Binds a server to a port. In: a server, a host, a port. Out: a listening server, or an error that names the
  *  remedy. */
-import type { Server } from "node:http";
+import { createServer, type Server } from "node:http";
 import { RollbookError, reasonOf } from "../base/index.ts";
 
 export async function listenOn(
@@ -11,6 +11,13 @@ export async function listenOn(
     server.once("error", (cause: NodeJS.ErrnoException) => failed(cannotListen({ host, port, flag, cause })));
     server.listen(port, host, done);
   });
+}
+
+/** Throws if a server could not listen there. */
+export async function requireFree(at: { host: string; port: number }): Promise<void> {
+  const server = createServer();
+  await listenOn(server, at);
+  await new Promise((done) => server.close(done));
 }
 
 function cannotListen(at: {

@@ -1,5 +1,8 @@
-/** `rollbook run start` with inputs that are wrong: it names the mistake and leaves nothing behind. */
+/** `rollbook run start` and `rollbook gateway` with inputs that are wrong: they name the mistake and leave nothing
+ *  behind. */
 import { readdirSync, rmSync, writeFileSync } from "node:fs";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { systemClock } from "../../src/base/clock.ts";
@@ -110,4 +113,41 @@ describe("a refused `rollbook run start`", () => {
     const { code, err } = await cli.run(`run start --config ${join(cli.folder, "loop.yaml")}`);
     expect([code, err]).toEqual([1, expect.stringContaining("[run-exists]")]);
   }, 60_000);
+});
+
+describe("a refused `rollbook gateway`", () => {
+  const GATEWAY = {
+    upstreams: { up: { baseUrl: "http://127.0.0.1:1" } },
+    models: { weak: { upstream: "up" }, strong: { upstream: "up" } },
+  };
+  const KEY = { upstreams: { up: { ...GATEWAY.upstreams.up, keyEnv: "ROLLBOOK_TEST_NO_KEY" } } };
+  it.each<[string, object, string, string]>([
+    ["without a token beyond this host", {}, "--host 0.0.0.0", "without a token"],
+    ["without the key of an upstream", KEY, "", "ROLLBOOK_TEST_NO_KEY, which is not set"],
+    ["with a table that names another model", { router: { table: "table.yaml" } }, "", "nobody"],
+    ["with a target, which a new book cannot have", {}, "--target r-1", "there is no book"],
+  ])("%s leaves no book, no key and no other file", async (_, more, words, problem) => {
+    const cli = places();
+    const table = join(cli.folder, "table.yaml");
+    const text = JSON.stringify({ ...GATEWAY, ...more }).replace("table.yaml", table);
+    const config = cli.file("gateway.yaml", text);
+    const before = listed(cli.folder);
+    const { code, err } = await cli.run(`gateway --config ${config} --port 0 ${words}`.trim());
+    expect([code, err]).toEqual([1, expect.stringContaining(problem)]);
+    expect(err).not.toContain("made a new book");
+    expect(listed(cli.folder)).toEqual(before);
+  });
+
+  it("on a port in use leaves no book and no key", async () => {
+    const cli = places();
+    const config = cli.file("gateway.yaml", JSON.stringify(GATEWAY));
+    const server = createServer();
+    await new Promise<void>((done) => server.listen(0, "127.0.0.1", done));
+    const before = listed(cli.folder);
+    const { port } = server.address() as AddressInfo;
+    const { code, err } = await cli.run(`gateway --config ${config} --port ${port}`);
+    expect([code, err]).toEqual([1, expect.stringContaining("[cannot-listen]")]);
+    expect(listed(cli.folder)).toEqual(before);
+    server.close();
+  });
 });

@@ -2,10 +2,11 @@
  *  In: a book, a configuration. Out: a listening gateway. Closing the gateway closes the book if the gateway opened
  *  it. */
 import { randomUUID } from "node:crypto";
-import { type Rng, rngFrom } from "../../base/index.ts";
+import { type Clock, type Rng, rngFrom, systemClock } from "../../base/index.ts";
 import type { Gateway, GatewayConfig, GatewayOptions } from "../../collect/gateway/index.ts";
-import { type GatewayTelemetry, openTelemetry } from "../../collect/telemetry/index.ts";
-import { routerMetrics } from "../../serve/index.ts";
+import { requireFree } from "../../collect/index.ts";
+import { type GatewayTelemetry, openTelemetry, otlpConfig } from "../../collect/telemetry/index.ts";
+import { openRouter, routerMetrics } from "../../serve/index.ts";
 import { readText } from "../../store/index.ts";
 import {
   type BookRouter,
@@ -55,7 +56,10 @@ export async function openGateway(request: GatewayRequest): Promise<OpenGateway>
   const read = configOf(request, module);
   const routing = request.choose === undefined ? routerConfigOf(read, env) : undefined;
   const config = routing === undefined ? read : withAliases(read, routing);
-  const { book, clock, signer, trusts, admit, leave } = await openPlace(request, { create: true });
+  const { book, clock, signer, trusts, admit, leave } = await openPlace(request, {
+    create: true,
+    beforeNew: () => requireStart(module, { config, env, routing, clock: request.clock }),
+  });
   let served: BookRouter | undefined;
   let telemetry: GatewayTelemetry | undefined;
   const end = async () => {
@@ -100,6 +104,28 @@ export async function openGateway(request: GatewayRequest): Promise<OpenGateway>
     await end();
     throw error;
   }
+}
+
+/** Throws if the gateway could not start. A mistake in a command must not leave a new book. */
+async function requireStart(
+  { checkStart }: GatewayModule,
+  {
+    config,
+    env,
+    routing,
+    clock = systemClock,
+  }: Pick<GatewayOptions, "config" | "env"> & {
+    routing: ReturnType<typeof routerConfigOf>;
+    clock: Clock | undefined;
+  },
+): Promise<void> {
+  checkStart({ config, env });
+  otlpConfig(env);
+  if (routing !== undefined) {
+    const router = await openRouter(routing, { candidates: routeCandidates(config, routing), clock });
+    router.close();
+  }
+  await requireFree(config.listen);
 }
 
 function bothHear(

@@ -10,7 +10,7 @@ import {
   type Recorder,
 } from "../../collect/rollout/index.ts";
 import type { FreshnessBudgets } from "../../keep/admit/index.ts";
-import { type BookOnDisk, isBook, openBook } from "../open/index.ts";
+import { type BookOnDisk, isBook, openBook, requireBook, workingCopy } from "../open/index.ts";
 import { admissionFor } from "../rollouts/index.ts";
 import { type Identity, identityOf, identityWith } from "./identity.ts";
 
@@ -35,18 +35,24 @@ export interface RecordingPlace extends Identity {
   leave(): Promise<void>;
 }
 
+/** `beforeNew` is called before a new book and a new key are made. */
 export async function openPlace(
   request: PlaceRequest,
-  { create }: { create: boolean },
+  { create, beforeNew }: { create: boolean; beforeNew?: () => Promise<void> },
 ): Promise<RecordingPlace> {
   const { book: given, target, freshness: budgets } = request;
+  // The directory, for a book in a bucket that of the local copy.
+  const root = typeof given === "string" ? await workingCopy(given) : given.root;
+  const isNew = typeof given === "string" && !isBook(root);
+  // A new book has no target.
+  if (isNew && (!create || target !== undefined)) requireBook(root);
+  if (isNew) await beforeNew?.();
   const clock = request.clock ?? (typeof given === "string" ? systemClock : given.clock);
   const known = typeof given === "string" ? undefined : given.signer;
   const identity = request.identity?.() ?? (known === undefined ? identityOf() : identityWith(known));
-  const isNew = typeof given === "string" && !isBook(given);
   const book =
     typeof given === "string"
-      ? await openBook(given, { create, clock, signer: () => identity.signer })
+      ? await openBook(root, { create, clock, signer: () => identity.signer })
       : given;
   const leave = async () => (typeof given === "string" ? book.close() : undefined);
   // A misspelt path creates a new book, so the log tells the user where the rollouts go.

@@ -1,4 +1,4 @@
-export { type Gateway, type GatewayOptions, openGateway } from "./api/index.ts";
+export { checkStart, type Gateway, type GatewayOptions, openGateway } from "./api/index.ts";
 export type { CallEvent, GatewayEvent, RolloutClosedEvent } from "./call/index.ts";
 export { checkGatewayConfig, type GatewayConfig, parseGatewayConfig } from "./config.ts";
 export type { Redact } from "./redact/index.ts";

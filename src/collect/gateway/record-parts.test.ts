@@ -1,13 +1,12 @@
 import { describe, expect, it } from "vitest";
 import { manualClock } from "../../base/clock.ts";
 import { digestBytes } from "../../base/digest.ts";
-import { rngFrom } from "../../base/rng.ts";
 import { parsePath } from "./api/api-path.ts";
 import { Gatekeeper } from "./api/identity.ts";
+import { checkStart } from "./api/open-gateway.ts";
 import { parseGatewayConfig, readSecrets } from "./config.ts";
 import { REDACTED, redactOptions, redactStrings, redactText } from "./redact/index.ts";
 import { Breaker } from "./upstream/breaker.ts";
-import { firstInList, Routes } from "./upstream/routes.ts";
 import { extractMedia } from "./wire/media.ts";
 
 describe("media", () => {
@@ -161,11 +160,11 @@ routes:
     expect(() => parseGatewayConfig(mixed(""))).toThrow(message);
     expect(() => parseGatewayConfig(mixed(", auth: x-api-key"))).not.toThrow();
     const both = parseGatewayConfig(mixed(", dialect: both"));
-    expect(() => new Routes(both, firstInList(rngFrom(1)))).not.toThrow();
+    expect(() => checkStart({ config: both, env: {} })).not.toThrow();
     // A router adds its aliases after the file was read.
     const apart = parseGatewayConfig(mixed("").replace("auto: [a, b]", "auto: [a]"));
     const routed = { ...apart, routes: { ...apart.routes, any: ["a", "b"] } };
-    expect(() => new Routes(routed, firstInList(rngFrom(1)))).toThrow(/route any mixes/);
+    expect(() => checkStart({ config: routed, env: {} })).toThrow(/route any mixes/);
   });
 
   it("refuses a key that is not in the environment, naming the variable", () => {

@@ -1,1 +1,2 @@
 export { type GatewayTelemetry, openTelemetry } from "./open-telemetry.ts";
+export { otlpConfig } from "./otlp-config.ts";

@@ -1,2 +1,2 @@
 export type { Gateway, GatewayOptions } from "./gateway-options.ts";
-export { openGateway } from "./open-gateway.ts";
+export { checkStart, openGateway } from "./open-gateway.ts";

@@ -5,19 +5,14 @@ import { RollbookError, reasonOf } from "../../../base/index.ts";
 import { type Catalog, type Lock, openCatalog, tryLock } from "../../../store/index.ts";
 import { LOOPBACK } from "../../host-check.ts";
 import { readSecrets } from "../config.ts";
+import { mixedRoute } from "../dialects/index.ts";
 import { ClosedIndex, type Recovered, recoverRollouts } from "../rollouts/index.ts";
 import type { Gateway, GatewayOptions } from "./gateway-options.ts";
 import { GatewayServer } from "./server.ts";
 
 export async function openGateway(options: GatewayOptions): Promise<Gateway> {
   const { config, book } = options;
-  const { tokens, keys, secrets } = readSecrets(config, options.env);
-  if (tokens.length === 0 && !LOOPBACK.test(config.listen.host))
-    throw new RollbookError(
-      "bad-config",
-      { host: config.listen.host },
-      `the gateway would listen on ${config.listen.host} without a token. Set tokensEnv, or listen on 127.0.0.1.`,
-    );
+  const { tokens, keys, secrets } = checkStart(options);
   const lock = takeLock(book.root, config.worker);
   let catalog: Catalog | undefined;
   let recovered: Recovered | undefined;
@@ -49,6 +44,25 @@ export async function openGateway(options: GatewayOptions): Promise<Gateway> {
     }
     throw error;
   }
+}
+
+/** Throws if the configuration cannot start in this environment, on any book. Returns the secrets that it names. */
+export function checkStart({
+  config,
+  env,
+}: Pick<GatewayOptions, "config" | "env">): ReturnType<typeof readSecrets> {
+  // A router adds its aliases after the file was checked.
+  const mixed = mixedRoute(config);
+  if (mixed !== undefined)
+    throw new RollbookError("bad-config", {}, `the gateway's configuration: ${mixed}.`);
+  const found = readSecrets(config, env);
+  const { host } = config.listen;
+  if (found.tokens.length > 0 || LOOPBACK.test(host)) return found;
+  throw new RollbookError(
+    "bad-config",
+    { host },
+    `the gateway would listen on ${host} without a token. Set tokensEnv, or listen on 127.0.0.1.`,
+  );
 }
 
 /** Two gateways with one name would recover each other's rollouts. */

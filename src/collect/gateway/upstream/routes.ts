@@ -1,7 +1,7 @@
 /** Finds the model that answers. In: the model name that a client requested. Out: a target, and for an alias the
  *  decision that chose it. The router is a parameter (`choose`). The gateway logs its decision with the
  *  probabilities. After a failure the router chooses again among the remaining candidates. */
-import { type Digest, type Id, parseId, type Rng, RollbookError } from "../../../base/index.ts";
+import { type Digest, type Id, parseId, type Rng } from "../../../base/index.ts";
 import type { RevisionKey } from "../../../contract/index.ts";
 import {
   type DecisionCandidate,
@@ -16,7 +16,7 @@ import {
   type Router,
 } from "../../../policy/index.ts";
 import type { GatewayConfig } from "../config.ts";
-import { mixedRoute, openAiChat, type RequestFacts } from "../dialects/index.ts";
+import { openAiChat, type RequestFacts } from "../dialects/index.ts";
 import type { Choose } from "./choose.ts";
 import { NamedRouters, type NamedRoutersOptions } from "./named-routers.ts";
 import { dearestOf, type Target, type TargetFacts, targetOf } from "./targets.ts";
@@ -56,10 +56,6 @@ export class Routes {
   #family: { readonly name: string; readonly id: Id } | undefined;
 
   constructor(config: GatewayConfig, choose: Choose, named: NamedRoutersOptions = {}) {
-    // A router adds its aliases after the file was checked.
-    const mixed = mixedRoute(config);
-    if (mixed !== undefined)
-      throw new RollbookError("bad-config", {}, `the gateway's configuration: ${mixed}.`);
     this.#config = config;
     this.#choose = choose;
     this.#namedRouters = new NamedRouters(named);
