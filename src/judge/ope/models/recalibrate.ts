@@ -1,10 +1,11 @@
-/** Recalibrates a reward model for one target policy: mixes it with a constant, so that DR is about as good as the better
- *  one of SNIPS and DR with the model alone.
+/** Recalibrates a reward model for one target policy, so that DR is about as good as the better one of SNIPS and DR with
+ *  the model alone.
  *  DR with β₀ + β₁·q̂ in place of q̂ is  mean(w·r) − β₀·mean(w − 1) − β₁·mean(w·q̂ − v̂),  v̂ = Σ_a π_e·q̂.
  *  The last two means are control variates with expectation 0. (β₀, β₁) = (0, 1) is DR; (V, 0) is SNIPS up to order
- *  1/n. Least squares finds the pair of least variance, and β₁ is kept in 0 … 1, β₀ in (1 − β₁) times the range of
- *  rewards. Without these limits, a log with little exploration has almost constant weights: its few explored rows then
- *  give coefficients of ±100, and DR is wrong by more than the range.
+ *  1/n. Least squares finds the pair of least variance, within limits: the result is a mix of model and constant
+ *  (0 ≤ β₁ ≤ 1), shifted by at most the width of the range of rewards. Without the limits, a log with little exploration
+ *  has almost constant weights: its few explored rows then give coefficients of ±100, and DR is wrong by more than the
+ *  range.
  *  The coefficients of a fold come from the rows of the other folds. */
 import type { Rng } from "../../../base/index.ts";
 import { type LoggedDecisions, unitsOf, weightsOf } from "../log/index.ts";
@@ -64,8 +65,8 @@ function coefficientsOf(
   const determinant = aa * bb - ab * ab;
   // A model without variation is a constant, which gives SNIPS.
   const slope = determinant > 1e-9 * aa * bb ? within((aa * by - ab * ay) / determinant, 0, 1) : 0;
-  const share = 1 - slope;
-  return [within((ay - slope * ab) / aa, share * low, share * high), slope];
+  const [share, width] = [1 - slope, high - low];
+  return [within((ay - slope * ab) / aa, share * low - width, share * high + width), slope];
 }
 
 const within = (value: number, low: number, high: number) => Math.min(high, Math.max(low, value));
