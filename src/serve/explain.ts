@@ -27,9 +27,9 @@ interface ExplainRequest {
   /** Settings of the router, if known. */
   readonly router?: { readonly floor: number; readonly exploration: number } | undefined;
   /** Rule that decides if the policy does not: `table`; without a table `list` (the order of the candidates) or `worth`
-   *  (declared worth). `unstated`: a router wrote the record, which does not state the rule. `unknown`: the record does
-   *  not say that a router wrote it. */
-  readonly fallback?: "table" | "list" | "worth" | "unstated" | "unknown" | undefined;
+   *  (declared worth). Of a record: `order` (the order of the candidates, with or without a table), `unstated` (a router
+   *  wrote the record, which does not state the rule) or `unknown` (it does not say that a router wrote it). */
+  readonly fallback?: "table" | "list" | "worth" | "order" | "unstated" | "unknown" | undefined;
   /** Reason why this router serves. */
   readonly why?: string | undefined;
 }
@@ -141,7 +141,7 @@ function untabledText(request: ExplainRequest): string {
 
 /** A step does not record whether its router had a table. */
 const UNSTATED =
-  "The static table decided or, in a router without a table, the order or the declared quality of the candidates.";
+  "The record does not say whether the router has a static table. Without a table, it prefers the candidate with the best declared quality, or the first one.";
 
 function reasonLine({ reason, confidence, scores }: Facts, request: ExplainRequest): string {
   const { router, fallback = "table" } = request;
@@ -162,6 +162,8 @@ function reasonLine({ reason, confidence, scores }: Facts, request: ExplainReque
       if (fallback === "unknown")
         return "The record does not say what decided: no router of Rollbook wrote it.";
       if (fallback === "unstated") return `No learned policy was in use. ${UNSTATED}`;
+      if (fallback === "order")
+        return `No learned policy was in use, so the router preferred the first candidate (${mostProbable(request)[0]}).`;
       return fallback === "table"
         ? "The static table decided: no learned policy serves."
         : `No learned policy is in use and ${untabledText(request)}.`;

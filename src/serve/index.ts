@@ -1,4 +1,4 @@
-export { declaredCandidates } from "./candidates.ts";
+export { declaredCandidates, listTable } from "./candidates.ts";
 export {
   checkRouterConfig,
   parseRouterConfig,

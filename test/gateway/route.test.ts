@@ -47,12 +47,37 @@ describe("POST /v1/route", () => {
     expect(steps[0]).toMatchObject({ chosen: body.model, probability: body.probability });
   });
 
-  test("its record claims no static table, because it does not say whether the router has one", async () => {
-    const { post, openAgain } = await routedGateway({});
+  test.each([
+    [
+      "the order of the candidates, which the router's digest shows",
+      {},
+      ", so the router preferred the first candidate (small).",
+    ],
+    [
+      "the order, with exploration",
+      { exploration: 0.1 },
+      ", so the router preferred the first candidate (small).",
+    ],
+    [
+      "no rule if the router may have a table",
+      { table: { default: ["large"] } },
+      ". The record does not say whether the router has a static table. Without a table, it prefers the candidate with the best declared quality, or the first one.",
+    ],
+  ])("its record explains %s", async (_, router, reason) => {
+    const names = ["small", "medium", "large"];
+    const { post, openAgain } = await routedGateway(router, { names });
+    const { body } = await post("/v1/route", { model: "auto", prompt: "Prove that 2 is prime." });
+    const { steps } = await explainCall(await openAgain(), body.id);
+    expect(steps[0]!.lines).toContain(`No learned policy was in use${reason}`);
+  });
+
+  test("a gateway without a router is explained by the order of the route", async () => {
+    const config = { router: undefined, routes: { auto: ["large", "small"] } };
+    const { post, openAgain } = await routedGateway({}, { config });
     const { body } = await post("/v1/route", { model: "auto", prompt: "Prove that 2 is prime." });
     const { steps } = await explainCall(await openAgain(), body.id);
     expect(steps[0]!.lines).toContain(
-      "No learned policy was in use. The static table decided or, in a router without a table, the order or the declared quality of the candidates.",
+      "No learned policy was in use, so the router preferred the first candidate (large).",
     );
   });
 

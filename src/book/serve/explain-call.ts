@@ -10,6 +10,7 @@ import { type Explanation, explainDecision } from "../../serve/index.ts";
 import { readRecord } from "../../store/index.ts";
 import { type OpenBook, resolveCall } from "../open/index.ts";
 import { isRewardedLater, seenBy } from "../rollouts/index.ts";
+import { fallbackOf } from "./fallback-of.ts";
 import { checkpointOf, judgedAs } from "./policy-releases.ts";
 
 export interface ExplainedCall {
@@ -122,7 +123,7 @@ async function explainStep(
       ...{ id, selectable, reasons, features: seen ?? {} },
     })),
     model: checkpoint?.model,
-    fallback: step.reason === undefined ? "unknown" : "unstated",
+    fallback: fallbackOf(step),
     router: judged === undefined ? undefined : { ...judged.router, floor: judged.router.floor ?? 1 },
     why: whyOf(step, { isHeld: checkpoint !== undefined, judged }),
   });
