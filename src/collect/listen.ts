@@ -1,6 +1,6 @@
 /** Binds a server to a port. In: a server, a host, a port. Out: a listening server, or an error that names the
  *  remedy. */
-import { createServer, type Server } from "node:http";
+import { createServer, type Server } from "node:net";
 import { RollbookError, reasonOf } from "../base/index.ts";
 
 export async function listenOn(
