@@ -14,7 +14,7 @@ export async function listenOn(
 }
 
 /** Throws if a server could not listen there. */
-export async function requireFree(at: { host: string; port: number }): Promise<void> {
+export async function requirePort(at: { host: string; port: number }): Promise<void> {
   const server = createServer();
   await listenOn(server, at);
   await new Promise((done) => server.close(done));

@@ -4,7 +4,7 @@
 import { randomUUID } from "node:crypto";
 import { type Clock, type Rng, rngFrom, systemClock } from "../../base/index.ts";
 import type { Gateway, GatewayConfig, GatewayOptions } from "../../collect/gateway/index.ts";
-import { requireFree } from "../../collect/index.ts";
+import { requirePort } from "../../collect/index.ts";
 import { type GatewayTelemetry, openTelemetry, otlpConfig } from "../../collect/telemetry/index.ts";
 import { openRouter, routerMetrics } from "../../serve/index.ts";
 import { readText } from "../../store/index.ts";
@@ -125,7 +125,7 @@ async function requireStart(
     const router = await openRouter(routing, { candidates: routeCandidates(config, routing), clock });
     router.close();
   }
-  await requireFree(config.listen);
+  await requirePort(config.listen);
 }
 
 function bothHear(

@@ -57,7 +57,7 @@ export function checkedReport(
 }
 
 /** Adds the next step to the warning that no feature varies. */
-export function withRemedy(report: object | undefined, source: DecisionSource): object | undefined {
+export function withFeatureRemedy(report: object | undefined, source: DecisionSource): object | undefined {
   if (report === undefined || !("warnings" in report)) return report;
   const { warnings } = report as Pick<NeuralReport, "warnings">;
   const remedy =

@@ -62,7 +62,7 @@ import {
   requireLearner,
   weighsCost,
 } from "./learners.ts";
-import { checkedReport, type Taught, withRemedy, withTable, withUsual } from "./taught.ts";
+import { checkedReport, type Taught, withFeatureRemedy, withTable, withUsual } from "./taught.ts";
 import { cutTrainingBatch, readTraining, requireTraining, splitAdmitted } from "./training-batch.ts";
 import { removeTrainingState, requireFreeFolder, trainingState } from "./training-state.ts";
 
@@ -177,7 +177,7 @@ export async function trainPolicy(source: DecisionSource, request: TrainRequest)
   });
   const leastPropensity = calibration.reduce((least, row) => Math.min(least, row.propensity ?? 1), 1);
   return {
-    ...{ ...facts, ...given({ report: withRemedy(report, source) }) },
+    ...{ ...facts, ...given({ report: withFeatureRemedy(report, source) }) },
     ...{ units, warnings, checkpoint, model, sealed, written, leastPropensity },
   };
 }
