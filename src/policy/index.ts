@@ -58,7 +58,7 @@ export {
   type Tensors,
 } from "./safetensors.ts";
 export { hashText, mix } from "./scan-prompt.ts";
-export { parseStaticTable, requireCandidates, type StaticTable } from "./static-table.ts";
+export { parseStaticTable, requireKnownNames, type StaticTable } from "./static-table.ts";
 export {
   denseSizeOf,
   distinctRows,

@@ -59,7 +59,7 @@ export function parseStaticTable(text: string, where: string, known?: Iterable<s
   if (!result.success) throw bad(where, configProblem(schema, result.error.issues, value));
   const table = result.data;
   const names = new Set([...table.rules.flatMap((rule) => rule.choose), ...table.default]);
-  if (known !== undefined) requireCandidates({ names }, where, known);
+  if (known !== undefined) requireKnownNames({ names }, where, known);
   return {
     digest: digestJson(table.schema, table),
     source: table as Json,
@@ -76,7 +76,7 @@ export function parseStaticTable(text: string, where: string, known?: Iterable<s
 }
 
 /** Refuses a table that chooses a candidate which does not exist. */
-export function requireCandidates(
+export function requireKnownNames(
   { names }: Pick<StaticTable, "names">,
   where: string,
   known: Iterable<string>,

@@ -28,6 +28,7 @@ import {
   isRun,
   scriptOf,
   unmarked,
+  unnamed,
   withPorts,
 } from "../support/page-examples.ts";
 import { runScript } from "../support/run-script.ts";
@@ -50,6 +51,14 @@ describe("the examples of the documents", () => {
   it("are blocks marked as run, or as not run with a reason", () => {
     const faults = pages.flatMap(({ page, blocks }) => unmarked(blocks).map(({ line }) => `${page}:${line}`));
     expect(faults).toEqual([]);
+  });
+
+  it("have the name of a file in the text above it, because a rendered page hides the one in the block", () => {
+    const faults = pages.flatMap(({ page }) =>
+      unnamed(readFileSync(page, "utf8")).map(({ line }) => `${page}:${line}`),
+    );
+    expect(faults).toEqual([]);
+    expect(unnamed("# A\n\nSave `a.js`:\n\n```js file=b.js\n```\n")).toHaveLength(1);
   });
 
   it("fail at the first command that fails, with its line and its exit code", async () => {

@@ -27,6 +27,17 @@ export function fileOf({ info }: Block): string | undefined {
   return /\bfile=(\S+)/.exec(info)?.[1];
 }
 
+/** Files whose name stands in no prose between them and the heading above: a rendered page does not show it elsewhere. */
+export function unnamed(page: string): Block[] {
+  const lines = page.split("\n");
+  return blocksOf(page).filter((block) => {
+    const name = fileOf(block);
+    const above = lines.slice(0, block.line - 1);
+    const from = above.findLastIndex((line) => /^#+ /.test(line));
+    return name !== undefined && !above.slice(from + 1).some((line) => line.includes(`\`${name}\``));
+  });
+}
+
 /** Blocks that look like commands to a reader, but are neither run nor marked. */
 export function unmarked(blocks: readonly Block[]): Block[] {
   return blocks.filter(({ info, text }) => {

@@ -12,7 +12,7 @@ import {
   parseStaticTable,
   policyOf,
   readCheckpoint,
-  requireCandidates,
+  requireKnownNames,
   type StaticTable,
 } from "../../policy/index.ts";
 
@@ -92,7 +92,7 @@ export function tableOf(
   where: string,
 ): StaticTable {
   if (typeof flags.table === "object") {
-    requireCandidates(flags.table, "the router's table", flags.known);
+    requireKnownNames(flags.table, "the router's table", flags.known);
     return flags.table;
   }
   if (flags.table !== undefined)
