@@ -35,7 +35,7 @@ describe("rollbook init", () => {
     expect(byNpx.err).toContain("node model.mjs & npx rollbook run start --config loop.yaml");
     expect(readdirSync(dir).sort()).toEqual([".rollbook", ...FILES].sort());
     const { upstreams, routes } = parseGatewayConfig(readFileSync(join(dir, "gateway.yaml"), "utf8"));
-    expect(upstreams.models!.baseUrl).toBe("http://127.0.0.1:8791/v1");
+    expect(upstreams.server!.baseUrl).toBe("http://127.0.0.1:8791/v1");
     expect(routes.auto).toEqual(["small", "large"]);
   });
 
@@ -108,7 +108,7 @@ describe("rollbook init", () => {
     expect(err).toContain(`next: cd ${dir}; rollbook run start`);
     expect(err).toContain("in gateway.yaml, set `model` of each model to a name that your server knows");
     const { upstreams } = parseGatewayConfig(readFileSync(join(dir, "gateway.yaml"), "utf8"));
-    expect(upstreams.models!.baseUrl).toBe("https://models.example/v1");
+    expect(upstreams.server!.baseUrl).toBe("https://models.example/v1");
     for (const url of ["models", "ftp://models", 'http://a"b'])
       expect(await cli.run(["init", "--example", join(cli.folder, "x"), "--upstream", url])).toMatchObject({
         code: 2,
