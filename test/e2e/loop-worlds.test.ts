@@ -1,6 +1,6 @@
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, vi } from "vitest";
 import { systemClock } from "../../src/base/clock.ts";
 import { Cli } from "../support/cli.ts";
 import { statusOf, withLoop } from "../support/loop-runs.ts";
@@ -99,12 +99,13 @@ function agentLoop(
     family,
     gate = {},
     windows = 1,
-  }: { upstream: ScriptedUpstream; family?: string; gate?: object; windows?: number },
+    keyEnv,
+  }: { upstream: ScriptedUpstream; family?: string; gate?: object; windows?: number; keyEnv?: string },
 ): string {
   cli.file(
     "gateway.yaml",
     JSON.stringify({
-      ...{ listen: { port: 0 }, upstreams: { up: { baseUrl: upstream.url } } },
+      ...{ listen: { port: 0 }, upstreams: { up: { baseUrl: upstream.url, keyEnv } } },
       models: { weak: { upstream: "up" }, strong: { upstream: "up" } },
       routes: { auto: ["weak", "strong"] },
     }),
@@ -284,6 +285,24 @@ describe("rollbook run with an agent of the user's", () => {
     },
     60_000,
   );
+
+  it("hides the keys of the model servers from the agent, which has the other variables", async () => {
+    const cli = new Cli({ clock: systemClock });
+    const upstream = await strongUpstream();
+    vi.stubEnv("TEST_MODEL_KEY", "a-key-of-a-server");
+    vi.stubEnv("TEST_MODEL_NAME", "seen");
+    try {
+      const config = agentLoop(cli, { upstream, keyEnv: "TEST_MODEL_KEY" });
+      cli.file(
+        "agent.mjs",
+        `if (process.env.TEST_MODEL_KEY !== undefined || process.env.TEST_MODEL_NAME !== "seen") throw new Error("wrong variables");\n${AGENT}`,
+      );
+      expect(await statusOf(cli, `start --config ${config}`)).toMatchObject({ ended: 1 });
+    } finally {
+      vi.unstubAllEnvs();
+      await upstream.close();
+    }
+  }, 60_000);
 
   it("counts a rollout that will be tried again as still to run", async () => {
     const cli = new Cli({ clock: systemClock });

@@ -277,6 +277,12 @@ export function readSecrets(
   return { tokens, keys, secrets };
 }
 
+/** The variables that hold secrets of the gateway. No agent needs them. */
+export function secretVariables({ upstreams, tokensEnv }: GatewayConfig): string[] {
+  const keys = Object.values(upstreams).flatMap(({ keyEnv }) => (keyEnv === undefined ? [] : [keyEnv]));
+  return [...keys, ...tokensEnv];
+}
+
 const NONE: ReadonlySet<string> = new Set();
 
 interface SecretUse {

@@ -28,13 +28,15 @@ export async function agentWorld(
   hidden: readonly string[],
 ): Promise<LoopWorld> {
   const { route, environment } = config;
+  // Gateway and agent are started by one process, so its environment holds the keys of the model servers.
+  const { models, secrets } = await gatewayFacts(config);
+  const { gatewayTokenEnv: token } = loop;
   const agent = await loadAgent(config.agent, {
     hidden: [config.tasks, ...hidden],
-    ...(loop.gatewayTokenEnv === undefined ? {} : { hiddenEnv: [loop.gatewayTokenEnv] }),
+    hiddenEnv: token === undefined ? secrets : [...secrets, token],
   });
   const rows = readRows(config.tasks);
   const digests = rows.map((row) => digestJson("rollbook.loop-row.v1", row));
-  const models = await routedModels(config);
   const cluster = clusterOf(loop);
   const family = choiceFamily(config);
   return {
@@ -120,13 +122,16 @@ export function readRows(path: string, key = "world.tasks"): readonly Json[] {
   );
 }
 
-/** Models of the route, as listed in the gateway's own configuration. */
-async function routedModels({ gateway, route }: AgentConfig): Promise<readonly string[]> {
-  const { parseGatewayConfig } = await import("../../collect/gateway/index.ts");
-  const { routes } = parseGatewayConfig(readText(gateway, "the configuration of a gateway"), gateway);
-  const models = routes[route];
-  if (models !== undefined) return models;
-  const known = Object.keys(routes);
+/** Models of the route, as listed in the gateway's own configuration, and the variables that hold its secrets. */
+async function gatewayFacts({
+  gateway,
+  route,
+}: AgentConfig): Promise<{ models: readonly string[]; secrets: readonly string[] }> {
+  const { parseGatewayConfig, secretVariables } = await import("../../collect/gateway/index.ts");
+  const config = parseGatewayConfig(readText(gateway, "the configuration of a gateway"), gateway);
+  const models = config.routes[route];
+  if (models !== undefined) return { models, secrets: secretVariables(config) };
+  const known = Object.keys(config.routes);
   throw new RollbookError(
     "bad-config",
     { gateway, route, known },
