@@ -166,17 +166,24 @@ describe("evaluate and gate on the command line", () => {
     expect(two.out).toContain("again with --candidates-tried 6");
     const fewer = await cli.run(`${words} --epsilon-cost 1 --candidates-tried 4 --dry-run`);
     expect(fewer.out).toContain(
-      "judged 5 policies (a policy judged again counts again), but the bound allows for 4, so this PASS is weaker than alpha says. For a correct bound, run the gate again with --candidates-tried 5,",
+      "judged 5 policies (a policy judged again counts again), but the bound allows for 4, so this PASS is weaker than alpha says. For a correct bound, run the gate again with --candidates-tried 6 (5 so far and 1 in the next gate),",
     );
     const counted = await cli.run(`${words} --epsilon-cost 1 --candidates-tried 5 --dry-run`);
     expect(counted.out).not.toContain("WARNING");
     const sequence = "--method confidence-sequence --quality-only --propensity-floor 0.4";
     expect((await cli.run(`${words} ${sequence}`)).out).not.toContain("WARNING");
-    // A dry run counts the sealed gates before it. Later gates do not count a dry run.
+    // A dry run counts the sealed gates before it. Later gates do not count a dry run, so its texts do.
+    const next = "--candidates-tried 7 (6 so far and 1 in the next gate)";
+    const told = await cli.run(`${words} --epsilon-cost 2 --dry-run`);
+    expect(told.out).toContain(`WARNING: with this dry run, these rows have judged 6 policies`);
+    expect(told.out).toContain(`run the gate again with ${next}, or use`);
     const dry = await cli.run(`${words} --epsilon-cost 2 --dry-run --json`);
     expect(dry.err).toContain(
-      "nothing is released. Later gates on these rows do not count this one: count it with --candidates-tried",
+      `note: --dry-run seals no verdict: nothing is released. Count this dry run in the next gate on these rows: ${next}\n`,
     );
+    const afterDryRun = await cli.run(`${words} --epsilon-cost 2 --dry-run --candidates-tried 7`);
+    expect(afterDryRun.err).toContain("--candidates-tried 8 (7 so far and 1 in the next gate)\n");
+    expect((await cli.run(`${words} ${sequence} --dry-run`)).err).toContain("nothing is released.\n");
     expect(JSON.parse(dry.out)).toMatchObject({ outcome: "pass", sealed: false, earlier: 4 });
     expect((await cli.json(`${words} --epsilon-cost 2`))[0]).toMatchObject({ earlier: 4, changed: [0] });
   });

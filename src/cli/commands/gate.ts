@@ -3,7 +3,7 @@ import { existsSync } from "node:fs";
 import { type Command, Option } from "commander";
 import { given, RollbookError } from "../../base/index.ts";
 import { wrongUsage } from "../../book/decisions/index.ts";
-import { earlierGates, type GateResult, gateCheckpoints } from "../../book/judge/index.ts";
+import { type EarlierGates, earlierGates, type GateResult, gateCheckpoints } from "../../book/judge/index.ts";
 import { isBook, type OpenBook } from "../../book/open/index.ts";
 import { readAnySpec } from "../../book/train/index.ts";
 import type { GateVerdict } from "../../contract/index.ts";
@@ -12,7 +12,7 @@ import type { Range } from "../../judge/ope/index.ts";
 import { notHeldText } from "../../serve/index.ts";
 import { writeAtomically } from "../../store/index.ts";
 import { jsonLine } from "../../view/format.ts";
-import { refusalText, renderVerdict } from "../../view/judge/gate-view.ts";
+import { nextTried, refusalText, renderVerdict } from "../../view/judge/gate-view.ts";
 import { renderAdmitted } from "../../view/ledger-view.ts";
 import { addCommand } from "../command.ts";
 import type { Io } from "../io.ts";
@@ -124,7 +124,7 @@ ${tableExample()}`,
     )
     .option(
       "--candidates-tried <n>",
-      "number of policies judged on these rows so far, with those of this gate; a policy judged again counts again (default: the number of --checkpoint)",
+      "number of policies judged on these rows so far, with those of this gate and of dry runs; a policy judged again counts again (default: the number of --checkpoint)",
       positiveWhole,
     )
     .addOption(
@@ -198,8 +198,8 @@ function refuseIdleCost({ qualityOnly, totalReward, epsilonCost, costRange }: Ga
 }
 
 /** Notes on a verdict, printed after it. */
-function printNotes(io: Io, flags: GateFlags, found: GateResult): void {
-  const { verdict, sealed, released, unrecorded } = found;
+function printNotes(io: Io, flags: GateFlags, found: GateResult & { earlier: EarlierGates }): void {
+  const { verdict, sealed, released, unrecorded, earlier } = found;
   const { passed } = verdict.record;
   const isNotHeld = sealed && passed !== undefined && !released;
   if (isNotHeld) io.err(`warning: ${notHeldText({ verdict: verdict.digest, id: passed.id })}\n`);
@@ -208,9 +208,7 @@ function printNotes(io: Io, flags: GateFlags, found: GateResult): void {
       `warning: the book has no record of ${id}, so \`verify\` cannot follow the verdict to its training. It can if the policy is trained from the book (without --data)\n`,
     );
   if (flags.dryRun === true)
-    io.err(
-      "note: --dry-run seals no verdict: nothing is released. Later gates on these rows do not count this one: count it with --candidates-tried\n",
-    );
+    io.err(`note: --dry-run seals no verdict: nothing is released.${countText(verdict.record, earlier)}\n`);
   else if (!sealed && flags.out === undefined)
     io.err(
       "note: there is no book, so the verdict is only printed. To keep it, add --book DIR or --out FILE\n",
@@ -221,6 +219,12 @@ function printNotes(io: Io, flags: GateFlags, found: GateResult): void {
     );
   if (flags.router === undefined && (sealed || flags.out !== undefined))
     for (const line of servedAsJudged(verdict.record, flags)) io.err(`note: ${line}\n`);
+}
+
+/** A book does not count a dry run. A confidence sequence holds for any number of looks. */
+function countText(verdict: GateVerdict, earlier: EarlierGates): string {
+  if (verdict.rule.method === "confidence-sequence") return "";
+  return ` Count this dry run in the next gate on these rows: ${nextTried(verdict, earlier)}`;
 }
 
 function candidatesOf({ candidate, checkpoint }: GateFlags): string[] {

@@ -105,23 +105,29 @@ function changeText(share: number): string {
 /** Values closer to 0 are rounding. */
 const ROUNDING = 1e-9;
 
-/** Alpha holds for a single look, unless the bound holds for any number of looks. A sealed gate counts in a repetition. */
+/** The option for the next gate on these rows, if it judges as many policies as this one. */
+export function nextTried({ rule, candidates: { length } }: GateVerdict, { policies }: EarlierGates): string {
+  const soFar = Math.max(rule.tried, policies + length);
+  return `--candidates-tried ${soFar + length} (${soFar} so far and ${length} in the next gate)`;
+}
+
+/** Alpha holds for a single look, unless the bound holds for any number of looks. */
 function repeatText(
-  { gates, policies }: EarlierGates,
-  { rule, candidates, outcome }: GateVerdict,
+  earlier: EarlierGates,
+  record: GateVerdict,
   { sealed, rows }: Pick<VerdictFacts, "sealed" | "rows">,
 ): string[] {
+  const { rule, candidates, outcome } = record;
   const { method, tried, discount } = rule;
-  const all = candidates.length + policies;
+  const all = candidates.length + earlier.policies;
   // A user who gives at least this --candidates-tried has counted the earlier gates.
-  if (gates === 0 || method === "confidence-sequence" || tried >= all) return [];
-  const repeated = sealed ? all + candidates.length : all;
+  if (earlier.gates === 0 || method === "confidence-sequence" || tried >= all) return [];
   const ranges = rangesToState(rule, rows).map((each) => `--${each}-range=LOW..HIGH`);
   const stated = ranges.length === 0 ? "" : ` with ${ranges.join(" and ")}`;
   // Only student-t judges chains of decisions.
   const sequence = discount === undefined ? `, or use --method confidence-sequence${stated}` : "";
-  const counted = `${sealed ? "these rows have now judged" : "with this one, these rows have judged"} ${plural(all, "policy")} (a policy judged again counts again), but the bound allows for ${tried}`;
-  const next = `--candidates-tried ${repeated}${sealed ? ` (${all} so far and ${candidates.length} in the next gate)` : ""}${sequence}`;
+  const counted = `${sealed ? "these rows have now judged" : "with this dry run, these rows have judged"} ${plural(all, "policy")} (a policy judged again counts again), but the bound allows for ${tried}`;
+  const next = `${nextTried(record, earlier)}${sequence}`;
   return [
     outcome === "pass"
       ? `WARNING: ${counted}, so this PASS is weaker than alpha says.${sealed ? " The verdict stands." : ""} For a correct bound, run the gate again with ${next}`
