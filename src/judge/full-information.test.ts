@@ -124,6 +124,12 @@ describe("full information", () => {
         checks: [],
       },
     ]);
+    // A method that needs the range of cost judges neither log without it.
+    const unstated = { method: "confidence-sequence", ranges: { quality: { low: 0, high: 1 } } } as const;
+    for (const judged of [kinds, [...kinds, ...copies]])
+      expect(
+        refusalOf(() => gateExactly(judged, { ...options, rule: { ...options.rule, ...unstated } })),
+      ).toMatchObject({ code: "range-unknown", fields: { measure: "cost" } });
   });
 
   test("refuses a cost that one outcome of a candidate makes, also if another candidate fills the field of the choice", () => {

@@ -84,6 +84,7 @@ export function gateExactly(given: readonly JudgedRow[], options: GateOptions): 
   const quality = qualityOf(data.measures);
   const asked: Measure[] = [quality, ...(rule.epsilonCost === null ? [] : ["cost" as const])];
   if (!asked.every((measure) => data.measures.includes(measure))) throw noExactCost(given);
+  if (rule.method !== "student-t") for (const measure of asked) rangeOf(rule, measure);
   const against = data.target(routed(routerOf(baseline)));
   // Checks the given rows: the filled-in probabilities must not cause a finding.
   const findings = checkData(given);
@@ -155,16 +156,21 @@ function checkOn(
 function intervalOf(paired: Estimate, measure: Measure, rule: GateRule): { low: number; high: number } {
   const level = levelOf(rule);
   if (rule.method === "student-t") return correctedInterval(paired, level);
-  const stated = rule.ranges?.[isBurden(measure) ? "cost" : "quality"];
-  if (stated === undefined)
-    throw new RollbookError(
-      "range-unknown",
-      { method: rule.method, measure },
-      `--method ${rule.method} needs the range of ${measure}, fixed before the data was seen. State --${isBurden(measure) ? "cost" : "quality"}-range, or use --method student-t.`,
-    );
+  const stated = rangeOf(rule, measure);
   const width = stated.high - stated.low;
   const range: Range = { low: -width, high: width };
   return rule.method === "empirical-bernstein"
     ? bernsteinInterval(paired, { range, level })
     : confidenceSequence(paired, { range, level });
+}
+
+function rangeOf({ method, ranges }: GateRule, measure: Measure): Range {
+  const kind = isBurden(measure) ? "cost" : "quality";
+  const stated = ranges?.[kind];
+  if (stated !== undefined) return stated;
+  throw new RollbookError(
+    "range-unknown",
+    { method, measure },
+    `--method ${method} needs the range of ${measure}, fixed before the data was seen. State --${kind}-range, or use --method student-t.`,
+  );
 }

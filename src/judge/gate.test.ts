@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { ALWAYS_NEW, ALWAYS_OLD, BETTER, rareLog, WORSE } from "../../test/support/rare-worlds.ts";
+import { refusalOf } from "../../test/support/refusal-of.ts";
 import { routingWorld, truth } from "../../test/support/routing-world.ts";
 import { digestJson } from "../base/digest.ts";
 import { rngFrom } from "../base/rng.ts";
@@ -242,6 +243,24 @@ describe("the gate", () => {
       expect(quality!.baseline).toBeCloseTo(theirs, 12);
       expect(quality!.difference).toBeCloseTo(mine - theirs, 12);
       expect(quality!.bound!).toBeLessThan(quality!.difference);
+    },
+  );
+
+  it.each(["empirical-bernstein", "confidence-sequence"] as const)(
+    "judges no log by %s without the limits it needs, also a log that is too small",
+    (method) => {
+      const { propensityFloor, ranges } = promises;
+      const small = rowsOf(20, 3);
+      expect(gate(small, [wise], { method, ...promises })[0]!.checks).toEqual([]);
+      const lacking = [
+        { propensityFloor, ranges: { quality: ranges.quality } },
+        { propensityFloor, ranges: { cost: ranges.cost } },
+        { ranges },
+      ];
+      for (const change of lacking)
+        for (const rows of [small, rowsOf(800, 3)])
+          expect(refusalOf(() => gate(rows, [wise], { method, ...change })).code).toBe("range-unknown");
+      expect(gate(small, [wise], { method, ...lacking[0], epsilonCost: null })).toHaveLength(1);
     },
   );
 

@@ -91,6 +91,8 @@ export function gatePolicies(rows: readonly JudgedRow[], options: GateOptions): 
     ...(rule.epsilonCost === null ? [] : ["cost" as const]),
   ];
   if (!asked.every((measure) => data.measures.includes(measure))) throw noCost(rows);
+  // A log that is refused before a bound needs its limits too: otherwise a verdict would be sealed without them.
+  if (rule.method !== "student-t") for (const measure of asked) limitsOf(rule, measure);
   const findings = checkData(rows, rule.discount);
   const against = baseline === "behaviour" ? undefined : data.target(routed(routerOf(baseline)));
   return candidates.map((setup) => gateOne(data, { setup, against, asked, rule, findings }));
@@ -299,9 +301,7 @@ function centredIps(
   data: EvaluationData,
   { target, against, measure, rule }: MeasureCase,
 ): { baseline: number; paired: Estimate; range: Range; most: number } {
-  const range = rule.ranges?.[isBurden(measure) ? "cost" : "quality"];
-  const least = rule.propensityFloor;
-  if (range === undefined || least === undefined) throw noPromise(rule, measure);
+  const { range, least } = limitsOf(rule, measure);
   const middle = (range.low + range.high) / 2;
   const { units, rows, propensities, candidates } = data;
   const [theirs, gaps] = [new Float64Array(rows.length), new Float64Array(rows.length)];
@@ -391,6 +391,14 @@ function onlyStudent(method: string): RollbookError {
     { method },
     `${method} bounds are not offered for chains of decisions: the range of their weights grows with every decision. Use --method student-t (in a loop: gate.method), or judge each decision by its own reward with --discount 0 (in a loop: discount: 0).`,
   );
+}
+
+/** The limits that a bound for any number of rows needs. */
+function limitsOf(rule: GateRule, measure: Measure): { range: Range; least: number } {
+  const range = rule.ranges?.[isBurden(measure) ? "cost" : "quality"];
+  const least = rule.propensityFloor;
+  if (range === undefined || least === undefined) throw noPromise(rule, measure);
+  return { range, least };
 }
 
 function noPromise({ method, ranges, propensityFloor }: GateRule, measure: Measure): RollbookError {
