@@ -310,6 +310,10 @@ describe("evaluate and gate on the command line", () => {
     expect((await faultOf(cli, `evaluate --target-probabilities ${few}`)).message).toMatch(
       /has no target probability for it\. .* as `rollbook data export` writes it/,
     );
+    const misnamed = cli.file("misnamed.csv", written((id) => id).replace("cheap,strong", "prob,weight"));
+    expect((await faultOf(cli, `evaluate --target-probabilities ${misnamed}`)).message).toMatch(
+      /misnamed\.csv has no target probability .* column probability .* or one column per candidate \(cheap, strong\)\. It has decision_id and: prob, weight\. Rename the columns\.$/,
+    );
     expect((await faultOf(cli, "evaluate --target-probabilities nosuch.csv")).message).toMatch(
       /^--target-probabilities nosuch\.csv: there is no such file, and the rows have no number of this name .* Numeric fields: .*\. Features: .*\. Name the column/,
     );

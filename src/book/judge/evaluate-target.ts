@@ -78,12 +78,13 @@ function columnsIn(rows: readonly LoggedRow[]): string {
     Object.entries(context.fields).flatMap(([name, value]) => (typeof value === "number" ? [name] : [])),
   );
   const features = rows.flatMap(({ candidates }) => candidates.flatMap((one) => Object.keys(one.features)));
-  const listed = (names: readonly string[]) => {
-    const all = [...new Set(names)].sort();
-    const more = all.length > MOST_LISTED ? ` and ${all.length - MOST_LISTED} more` : "";
-    return all.length === 0 ? "none" : `${all.slice(0, MOST_LISTED).join(", ")}${more}`;
-  };
   return `Numeric fields: ${listed(fields)}. Features: ${listed(features)}.`;
+}
+
+function listed(names: readonly string[]): string {
+  const all = [...new Set(names)].sort();
+  const more = all.length > MOST_LISTED ? ` and ${all.length - MOST_LISTED} more` : "";
+  return all.length === 0 ? "none" : `${all.slice(0, MOST_LISTED).join(", ")}${more}`;
 }
 
 const MOST_LISTED = 10;
@@ -104,7 +105,15 @@ function fromFile(
         { decision: id, file },
         `decision ${id}: ${file} has no target probability for it. Write one for every labelled decision, under its decision_id as \`rollbook data export\` writes it.`,
       );
-    return typeof target === "number" ? target : candidates.map((one) => target[one.id] ?? 0);
+    if (typeof target === "number") return target;
+    const ids = candidates.map((one) => one.id);
+    if (ids.every((candidate) => target[candidate] === undefined))
+      throw new RollbookError(
+        "bad-target",
+        { decision: id, file },
+        `${file} has no target probability for the candidates of decision ${id}. It needs the column probability and no other beside decision_id, or one column per candidate (${listed(ids)}). It has decision_id and: ${listed(Object.keys(target))}. Rename the columns.`,
+      );
+    return ids.map((candidate) => target[candidate] ?? 0);
   });
   const whole = each.filter((one) => typeof one !== "number");
   if (whole.length === each.length) return { of: "candidates", values: whole };
