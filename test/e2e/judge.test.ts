@@ -306,6 +306,10 @@ describe("evaluate and gate on the command line", () => {
       written((id) => `${id}/0/0`),
     );
     expect((await cli.json(`evaluate --target-probabilities ${exported}`))[0]).toEqual(ofBook);
+    // The rows have a reward with terms, so its quality is a second measure.
+    expect(await cli.ok(`evaluate --target-probabilities ${target}`)).toMatch(
+      /: reward \S+ instead of [^;]+; quality \S+ instead of [^;]+; cost [^;]+\.$/m,
+    );
     const few = cli.file("few.csv", "decision_id,probability\nd-none,0.5\n");
     expect((await faultOf(cli, `evaluate --target-probabilities ${few}`)).message).toMatch(
       /has no target probability for it\. .* as `rollbook data export` writes it/,

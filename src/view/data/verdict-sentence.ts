@@ -33,7 +33,7 @@ export function verdictSentence(evaluation: Evaluation, { policy, unit }: Senten
   const compared = asked.flatMap((measure) =>
     comparisons.filter((each) => each.against === against && each.measure === measure),
   );
-  const words = compared.map(({ measure, says }) => standing(measure, says));
+  const words = compared.map((each) => standing(each, measures));
   const figures = compared.map((each) => figuresOf(each, evaluation));
   const trust = certification === "certified" ? "" : " NOT CERTIFIED: do not release it on this evidence.";
   const whole = asked[0] === "reward" ? ` ${WHOLE_REWARD}` : "";
@@ -55,25 +55,30 @@ function refusedText({ contenders }: Evaluation): string {
 export const WHOLE_REWARD = "Quality is the whole reward here, which has no term for cost or latency.";
 
 /** Name of a measure in the flags of `evaluate` and `gate`: a reward without terms is the quality. */
-export function measureName(measure: string): string {
-  return measure === "reward" ? "quality" : measure;
+export function measureName(measure: string, measures: readonly string[] = [measure]): string {
+  return measure === "reward" && !measures.includes("quality") ? "quality" : measure;
 }
 
 type ComparedMeasure = Evaluation["comparisons"][number];
 
-export function standing(measure: Measure, says: ComparedMeasure["says"]): string {
-  if (says === "no difference shown") return `no clear difference in ${measureName(measure)}`;
-  return `a ${(says === "better") === isBurden(measure) ? "lower" : "higher"} ${measureName(measure)}`;
+export function standing(
+  { measure, says }: Pick<ComparedMeasure, "measure" | "says">,
+  measures: readonly Measure[],
+): string {
+  const name = measureName(measure, measures);
+  if (says === "no difference shown") return `no clear difference in ${name}`;
+  return `a ${(says === "better") === isBurden(measure) ? "lower" : "higher"} ${name}`;
 }
 
 function figuresOf(
   { against, measure, difference }: ComparedMeasure,
-  { contenders, level }: Evaluation,
+  { contenders, measures, level }: Evaluation,
 ): string {
   const pointOf = (name: string | undefined) =>
     contenders.find((each, i) => (name === undefined ? i === 0 : each.name === name))?.values[measure]
       ?.estimate.value;
-  return figuresText(measure, { mine: pointOf(undefined), theirs: pointOf(against), difference, level });
+  const [mine, theirs] = [pointOf(undefined), pointOf(against)];
+  return figuresText(measure, { mine, theirs, difference, level, measures });
 }
 
 /** Makes `quality 0.81 instead of 0.74 (+0.07, 95 % interval +0.02 to +0.12)`. An unbiased estimate may lie outside the
@@ -85,16 +90,17 @@ export function figuresText(
     theirs: number | undefined;
     difference: ComparedMeasure["difference"];
     level: number;
+    measures: readonly Measure[];
   },
 ): string {
-  const { mine, theirs, difference, level } = found;
+  const { mine, theirs, difference, level, measures } = found;
   const [interval] = difference.intervals;
   const show = (value: number | undefined) => (value === undefined ? "unknown" : figure(value));
   const band =
     interval === undefined
       ? ""
       : `, ${figure(100 * level)} % interval ${signed(interval.low)} to ${signed(interval.high)}`;
-  return `${measureName(measure)} ${show(mine)} instead of ${show(theirs)} (${signed(difference.estimate.value)}${band})`;
+  return `${measureName(measure, measures)} ${show(mine)} instead of ${show(theirs)} (${signed(difference.estimate.value)}${band})`;
 }
 
 /** Differences of sums closer to 0 are rounding. */

@@ -74,12 +74,13 @@ export function renderTarget(
   });
   const targetFigures = (measure: Measure, difference: Valued) => {
     const theirs = report.logged[measure]!;
-    return figuresText(measure, { mine: theirs + difference.estimate.value, theirs, difference, level });
+    const mine = theirs + difference.estimate.value;
+    return figuresText(measure, { mine, theirs, difference, level, measures });
   };
   const verdict =
     found.length === 0
       ? "verdict: none; the log cannot say how good the policy is"
-      : `verdict: compared with the policy behind the log, the target shows ${found.map(({ measure, each }) => standing(measure, saysOf(each, measure))).join(" and ")}: ${found.map(({ measure, each }) => targetFigures(measure, each)).join("; ")}.${report.certification === "certified" ? "" : " NOT CERTIFIED."}`;
+      : `verdict: compared with the policy behind the log, the target shows ${found.map(({ measure, each }) => standing({ measure, says: saysOf(each, measure) }, measures)).join(" and ")}: ${found.map(({ measure, each }) => targetFigures(measure, each)).join("; ")}.${report.certification === "certified" ? "" : " NOT CERTIFIED."}`;
   return [
     `${plural(rows, "row")} of ${plural(units, unit)} judge a target given by the probabilities of ${basis === "candidates" ? "all candidates" : "the chosen candidate"}, ${thousands(unlabelled)} unlabelled`,
     ...findings.map(
