@@ -160,6 +160,27 @@ describe("an agent that was edited", () => {
     expect((await cli.run(`${launch} --retry failed`)).err).not.toContain("ran these tasks before");
   });
 
+  it.each([
+    ["--samples", "--samples 2", "--samples 3"],
+    ["--seed", "--seed 0", "--seed 1"],
+    ["--model", "--model a", "--model b"],
+  ])(
+    "is not blamed for another %s, which the second launch is told and the third is not",
+    async (_, before, after) => {
+      const cli = new Cli();
+      const tasks = cli.file("tasks.jsonl", lines({ question: "1 + 1" }, { question: "2 + 2" }));
+      const agent = cli.file("agent.mjs", version(1));
+      const launch = `launch --tasks ${tasks} --agent ${agent} --isolation none`;
+      const told =
+        "experiment default ran these tasks before with other options, such as --agent, --samples or";
+      expect((await cli.run(`${launch} ${before}`)).err).not.toContain("ran these tasks before");
+      expect((await cli.run(`${launch} ${after} --exp other`)).err).not.toContain("ran these tasks before");
+      expect((await cli.run(`${launch} ${after}`)).err.split(told)).toHaveLength(2);
+      for (const again of [before, after])
+        expect((await cli.run(`${launch} ${again}`)).err).not.toContain("ran these tasks before");
+    },
+  );
+
   it("before a worker joined is told, instead of waiting for nothing", async () => {
     const cli = new Cli({ clock: systemClock });
     const tasks = cli.file("tasks.jsonl", lines({ question: "1 + 1" }));

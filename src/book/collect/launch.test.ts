@@ -1,6 +1,9 @@
+import { once } from "node:events";
 import { existsSync, unlinkSync, writeFileSync } from "node:fs";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, onTestFinished } from "vitest";
 import { collect } from "../../../test/support/launch-world.ts";
 import { libraryHome } from "../../../test/support/library-home.ts";
 import { defineRollout, type RolloutFunction, type RolloutResult } from "../../collect/rollout/index.ts";
@@ -37,6 +40,24 @@ describe("launch on a book", () => {
     for (const wrong of [path("none.jsonl"), path(".")])
       await expect(launch(wrong, { book: path("runs"), agent: echo }).ended).rejects.toThrow();
     expect([path("runs"), path("home/key.pem")].filter(existsSync)).toEqual([]);
+  });
+
+  it("leaves no book and no key behind where the gateway writes to another book, and makes the book of its gateway", async () => {
+    const { path } = libraryHome();
+    let root = path("other");
+    const server = createServer((_, response) => response.end(JSON.stringify({ id: "b-other", root })));
+    await once(server.listen(0, "127.0.0.1"), "listening");
+    onTestFinished(() => void server.close());
+    const gateway = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+    const launched = () => launch(tasks, { book: path("runs"), agent: echo, gateway }).ended;
+    const message = expect.stringMatching(
+      /other \(b-other\), .*runs \(a new book\)\. .*use --book .*other here/,
+    );
+    await expect(launched()).rejects.toMatchObject({ code: "other-book", message });
+    expect([path("runs"), path("home/key.pem")].filter(existsSync)).toEqual([]);
+    root = path("runs");
+    await expect(launched()).rejects.toMatchObject({ message: expect.not.stringContaining("a new book") });
+    expect(existsSync(path("runs"))).toBe(true);
   });
 
   it("takes tasks from a file and from an async iterable, and both are the same rollouts", async () => {

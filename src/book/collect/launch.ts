@@ -7,6 +7,7 @@ import { type MetricsServer, serveMetrics } from "../../collect/index.ts";
 import type { WorkQueue } from "../../collect/queue/index.ts";
 import {
   AGENT_FAMILY,
+  type EarlierRuns,
   type Launch,
   type LaunchOptions,
   LaunchTally,
@@ -16,12 +17,12 @@ import {
   type RowForm,
   launch as startLaunch,
 } from "../../collect/rollout/index.ts";
-import type { FailureOwner } from "../../contract/index.ts";
+import { type FailureOwner, RolloutContent, RolloutEnvelope } from "../../contract/index.ts";
 import { type OpenBook, revisionsIn } from "../open/index.ts";
 import { requireExperiment } from "../rollouts/index.ts";
 import { agentOf, hiddenFrom } from "./agent.ts";
 import { experimentOutcomes, failedSamples, rerunsOf } from "./launch-outcomes.ts";
-import { openPlace, recorderAt } from "./place.ts";
+import { checkNewBook, openPlace, recorderAt } from "./place.ts";
 import { checkQueue, openQueue, type WorkRequest, workerName, workerOptions } from "./queue.ts";
 import { rowsOf, sourceOf, type Tasks } from "./tasks.ts";
 import { launchPage } from "./work-metrics.ts";
@@ -113,7 +114,10 @@ async function openLaunch(
   const rows = rowsOf(tasks);
   const oracles = typeof tasks === "string" ? [tasks] : [];
   const agent = await agentOf(request.agent, { ...request, hidden: hiddenFrom(request, ...oracles) });
-  const { book, clock, signer, trusts, admit, leave } = await openPlace(request, { create: true });
+  const { book, clock, signer, trusts, admit, leave } = await openPlace(request, {
+    create: true,
+    beforeNew: (root) => checkNewBook(request.gateway, root),
+  });
   let queue: WorkQueue;
   try {
     queue = await openQueue(request, { root: book.root, clock, create: true });
@@ -144,7 +148,7 @@ async function openLaunch(
       ...workerOptions(request),
       ...{ agent, book: book.store, queue, clock, signer, trusts, worker: workerName(request) },
       ...given({ admit, retries, source: sourceOf(tasks), records: request.records }),
-      agentsBefore: await agentsIn(book),
+      earlierRuns: await earlierRunsOf(book, settings.exp),
       rerun: rerunsOf(book, settings.exp),
       recorder: recorderAt(request.gateway, request),
     });
@@ -155,10 +159,20 @@ async function openLaunch(
   }
 }
 
-/** Digests of the agents that have run in this book. */
-async function agentsIn(book: OpenBook): Promise<Digest[]> {
-  const revisions = revisionsIn(await book.index()).filter(({ family }) => family === AGENT_FAMILY);
-  return [...new Set(revisions.map(({ fields }) => fields.digest as Digest))];
+async function earlierRunsOf(book: OpenBook, experiment: string): Promise<EarlierRuns> {
+  const index = await book.index();
+  const revisions = revisionsIn(index).filter(({ family }) => family === AGENT_FAMILY);
+  return {
+    agents: [...new Set(revisions.map(({ fields }) => fields.digest as Digest))],
+    hasRollouts(task) {
+      const contents = index.digestsOf(RolloutContent.kind, index.rolloutsWith(task));
+      const envelopes = index.about(
+        contents.map(({ digest }) => digest),
+        [RolloutEnvelope.kind],
+      );
+      return envelopes.some(({ fields }) => fields.experiment === experiment);
+    },
+  };
 }
 
 function settingsOf(request: LaunchRequest) {

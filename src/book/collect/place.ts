@@ -5,6 +5,7 @@
 import { type Clock, systemClock } from "../../base/index.ts";
 import {
   bookRecorder,
+  checkGatewayBook,
   type GatewayPlace,
   gatewayRecorder,
   type Recorder,
@@ -38,7 +39,7 @@ export interface RecordingPlace extends Identity {
 /** `beforeNew` is called before a new book and a new key are made. */
 export async function openPlace(
   request: PlaceRequest,
-  { create, beforeNew }: { create: boolean; beforeNew?: () => Promise<void> },
+  { create, beforeNew }: { create: boolean; beforeNew?: (root: string) => Promise<void> },
 ): Promise<RecordingPlace> {
   const { book: given, target, freshness: budgets } = request;
   // The directory, for a book in a bucket that of the local copy.
@@ -46,7 +47,7 @@ export async function openPlace(
   const isNew = typeof given === "string" && !isBook(root);
   // A new book has no target.
   if (isNew && (!create || target !== undefined)) requireBook(root);
-  if (isNew) await beforeNew?.();
+  if (isNew) await beforeNew?.(root);
   const clock = request.clock ?? (typeof given === "string" ? systemClock : given.clock);
   const known = typeof given === "string" ? undefined : given.signer;
   const identity = request.identity?.() ?? (known === undefined ? identityOf() : identityWith(known));
@@ -73,5 +74,14 @@ export function recorderAt(
 ): Recorder {
   const own = bookRecorder();
   if (gateway === undefined) return own;
-  return gatewayRecorder(typeof gateway === "string" ? { url: gateway } : gateway, own, { log });
+  return gatewayRecorder(placeOf(gateway), own, { log });
+}
+
+/** Refuses a gateway that cannot record in the book to be made at `root`. */
+export async function checkNewBook(gateway: string | GatewayPlace | undefined, root: string): Promise<void> {
+  if (gateway !== undefined) await checkGatewayBook(placeOf(gateway), { root });
+}
+
+function placeOf(gateway: string | GatewayPlace): GatewayPlace {
+  return typeof gateway === "string" ? { url: gateway } : gateway;
 }

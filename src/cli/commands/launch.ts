@@ -60,7 +60,8 @@ export function addLaunch(program: Command, io: Io): void {
   const command = addCommand(program, "launch", {
     summary: "run an agent on every task, several times, and seal each rollout",
     description: `Run an agent on every task, several times, and seal each rollout. After a crash or an interruption,
-the same command runs only the missing rollouts. Tasks are JSON Lines: {"prompt": …, "label": …, "metadata": {…}},
+the same command runs only the missing rollouts. If the agent, --samples or --seed changes, every rollout runs again.
+Tasks are JSON Lines: {"prompt": …, "label": …, "metadata": {…}},
 where metadata is the payload that the agent gets. Any other object is itself the payload.
 
 The agent is a module (.mjs, .js, .ts) whose default export is a function (payload, context), a Python file, another program, or

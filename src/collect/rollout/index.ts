@@ -36,6 +36,7 @@ export {
   verificationTerm,
 } from "./agent/index.ts";
 export {
+  type EarlierRuns,
   type Launch,
   type LaunchOptions,
   LaunchTally,

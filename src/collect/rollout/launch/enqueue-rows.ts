@@ -1,6 +1,6 @@
 /** Queues rows as work. In: rows, and the settings of this launch. Out: tasks and assignments in the book, items in the
  *  queue, a callback for each planned rollout. Tasks are durable before the queue names them. Runs no rollouts. */
-import { type Digest, given, type Id } from "../../../base/index.ts";
+import { given, type Id } from "../../../base/index.ts";
 import { Assignment, type Signer, Task } from "../../../contract/index.ts";
 import { type Book, makeSealer } from "../../../store/index.ts";
 import type { WorkQueue } from "../../queue/index.ts";
@@ -15,7 +15,7 @@ import {
   planner,
   type RecentRecords,
 } from "../worker/index.ts";
-import { ChangedAgent } from "./changed-agent.ts";
+import { type Earlier, EarlierLaunch, type EarlierRuns } from "./earlier-launch.ts";
 
 export interface EnqueueOptions extends Omit<LaunchSettings, "agent"> {
   readonly agent: Agent;
@@ -29,8 +29,8 @@ export interface EnqueueOptions extends Omit<LaunchSettings, "agent"> {
   readonly override?: (row: unknown, index: number) => Overrides | undefined;
   /** The samples of a task to run again. If given, no other samples run. */
   readonly retries?: (task: Id) => readonly FailedSample[];
-  /** Digests of agents that have run in this book, to detect a launch that ran with another version of its agent. */
-  readonly agentsBefore?: readonly Digest[];
+  /** Earlier rollouts of the book, to detect that the experiment ran these tasks with another agent or other options. */
+  readonly earlierRuns?: EarlierRuns;
   readonly log?: (message: string) => void;
 }
 
@@ -53,12 +53,10 @@ export async function enqueueRows(
 ): Promise<void> {
   const { book, queue, form, source, retries, override, log, agent, signer } = options;
   const plan = planner({ ...options, agent: agent.digest }, given({ form, source, retries }));
-  // A retry of failures implies that the agent was changed on purpose.
-  const versions = retries === undefined ? (options.agentsBefore ?? []) : [];
-  const changed = new ChangedAgent(
-    { ...options, agent: agent.digest },
-    { book, versions, ...given({ form }) },
-  );
+  // A retry of failures implies that the launch was changed on purpose.
+  const runs = retries === undefined ? options.earlierRuns : undefined;
+  const earlier =
+    runs && new EarlierLaunch({ ...options, agent: agent.digest }, { book, runs, ...given({ form }) });
   const sealer = makeSealer(book, signer);
   let chunk: PlannedRollout[] = [];
   let puts: Promise<void>[] = [];
@@ -75,8 +73,10 @@ export async function enqueueRows(
       const overrides = override?.(row, index++);
       const { task, assignments, warning } = plan(row, overrides);
       if (warning !== undefined) log?.(warning);
-      const before = await changed.find(row, overrides);
-      if (before !== undefined) log?.(changedText(options, before));
+      const [first] = assignments;
+      const planned = first && { task: task.digest, assignment: first.assignment.digest };
+      const found = planned && (await earlier?.find(row, overrides, planned));
+      if (found !== undefined && found.kind !== "same") log?.(earlierText(options, found));
       for (const { assignment, rollouts } of assignments) {
         if (!(await book.has(assignment.digest))) {
           const put = sealer.add({ envelope: assignment, blobs: [...revisions, task, assignment] });
@@ -97,6 +97,14 @@ export async function enqueueRows(
   }
 }
 
-function changedText({ agent: { name, digest }, exp }: EnqueueOptions, before: Digest): string {
-  return `experiment ${exp} ran these tasks before with another agent or another version of ${name} (${agentName(before)}; now ${agentName(digest)}): every rollout runs again, and the earlier ones stay in the book beside them. To go on with the earlier launch, name its agent, as it was. To keep the results apart, add --exp NAME. To run failures alone again, add --retry failed.`;
+function earlierText(
+  { agent: { name, digest }, exp }: EnqueueOptions,
+  earlier: Exclude<Earlier, { kind: "same" }>,
+): string {
+  const isAgent = earlier.kind === "other-agent";
+  const other = isAgent
+    ? `another agent or another version of ${name} (${agentName(earlier.agent)}; now ${agentName(digest)})`
+    : "other options, such as --agent, --samples or --seed";
+  const same = isAgent ? "name its agent, as it was" : "give the same options";
+  return `experiment ${exp} ran these tasks before with ${other}: every rollout runs again, and the earlier ones stay in the book beside them. To go on with the earlier launch, ${same}. To keep the results apart, add --exp NAME. To run failures alone again, add --retry failed.`;
 }

@@ -1,3 +1,4 @@
+export type { EarlierRuns } from "./earlier-launch.ts";
 export * from "./futures.ts";
 export * from "./launcher.ts";
 export * from "./progress.ts";

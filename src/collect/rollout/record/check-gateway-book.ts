@@ -21,8 +21,11 @@ const TIMEOUT_MS = 10_000;
 const ATTEMPTS = 13;
 const PAUSE_MS = 250;
 
+/** A book, or the directory in which it is to be made. */
+type BookPlace = Pick<Book, "root"> & Partial<Pick<Book, "id">>;
+
 /** At least one of several gateways must answer, and every gateway that answers must write to this book. */
-export async function checkGatewayBook(place: GatewayPlace, book: Pick<Book, "id" | "root">): Promise<void> {
+export async function checkGatewayBook(place: GatewayPlace, book: BookPlace): Promise<void> {
   const patience = { isOver: false };
   const checks = await Promise.allSettled(
     gatewayUrls(place).map((url) => checkOneBook({ ...place, url }, book, patience)),
@@ -63,19 +66,16 @@ interface Patience {
   isOver: boolean;
 }
 
-async function checkOneBook(
-  place: GatewayPlace,
-  book: Pick<Book, "id" | "root">,
-  patience: Patience,
-): Promise<void> {
+async function checkOneBook(place: GatewayPlace, book: BookPlace, patience: Patience): Promise<void> {
   const { url } = place;
   const theirs = await bookOf(place, patience);
-  if (theirs.id === book.id) return;
   const root = resolve(book.root);
+  // A gateway started together with the launch may make the book first.
+  if (book.id === undefined ? theirs.root === root : theirs.id === book.id) return;
   throw new RollbookError(
     "other-book",
     { url, gateway: theirs, book: { id: book.id, root } },
-    `the gateway at ${url} writes to the book ${theirs.root} (${theirs.id}), these rollouts belong to ${root} (${book.id}). Start the gateway with --book ${root}, or use --book ${theirs.root} here.`,
+    `the gateway at ${url} writes to the book ${theirs.root} (${theirs.id}), these rollouts belong to ${root} (${book.id ?? "a new book"}). Start the gateway with --book ${root}, or use --book ${theirs.root} here.`,
   );
 }
 
