@@ -342,6 +342,9 @@ describe("evaluate and gate on the command line", () => {
     expect(refused.code).toBe(1);
     expect(refused.out).toContain("REFUSE");
     expect(refused.err).toMatch(/bc, quality: it may be .* worse .*, and the margin is 0|bc, cost/);
+    expect(refused.err).toMatch(
+      /If you decided before you saw this result to accept a \w+.*, judge again with --epsilon-\w+.*\. A margin chosen/,
+    );
     // With two candidates the error is shared, and the better candidate passes.
     const [both] = await cli.json(`gate --data ${data} --candidate ${bc} ${bandit} --epsilon-quality 0.05`);
     expect(both).toMatchObject({

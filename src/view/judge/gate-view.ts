@@ -179,11 +179,14 @@ export function refusalText({ candidates, baseline, data, split, rule }: GateVer
     candidates.flatMap(({ checks }) => checks.filter(({ clears }) => !clears).map(({ measure }) => measure)),
   );
   // The advice has no figure, because a margin chosen after the estimate tests nothing.
-  const accepted = [...missed].map((measure) =>
-    measure === "cost" ? "a higher cost (--epsilon-cost)" : "a loss (--epsilon-quality)",
+  const margins = [...missed].map((measure) =>
+    measure === "cost"
+      ? { loss: "a higher cost", option: "--epsilon-cost" }
+      : { loss: "a loss", option: "--epsilon-quality" },
   );
+  const listed = (of: "loss" | "option") => margins.map((each) => each[of]).join(" and ");
   const more = units > MOST_UNITS ? "" : `Record about ${enough} in total, and judge again. `;
-  const margin = `If you accepted ${accepted.join(" and ")} before this gate, judge again with that margin. ${MARGIN_FIRST}`;
+  const margin = `If you decided before you saw this result to accept ${listed("loss")}, judge again with ${listed("option")}. ${MARGIN_FIRST}`;
   const lines = missed.size === 0 ? told : [...told, `${more}${margin}`];
   return lines.length === 1 ? ` ${lines[0]}` : lines.map((line) => `\n  ${line}`).join("");
 }
