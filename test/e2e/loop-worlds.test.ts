@@ -32,6 +32,7 @@ describe("a configuration", () => {
     [{ rollouts: 145 }, "is not a multiple of samples"],
     [{ split: { shares: [0.5, 0, 0.6] } }, "split.shares: they add up to 1.1"],
     [{ split: { shares: [1, 0, 0] } }, "train and judge need a share above 0"],
+    [{ gate: { method: "empirical-bernstein", epsilonCost: 0 } }, "needs gate.costRange"],
     [{ workers: 0 }, "workers: 0 runs nothing"],
     [{ queue: "nats://127.0.0.1/q" }, "queue has no effect with world.kind: simulator"],
     [{ maxDrift: 3 }, "maxDrift has no effect with mode: synchronous"],
