@@ -25,9 +25,38 @@ describe("where nothing is left", () => {
     for (const { code, err } of [mixed, empty]) {
       expect(code).toBe(1);
       expect(err).toContain("Targets of other families: logged (family theirs).");
-      expect(err).toContain("No rollout of the book has steps of router.");
+      expect(err).toContain("None of these rollouts has steps of router.");
       expect(err).not.toContain("add --family");
     }
+    await cli.ok(`${BATCH} --target logged`);
+  });
+
+  it("a batch of an experiment is offered only the families that its rollouts have", async () => {
+    const cli = await imported("theirs");
+    const agent = cli.file("agent.mjs", "export default () => ({ reward: 1 });\n");
+    await cli.ok(
+      `launch --tasks ${cli.file("tasks.jsonl", lines({ i: 1 }))} --agent ${agent} --isolation none --exp own`,
+    );
+    await cli.ok(`train ucb --out ${join(cli.folder, "p")} --id mine --policy theirs`);
+    const mixed = await cli.run(`${BATCH} --target mine`);
+    expect(mixed.err).toContain("To leave steps of other families out, add --family theirs.");
+    for (const more of ["", " --family theirs"]) {
+      const { code, err } = await cli.run(`${BATCH} --target mine --exp own${more}`);
+      expect([code, err]).toEqual([
+        1,
+        expect.stringContaining("None of these rollouts has steps of theirs."),
+      ]);
+      expect(err).not.toContain("add --family");
+    }
+  });
+
+  it("a batch whose own limits discarded all rollouts says so, and how to undo the verdicts", async () => {
+    const cli = await imported("router");
+    const { err } = await cli.run(`${BATCH} --target logged --rollout-age 0/0`);
+    expect(err).toContain("Limits of this command excluded them, and these verdicts are sealed.");
+    expect(err).toContain("`rollbook artifact admit --target logged`");
+    expect(err).not.toContain("REVISION");
+    await cli.ok("artifact admit --target logged");
     await cli.ok(`${BATCH} --target logged`);
   });
 

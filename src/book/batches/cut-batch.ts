@@ -94,6 +94,7 @@ export async function cutBatch(book: OpenBook, request: CutRequest): Promise<Sea
         ...propensity,
       },
       seed: request.seed ?? 0n,
+      judged: request.judge !== undefined,
       readRecord: request.readRecord,
       onProgress: request.onProgress,
     });
@@ -106,18 +107,8 @@ export async function cutBatch(book: OpenBook, request: CutRequest): Promise<Sea
       return cut({ propensity: "choice" });
     });
   } catch (error) {
-    const told = withDamaged(index, await withTargets(book, { index, error, level }));
-    throw request.judge === undefined ? told : withJudgement(told);
+    throw withDamaged(index, await withTargets(book, { index, error, request }));
   }
-}
-
-/** The limits of the request would give the same verdicts again. */
-function withJudgement(error: unknown): unknown {
-  if (!isRollbookError(error, "empty-batch")) return error;
-  if (!(error.fields.reasons as string[]).some((reason) => reason === "stale" || reason === "quarantined"))
-    return error;
-  const message = `${error.message} Then leave out --rollout-age, --clock-skew and --freshness psionic: with them, this command judges the rollouts again.`;
-  return new RollbookError(error.code, error.fields, message, { cause: error });
 }
 
 /** Adds the damaged rollouts to the error, and the option that excludes them. */
@@ -136,19 +127,21 @@ function withDamaged(index: BookIndex, error: unknown): unknown {
 /** Adds the book's targets of other families to a refusal because of a policy family. */
 async function withTargets(
   book: OpenBook,
-  { index, error, level }: { index: BookIndex; error: unknown; level: Level },
+  { index, error, request }: { index: BookIndex; error: unknown; request: CutRequest },
 ): Promise<unknown> {
   const isMixed = isRollbookError(error, "policy-family-mismatch") && error.fields.rollout !== undefined;
   const isEmpty =
     isRollbookError(error, "empty-batch") && (error.fields.reasons as string[])[0] === "other-family";
   if (!isMixed && !isEmpty) return error;
   const own = (isMixed ? error.fields.expected : error.fields.family) as Id;
-  const recorded = await familiesAt(book, index, level);
+  const { level } = request;
+  const chosen = chooseArtifacts(index, request).map(({ content }) => content);
+  const recorded = await familiesAt(book, index, level, chosen);
   const others = recorded.filter((family) => family !== own);
   const targets = others.map((family) => `${targetsOf(index, family)} (family ${family})`);
   const rest = recorded.includes(own)
     ? `To leave ${level}s of other families out, add --family ${own}.`
-    : `No rollout of the book has ${level}s of ${own}.`;
+    : `None of these rollouts has ${level}s of ${own}.`;
   const what = isMixed
     ? `rollout ${error.fields.rollout} has ${level}s of family ${error.fields.actual}, the target is a revision of family ${own}.`
     : error.message;
@@ -183,6 +176,8 @@ interface CutFrom {
   readonly revisions?: readonly Sealed<PolicyRevision>[] | undefined;
   /** Selects late feedback of the manifest by name (default: all of it). */
   readonly feedback?: ((name: unknown) => boolean) | undefined;
+  /** The command that cuts the batch has sealed verdicts for it. */
+  readonly judged?: boolean;
   readonly readRecord?: CutRequest["readRecord"];
   readonly onProgress?: ((done: number, total: number) => void) | undefined;
 }

@@ -44,6 +44,8 @@ export interface AssembleRequest {
   selection: AdmitRequest["selection"];
   options?: Partial<BatchOptions>;
   seed: bigint;
+  /** The command that assembles the batch has sealed verdicts for it; an error says how to undo them. */
+  judged?: boolean;
   /** Called after every row of the second pass. */
   onProgress?: (done: number, total: number) => void;
 }
@@ -73,13 +75,15 @@ export async function assembleBatch(request: AssembleRequest): Promise<Sealed<Tr
     options: { ...options, grouped, taken: await rowsOf(read, options.except) },
   });
   if (admitted.rows.length === 0) {
+    const facts = { level: request.selection.level, propensity: options.propensity };
+    const judgedFor = request.judged === true ? target.record.id : undefined;
     throw refuse(
       "empty-batch",
       {
         ...{ manifest: request.manifest, considered: manifest.artifacts.length, family },
         reasons: reasonsOf(ledger),
       },
-      `none of the ${manifest.artifacts.length} artifacts has a usable ${request.selection.level} stream of ${family}. ${ledger.summary()}${remedyOf(ledger, { level: request.selection.level, propensity: options.propensity })}`,
+      `none of the ${manifest.artifacts.length} artifacts has a usable ${request.selection.level} stream of ${family}. ${ledger.summary()}${remedyOf(ledger, { ...facts, judgedFor })}`,
     );
   }
   const rows = admitted.rows as BatchableRow[];

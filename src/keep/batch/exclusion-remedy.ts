@@ -16,6 +16,8 @@ export const UNLABELLED_REMEDY =
 interface RemedyFacts {
   readonly level: Level;
   readonly propensity: BatchOptions["propensity"];
+  /** Target of the verdicts that the command has sealed itself. */
+  readonly judgedFor?: string | undefined;
 }
 
 /** Reasons by number of streams, most first. Another family comes last, because a batch is for one family. */
@@ -54,7 +56,7 @@ export function verdictRemedies(ledger: Admitted["ledger"], facts: RemedyFacts):
  *  streams. */
 function remedyFor(
   reason: ExclusionReason,
-  { level, propensity, budgeted }: RemedyFacts & { readonly budgeted: boolean },
+  { level, propensity, judgedFor, budgeted }: RemedyFacts & { readonly budgeted: boolean },
 ): string | undefined {
   switch (reason) {
     case "no-group":
@@ -81,6 +83,8 @@ function remedyFor(
       return "No validator has accepted them. Judge them with `rollbook artifact admit --validate`, or omit --require-verdict.";
     case "stale":
     case "quarantined":
+      if (judgedFor !== undefined)
+        return `Limits of this command excluded them, and these verdicts are sealed. To undo it: \`rollbook artifact admit --target ${judgedFor}\`. Then assemble without --rollout-age, --clock-skew and --freshness psionic.`;
       return budgeted
         ? "They are too far behind the target, or their distance or age is unknown: raise the limits, or use --freshness none, which takes them all."
         : `Verdicts of the book exclude them. ${reason === "stale" ? "Judge them again: `rollbook artifact admit --target REVISION`. REVISION is the newest revision that made them (`logged` for an imported log)." : "`rollbook artifact show ROLLOUT` lists the verdicts, `rollbook artifact release` overrides them."}`;
