@@ -161,6 +161,8 @@ function reasonLine({ reason, confidence, scores }: Facts, request: ExplainReque
     case "no-policy":
       if (fallback === "unknown")
         return "The record does not say what decided: no router of Rollbook wrote it.";
+      if (isUniform(request))
+        return "No learned policy was in use. The router chose at random, with equal probabilities.";
       if (fallback === "unstated") return `No learned policy was in use. ${UNSTATED}`;
       if (fallback === "order")
         return `No learned policy was in use, so the router preferred the first candidate (${mostProbable(request)[0]}).`;
@@ -174,6 +176,11 @@ function reasonLine({ reason, confidence, scores }: Facts, request: ExplainReque
     default:
       return reason satisfies never;
   }
+}
+
+function isUniform({ candidates, decision: { probabilities } }: ExplainRequest): boolean {
+  const open = probabilities.filter((_, i) => candidates[i]!.selectable);
+  return open.length > 1 && open.every((each) => each === open[0]);
 }
 
 /** True if the policy or the table gives the choice no more than the uniform exploration share. */

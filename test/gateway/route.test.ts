@@ -59,6 +59,11 @@ describe("POST /v1/route", () => {
       ", so the router preferred the first candidate (small).",
     ],
     [
+      "a random choice, without a preference",
+      { exploration: 1 },
+      ". The router chose at random, with equal probabilities.",
+    ],
+    [
       "no rule if the router may have a table",
       { table: { default: ["large"] } },
       ". The record does not say whether the router has a static table. Without a table, it prefers the candidate with the best declared quality, or the first one.",
