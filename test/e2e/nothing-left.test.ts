@@ -25,7 +25,7 @@ describe("where nothing is left", () => {
     for (const { code, err } of [mixed, empty]) {
       expect(code).toBe(1);
       expect(err).toContain("Targets of other families: logged (family theirs).");
-      expect(err).toContain("None of these rollouts has steps of router.");
+      expect(err).toContain("These rollouts have no steps of router.");
       expect(err).not.toContain("add --family");
     }
     await cli.ok(`${BATCH} --target logged`);
@@ -44,7 +44,7 @@ describe("where nothing is left", () => {
       const { code, err } = await cli.run(`${BATCH} --target mine --exp own${more}`);
       expect([code, err]).toEqual([
         1,
-        expect.stringContaining("None of these rollouts has steps of theirs."),
+        expect.stringContaining("These rollouts have no steps of theirs."),
       ]);
       expect(err).not.toContain("add --family");
     }

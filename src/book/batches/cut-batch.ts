@@ -141,7 +141,7 @@ async function withTargets(
   const targets = others.map((family) => `${targetsOf(index, family)} (family ${family})`);
   const rest = recorded.includes(own)
     ? `To leave ${level}s of other families out, add --family ${own}.`
-    : `None of these rollouts has ${level}s of ${own}.`;
+    : `These rollouts have no ${level}s of ${own}.`;
   const what = isMixed
     ? `rollout ${error.fields.rollout} has ${level}s of family ${error.fields.actual}, the target is a revision of family ${own}.`
     : error.message;
