@@ -219,12 +219,13 @@ class RunningLaunch implements Launch {
 
   /** A killed worker keeps its claims until they expire. Without this message the launch would seem to hang. */
   async #sayClaimed(): Promise<void> {
-    const { queue, clock, log } = this.#options;
-    if (log === undefined || (await queue.counts()).claimed === 0) return;
+    const { queue, clock, log = () => {} } = this.#options;
+    if ((await queue.counts()).claimed === 0) return;
     const states = await Promise.all([...this.#slots].map(({ planned }) => queue.state(planned.id)));
     const expiries = states.flatMap((state) => (state?.state === "claimed" ? [state.expiresAtMs] : []));
     if (expiries.length === 0) return;
     const lastMs = expiries.reduce((last, each) => Math.max(last, each), 0);
+    this.#tally.claimedUntilMs = lastMs;
     const seconds = Math.max(0, Math.ceil((lastMs - clock.nowMs()) / 1000));
     log(
       `${expiries.length === 1 ? "1 rollout is claimed by another worker" : `${expiries.length} rollouts are claimed by other workers`}. A claim whose worker died expires within ${seconds} s; then its rollout runs again.`,

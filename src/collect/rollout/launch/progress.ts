@@ -40,6 +40,8 @@ const OLD_BLAME = "blamed-by-agent";
 
 export class LaunchTally {
   total = 0;
+  /** Time at which the last claim of another process expires, if it is not renewed. */
+  claimedUntilMs = 0;
   #done = 0;
   #earlier = 0;
   #dead = 0;
@@ -106,9 +108,11 @@ export class LaunchTally {
 
   now(): Progress {
     const fresh = this.#done - this.#earlier + this.#dead;
-    const seconds = (this.#clock.nowMs() - this.#startMs) / 1000;
+    const nowMs = this.#clock.nowMs();
+    const seconds = (nowMs - this.#startMs) / 1000;
     const perSecond = seconds > 0 ? fresh / seconds : 0;
     const left = this.total - this.#done - this.#dead;
+    const claimedMs = this.claimedUntilMs - nowMs;
     return {
       total: this.total,
       done: this.#done,
@@ -124,7 +128,8 @@ export class LaunchTally {
       givenUp: { ...this.#givenUp },
       meanReward: this.#labelled === 0 ? null : this.#rewards / this.#labelled,
       perSecond,
-      etaMs: perSecond > 0 ? Math.round((left / perSecond) * 1000) : left === 0 ? 0 : null,
+      etaMs:
+        left === 0 ? 0 : perSecond > 0 ? Math.round(Math.max((left / perSecond) * 1000, claimedMs)) : null,
     };
   }
 }
