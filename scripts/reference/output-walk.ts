@@ -179,7 +179,7 @@ export async function commandOutputs(): Promise<CommandOutput[]> {
 
 /** The status while a process collects. */
 function statusWhileRunning(folder: string): Promise<Documents> {
-  return holdRun({ root: join(folder, "loop-book"), run: SMALL.run }, async (_, tell) => {
+  return holdRun({ root: join(folder, "loop-book"), run: SMALL.run, options: "" }, async (_, tell) => {
     tell({ window: 1, state: "collecting", done: 1, total: 4 });
     return documentsOf(folder, RUN_STATUS);
   });

@@ -52,7 +52,7 @@ export async function checkRun(choice: RunChoice): Promise<CheckedRun> {
   // Without a book the run has not begun, which is refused below.
   if (how === "resume" && existsSync(root)) requireBook(root);
   if (!isNewBook) requireWritable(root);
-  requireIdle(root, run);
+  requireIdle(root, config);
   const state = isNewBook
     ? { run, windows: [] }
     : await useBook(book, { mode: "read" }, (open) => readRun(open, run));

@@ -7,6 +7,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { isObject, RollbookError } from "../base/index.ts";
 import { copyOf } from "../book/open/index.ts";
 import { makeDirectory, tryLock } from "../store/index.ts";
+import type { LoopConfig } from "./config.ts";
 
 /** Current activity of the running process. */
 interface LoopActivity {
@@ -53,14 +54,18 @@ function differing(before: Settings, now: Settings): string[] {
   });
 }
 
+/** `options`: those of the commands that continue or stop the run. */
+type NamedRun = Pick<LoopConfig, "run" | "options">;
+
 /** Runs `work` as the only process of this run. Its signal is aborted when a stop of the run is requested. */
 export async function holdRun<T>(
-  { root, run, signal }: { root: string; run: string; signal?: AbortSignal | undefined },
+  { root, signal, ...choice }: NamedRun & { root: string; signal?: AbortSignal | undefined },
   work: (stop: AbortSignal, tell: Tell) => Promise<T>,
 ): Promise<T> {
+  const { run } = choice;
   // Checkpoints and exported batches hold the same data as packs, which only the owner may read.
   makeDirectory(loopFolder(root, run), { mode: 0o700 });
-  const lock = tryLock(lockFile(root, run)) ?? refuseSecond(root, run);
+  const lock = tryLock(lockFile(root, run)) ?? refuseSecond(root, choice);
   const asked = new AbortController();
   rmSync(stopFile(root, run), { force: true });
   const timer = setInterval(() => {
@@ -80,16 +85,16 @@ export async function holdRun<T>(
 }
 
 /** Throws if a process runs this run. */
-export function requireIdle(root: string, run: string): void {
-  if (isRunning(root, run)) refuseSecond(root, run);
+export function requireIdle(root: string, choice: NamedRun): void {
+  if (isRunning(root, choice.run)) refuseSecond(root, choice);
 }
 
-function refuseSecond(root: string, run: string): never {
+function refuseSecond(root: string, { run, options }: NamedRun): never {
   const { pid } = activityOf(root, run) ?? {};
   throw new RollbookError(
     "run-busy",
     { root, run, pid },
-    `the run ${run} is already active in another process${pid === undefined ? "" : ` (${pid})`}. Wait for it, or ask it to stop with \`rollbook run stop\`.`,
+    `the run ${run} is already active in another process${pid === undefined ? "" : ` (${pid})`}. Wait for it, or ask it to stop with \`rollbook run stop ${options}\`.`,
   );
 }
 

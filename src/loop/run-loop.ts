@@ -56,7 +56,7 @@ export async function runLoop(request: RunRequest): Promise<RanLoop> {
 
 async function runWindows(request: RunRequest): Promise<RanLoop> {
   const { log = () => {} } = request;
-  const { run } = request.config;
+  const { run, options } = request.config;
   const checked = await checkRun(request);
   const identity = request.identity?.() ?? identityOf();
   const book = await openBook(request.book, {
@@ -66,7 +66,7 @@ async function runWindows(request: RunRequest): Promise<RanLoop> {
   try {
     const { root } = book;
     if (checked.isNewBook) log(`made a new book at ${root}`);
-    return await holdRun({ root, run, signal: request.signal }, async (signal, tell) => {
+    return await holdRun({ root, run, options, signal: request.signal }, async (signal, tell) => {
       // Read again: another process may have worked on the run between the check and the lock.
       const state = await readRun(book, run);
       const config = { ...request.config, digest: checkBegun(state, request, root) };

@@ -14,7 +14,7 @@ export function noteChains({ config, log }: RunContext, chains: number): void {
   const { method } = config.gate;
   if (discount > 0 && method !== "student-t")
     log(
-      `warning: ${plural(chains, "rollout")} with more than one decision, and gate.method: ${method} has no bounds for whole rollouts: the gate will refuse every policy of this run. Stop it with \`rollbook run stop\`, and start another run with gate.method: student-t or discount: 0.`,
+      `warning: ${plural(chains, "rollout")} with more than one decision, and gate.method: ${method} has no bounds for whole rollouts: the gate will refuse every policy of this run. Stop it with \`rollbook run stop ${config.options}\`, and start another run with gate.method: student-t or discount: 0.`,
     );
   log(
     discount === 0

@@ -1,7 +1,15 @@
 /** Defines the parts that the stages of every kind of window share. */
 import { rmSync } from "node:fs";
 import { join } from "node:path";
-import { compareUtf8, type Digest, parseId, plural, RollbookError, rngFrom } from "../base/index.ts";
+import {
+  asSentence,
+  compareUtf8,
+  type Digest,
+  parseId,
+  plural,
+  RollbookError,
+  rngFrom,
+} from "../base/index.ts";
 import type { Identity } from "../book/collect/index.ts";
 import type { TransitionRecords } from "../book/loop/index.ts";
 import type { BookOnDisk } from "../book/open/index.ts";
@@ -204,7 +212,9 @@ function requireComplete(
   if (sealed === expected) return;
   const dead = results.find((each) => each.state === "dead");
   const why =
-    dead?.state === "dead" ? ` ${plural(progress.dead, "rollout")} set aside, first: ${dead.reason}.` : "";
+    dead?.state === "dead"
+      ? ` ${plural(progress.dead, "rollout")} set aside, first: ${asSentence(dead.reason)}`
+      : "";
   throw new RollbookError(
     "window-incomplete",
     { window, sealed, expected, dead: progress.dead },

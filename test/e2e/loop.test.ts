@@ -141,6 +141,7 @@ describe("rollbook run on the simulator", () => {
     while (!(await statusOf(cli, `status --config ${config}`)).running) await new Promise(setImmediate);
     const second = await cli.run(`run resume --config ${config}`);
     expect([second.code, second.err]).toEqual([1, expect.stringContaining("[run-busy]")]);
+    expect(second.err).toContain(`ask it to stop with \`rollbook run stop --config ${config}\`.`);
     expect(await cli.ok(`run stop --config ${config}`)).toBe("loop: stopped\n");
     const stopped = await running;
     expect([stopped.code, stopped.err]).toEqual([1, expect.stringContaining("[run-stopped]")]);
