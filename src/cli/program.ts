@@ -69,7 +69,7 @@ const WORDS = {
   "task-quarantined":
     "a reason: another rollout of the same task failed, and the task was at fault; `artifact show` names it",
   stale:
-    "a reason: the policy of the rollout is too many revisions behind the target, or the number is unknown",
+    "a reason: the rollout or its policy is too old, or too many revisions behind the target, or its age is unknown",
   "accepted-exact": "an outcome of freshness: the policy of the rollout is the target itself",
   "accepted-off-policy":
     "an outcome of freshness: the policy of the rollout is older than the target, within the limits",

@@ -224,6 +224,9 @@ it("a parent that is not in the book is found before a batch is cut", async () =
   await cli.ok(`data import ${cli.file("routing.jsonl", decisions(40))}`);
   const { code, err } = await cli.run(`train ridge --out ${cli.folder}/p --id x --parent nope`);
   expect([code, err]).toEqual([1, expect.stringContaining('no policy revision "nope"')]);
+  expect(err).toContain(
+    "Give its id, or at least 4 digits from the column RECORD of `artifact ls --revisions`.",
+  );
   expect(await cli.json("batch show")).toEqual([]);
 });
 

@@ -203,7 +203,8 @@ export function resolveRevision(
       `${name} is a revision of family ${elsewhere.join(", ")}, not of ${family}. Leave --family out, or name a target of ${family}. ${knownRevisions(index)}`,
     );
   return one(unique, {
-    ...{ what: "policy revision", name, hint: knownRevisions(index), show, key: asItself, also },
+    ...{ what: "policy revision", name, form: "revision", hint: knownRevisions(index) },
+    ...{ show, key: asItself, also },
   });
 }
 
@@ -313,6 +314,7 @@ interface WantedRecord<T> {
 const FORMS = {
   digest: `at least ${SHORTEST_PREFIX} digits of its digest`,
   id: `its id or at least ${SHORTEST_PREFIX} digits of its digest`,
+  revision: `its id, or at least ${SHORTEST_PREFIX} digits from the column RECORD of \`artifact ls --revisions\``,
   start: `its id or digest, or at least the first ${SHORTEST_PREFIX} characters of one`,
 };
 

@@ -13,7 +13,7 @@ import { makeSealer, readRecord } from "../../store/index.ts";
 import { callIn, type OpenBook, resolveCall } from "../open/index.ts";
 
 interface FeedbackRequest {
-  /** Rollout id, or `<rollout>.<number>` for one of its calls; in a book also a digest, or the first digits of one. */
+  /** Rollout id, or `<rollout>.<number>` for one of its calls; in a book also the first digits of a digest. */
   readonly rollout: string;
   readonly name: string;
   readonly value: number;

@@ -32,7 +32,7 @@ key count once: the first one counts, and another value is refused. With --gatew
   })
     .argument(
       "<rollout>",
-      "rollout id, or <rollout>.<number> for a call; in a book also a digest, or the first digits of one; with --gateway the whole id",
+      "rollout id, or <rollout>.<number> for a call; without --gateway also the first digits of a digest",
     )
     .requiredOption("--name <name>", "name of the outcome, such as solved")
     .requiredOption("--value <number>", "value of the outcome", finite)
