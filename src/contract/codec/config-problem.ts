@@ -59,14 +59,14 @@ function fieldFault(schema: z.core.$ZodType, issue: Issue, value: unknown): stri
     : `${place === "" ? "it" : place} ${words}${meaningOf(schema, issue, value)}${meantBy(issue, value)}`;
 }
 
-/** The description of a missing key, in parentheses. */
+/** The first sentence of the description of a missing key, in parentheses. */
 function meaningOf(schema: z.core.$ZodType, { path }: Issue, value: unknown): string {
   const key = path.at(-1);
   if (key === undefined || valueAt(value, path) !== undefined) return "";
   const text = (shapeAt(schema, path.slice(0, -1), value)[String(key)] as z.ZodType | undefined)?.description;
   if (text === undefined) return "";
-  const start = /^[A-Z][a-z ]/.test(text) ? text[0]!.toLowerCase() + text.slice(1) : text;
-  return ` (${start.replace(/\.$/, "")})`;
+  const sentence = text.replace(/\.($|\s.*$)/s, "");
+  return ` (${/^[A-Z][a-z ]/.test(sentence) ? sentence[0]!.toLowerCase() + sentence.slice(1) : sentence})`;
 }
 
 /** One fault per unknown key. The known keys are listed once, and only if a key has no near name. */
