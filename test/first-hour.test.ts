@@ -49,7 +49,10 @@ describe("a path that is wrong", () => {
   it.each([
     ["", "it is empty; upstreams is missing, and must be an object with keys (model servers, by name)"],
     ["upstreams: 3", "upstreams must be an object with keys, and is a number"],
-    ["upstreams: { a: {} }", "upstreams.a.baseUrl is missing, and must be a text (`http://host:8000/v1`; without a path, `/v1` is implied)"],
+    [
+      "upstreams: { a: {} }",
+      "upstreams.a.baseUrl is missing, and must be a text (`http://host:8000/v1`; without a path, `/v1` is implied)",
+    ],
     ["[]", "it must be an object with keys, and is a list"],
   ])("in a gateway's configuration %j is told in words", async (text, problem) => {
     const cli = new Cli();

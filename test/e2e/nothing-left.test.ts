@@ -42,10 +42,7 @@ describe("where nothing is left", () => {
     expect(mixed.err).toContain("To leave steps of other families out, add --family theirs.");
     for (const more of ["", " --family theirs"]) {
       const { code, err } = await cli.run(`${BATCH} --target mine --exp own${more}`);
-      expect([code, err]).toEqual([
-        1,
-        expect.stringContaining("These rollouts have no steps of theirs."),
-      ]);
+      expect([code, err]).toEqual([1, expect.stringContaining("These rollouts have no steps of theirs.")]);
       expect(err).not.toContain("add --family");
     }
   });
