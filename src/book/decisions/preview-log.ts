@@ -129,8 +129,7 @@ const PARTS: readonly (readonly [string, PartRule])[] = [
     "time",
     {
       lacks: ({ atMs }) => atMs === 0,
-      effect:
-        "Rows without a time count as the oldest, so --since leaves them out, and a book does not keep the order of the rows.",
+      effect: "Without times, --since leaves out every row, and a book does not keep the order of the rows.",
       map: "Map the column with time=…",
     },
   ],
