@@ -218,7 +218,7 @@ describe("an imported log", () => {
     const { code, err } = await cli.run(`${assemble} r3 --rollout-age 1/2`);
     expect([code, err]).toEqual([
       1,
-      expect.stringMatching(/admit --target REVISION.*`logged`.*leave out --rollout-age/),
+      expect.stringMatching(/admit --target REVISION.*`logged`.*without --rollout-age/),
     ]);
     await cli.ok("artifact admit --target logged");
     expect(await cli.json(`${assemble} r3`)).toMatchObject([{ batch: { totals: { rows: 40 } } }]);

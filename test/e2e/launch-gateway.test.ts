@@ -82,6 +82,8 @@ describe("launch and worker through a gateway in another process", () => {
     expect([other.code, other.out]).toEqual([1, ""]);
     expect(other.err).toContain("other-book");
     expect(other.err).toContain(`Start the gateway with --book ${join(folder, "two")}`);
+    const local = file("local.mjs", "export default () => 1;");
+    await run(`launch --book ${join(folder, "two")} --tasks ${tasks} --agent ${local} --isolation process`);
     const queue = join(folder, "two", "queue.db");
     const worker = await run(
       `worker --book ${join(folder, "two")} --queue ${queue} --agent ${agent} --gateway ${url} --idle 1`,

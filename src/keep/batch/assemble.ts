@@ -75,15 +75,15 @@ export async function assembleBatch(request: AssembleRequest): Promise<Sealed<Tr
     options: { ...options, grouped, taken: await rowsOf(read, options.except) },
   });
   if (admitted.rows.length === 0) {
-    const facts = { level: request.selection.level, propensity: options.propensity };
-    const judgedFor = request.judged === true ? target.record.id : undefined;
+    const { judged } = request;
+    const facts = { level: request.selection.level, propensity: options.propensity, judged };
     throw refuse(
       "empty-batch",
       {
         ...{ manifest: request.manifest, considered: manifest.artifacts.length, family },
         reasons: reasonsOf(ledger),
       },
-      `none of the ${manifest.artifacts.length} artifacts has a usable ${request.selection.level} stream of ${family}. ${ledger.summary()}${remedyOf(ledger, { ...facts, judgedFor })}`,
+      `none of the ${manifest.artifacts.length} artifacts has a usable ${request.selection.level} stream of ${family}. ${ledger.summary()}${remedyOf(ledger, facts)}`,
     );
   }
   const rows = admitted.rows as BatchableRow[];

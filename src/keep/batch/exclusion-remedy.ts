@@ -13,11 +13,15 @@ export const NO_PROPENSITY_REMEDY =
 export const UNLABELLED_REMEDY =
   "They have no reward: name late feedback with --feedback, or record rewards.";
 
+/** The distance to the newest revision that made them is 0, so it is always known. */
+const JUDGE_AGAIN =
+  "Judge them again: `rollbook artifact admit --target REVISION`. REVISION is the newest revision that made them (`logged` for an imported log).";
+
 interface RemedyFacts {
   readonly level: Level;
   readonly propensity: BatchOptions["propensity"];
-  /** Target of the verdicts that the command has sealed itself. */
-  readonly judgedFor?: string | undefined;
+  /** The command itself has sealed the verdicts. */
+  readonly judged?: boolean | undefined;
 }
 
 /** Reasons by number of streams, most first. Another family comes last, because a batch is for one family. */
@@ -56,7 +60,7 @@ export function verdictRemedies(ledger: Admitted["ledger"], facts: RemedyFacts):
  *  streams. */
 function remedyFor(
   reason: ExclusionReason,
-  { level, propensity, judgedFor, budgeted }: RemedyFacts & { readonly budgeted: boolean },
+  { level, propensity, judged, budgeted }: RemedyFacts & { readonly budgeted: boolean },
 ): string | undefined {
   switch (reason) {
     case "no-group":
@@ -83,11 +87,11 @@ function remedyFor(
       return "No validator has accepted them. Judge them with `rollbook artifact admit --validate`, or omit --require-verdict.";
     case "stale":
     case "quarantined":
-      if (judgedFor !== undefined)
-        return `Limits of this command excluded them, and these verdicts are sealed. To undo it: \`rollbook artifact admit --target ${judgedFor}\`. Then assemble without --rollout-age, --clock-skew and --freshness psionic.`;
+      if (judged === true)
+        return `Limits of this command excluded them, and these verdicts are sealed. ${JUDGE_AGAIN} Then assemble without --rollout-age, --clock-skew and --freshness psionic.`;
       return budgeted
         ? "They are too far behind the target, or their distance or age is unknown: raise the limits, or use --freshness none, which takes them all."
-        : `Verdicts of the book exclude them. ${reason === "stale" ? "Judge them again: `rollbook artifact admit --target REVISION`. REVISION is the newest revision that made them (`logged` for an imported log)." : "`rollbook artifact show ROLLOUT` lists the verdicts, `rollbook artifact release` overrides them."}`;
+        : `Verdicts of the book exclude them. ${reason === "stale" ? JUDGE_AGAIN : "`rollbook artifact show ROLLOUT` lists the verdicts, `rollbook artifact release` overrides them."}`;
     case "unobserved":
       return "A verdict says that they hold no choice by the policy family that it judged: judge them again with `rollbook artifact admit` and a --target of their family.";
     case "rejected":
