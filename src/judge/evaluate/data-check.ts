@@ -7,7 +7,15 @@ import { compareUtf8 } from "../../base/index.ts";
 import { armsOf } from "../../learn/index.ts";
 import { CERTAIN_LOG, quantile } from "../ope/index.ts";
 import { rowsOfReturns } from "./chains.ts";
-import { type JudgedRow, type Measure, measuresIn, mixedCosts, ONE_KIND } from "./judged-row.ts";
+import {
+  type ArmOutcome,
+  type JudgedRow,
+  type Measure,
+  measuresIn,
+  mixedCosts,
+  ONE_KIND,
+  observedOutcomes,
+} from "./judged-row.ts";
 import { sessionDependence } from "./session-check.ts";
 
 export interface DataFinding {
@@ -36,7 +44,7 @@ const FAR = 4.5;
  *  The checks of sessions and constant rewards then use returns. */
 export function checkData(rows: readonly JudgedRow[], discount?: number): DataFinding[] {
   const judged = discount === undefined ? rows : rowsOfReturns(rows, discount);
-  const outcomes = armOutcomes(rows);
+  const outcomes = observedOutcomes(rows);
   const byArm = groupByArm(outcomes);
   return [
     ...duplicates(rows),
@@ -53,25 +61,6 @@ export function checkData(rows: readonly JudgedRow[], discount?: number): DataFi
 /** The reasons for which the gate refuses a log. They hold for every policy. */
 export function logFaults(findings: readonly DataFinding[]): string[] {
   return findings.flatMap(({ severity, message }) => (severity === "refuse" ? [`the log: ${message}`] : []));
-}
-
-/** An observed outcome of a candidate. */
-interface ArmOutcome {
-  readonly id: string;
-  readonly arm: string;
-  readonly reward: number;
-  readonly measures: JudgedRow["measures"];
-}
-
-/** The outcomes of all selectable candidates if every row has them, else those of the choices. */
-function armOutcomes(rows: readonly JudgedRow[]): ArmOutcome[] {
-  const isKnown = rows.every(({ known }) => known !== undefined);
-  return rows.flatMap(({ id, candidates, chosen, reward, measures, known }) => {
-    if (!isKnown) return [{ id, arm: candidates[chosen]!.id, reward, measures }];
-    return candidates.flatMap((one, c) =>
-      one.selectable ? [{ id, arm: one.id, reward: known![c]!.reward!, measures: known![c]! }] : [],
-    );
-  });
 }
 
 function groupByArm(outcomes: readonly ArmOutcome[]): [arm: string, of: ArmOutcome[]][] {

@@ -190,7 +190,7 @@ export class EvaluationData {
   /** The outcomes of a measure that were observed; its unseen outcomes are as far apart. */
   #observed(measure: Measure): Float64Array {
     if (!this.#knows(measure)) return loggedOutcomes(this.log(measure));
-    return Float64Array.from(observedOutcomes(this.rows), (each) => each[measure]!);
+    return Float64Array.from(observedOutcomes(this.rows), ({ measures }) => measures[measure]!);
   }
 
   #requireInside(measure: Measure): void {

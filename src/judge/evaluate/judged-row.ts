@@ -164,12 +164,25 @@ export function totalRewardRows(
   });
 }
 
+/** An observed outcome of a candidate. */
+export interface ArmOutcome {
+  /** Id of the decision. */
+  readonly id: string;
+  readonly arm: string;
+  readonly reward: number;
+  readonly measures: Measures;
+}
+
 /** Every outcome that was observed. If all are known, those of each selectable candidate: the logged choice may be there
  *  only to fill its field. Else those of the logged choices. */
-export function observedOutcomes(rows: readonly JudgedRow[]): readonly Measures[] {
-  return rows.every(({ known }) => known !== undefined)
-    ? rows.flatMap(({ candidates, known }) => known!.filter((_, c) => candidates[c]!.selectable))
-    : rows.map(({ measures }) => measures);
+export function observedOutcomes(rows: readonly JudgedRow[]): ArmOutcome[] {
+  const isKnown = rows.every(({ known }) => known !== undefined);
+  return rows.flatMap(({ id, candidates, chosen, reward, measures, known }) => {
+    if (!isKnown) return [{ id, arm: candidates[chosen]!.id, reward, measures }];
+    return candidates.flatMap((one, c) =>
+      one.selectable ? [{ id, arm: one.id, reward: known![c]!.reward!, measures: known![c]! }] : [],
+    );
+  });
 }
 
 /** The measures that every row has. A cost on some rows only is not a measure. */
@@ -177,7 +190,8 @@ export function measuresIn(rows: readonly JudgedRow[]): Measure[] {
   return MEASURES.filter(
     (measure) =>
       rows.every((row) => row.measures[measure] !== null) &&
-      (measure !== "quality" || observedOutcomes(rows).some(({ quality, reward }) => quality !== reward)),
+      (measure !== "quality" ||
+        observedOutcomes(rows).some(({ measures: { quality, reward } }) => quality !== reward)),
   );
 }
 
