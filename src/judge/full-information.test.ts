@@ -157,6 +157,33 @@ describe("full information", () => {
     expect(gate(rare, large, { cost: { low: 0, high: 1e6 } })).toMatchObject([{ outcome: "pass" }]);
   });
 
+  test.each(["student-t", "empirical-bernstein", "confidence-sequence"] as const)(
+    "refuses by %s an outcome outside a stated range, also of a candidate that no policy chooses",
+    (method) => {
+      const ranges = { quality: { low: 0, high: 1 }, cost: { low: 0, high: 10 } };
+      const gate = (change: { quality?: number; cost?: number }) => {
+        const judged = rows(200).map((row, i) =>
+          i === 7 ? { ...row, known: [row.known![0]!, { ...row.known![1]!, ...change }] } : row,
+        );
+        const small = setup(() => 0);
+        return gateExactly(judged, {
+          ...{ rule: { ...rule, method, ranges, epsilonCost: 100 }, candidates: [small] },
+          ...{ baseline: small, rng: rngFrom(1) },
+        });
+      };
+      expect(gate({})).toHaveLength(1);
+      expect(refusalOf(() => gate({ cost: 1e6 }))).toMatchObject({
+        code: "range-broken",
+        fields: { decision: "d7", value: 1e6, low: 0, high: 10 },
+        message:
+          "decision d7 has the cost 1000000 of large, outside the range 0..10. State the possible range with --cost-range=LOW..HIGH (in a loop: gate.costRange).",
+      });
+      expect(refusalOf(() => gate({ quality: 3 })).message).toMatch(
+        /^decision d7 has the \w+ 3 of large, outside the range 0\.\.1\. .*--quality-range/,
+      );
+    },
+  );
+
   test("counts the candidates that were tried", () => {
     const options = { rule, candidates: [thrifty, thrifty], baseline: thrifty, rng: rngFrom(1) };
     expect(refusalOf(() => gateExactly(rows(10), options))).toMatchObject({ code: "bad-rule" });

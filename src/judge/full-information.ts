@@ -8,11 +8,9 @@ import {
   type Evaluation,
   EvaluationData,
   evaluatePolicy,
-  isBurden,
   type JudgedRow,
   livenessOf,
   type Measure,
-  qualityOf,
   routed,
   routerOf,
 } from "./evaluate/index.ts";
@@ -25,7 +23,9 @@ import {
   type GateRule,
   gateCheck,
   levelOf,
+  limitsOf,
   logReasons,
+  measuresAsked,
   noCost,
 } from "./gate.ts";
 import {
@@ -71,7 +71,9 @@ export function evaluateExactly(rows: readonly JudgedRow[], options: EvaluateOpt
 }
 
 export function gateExactly(given: readonly JudgedRow[], options: GateOptions): GatedCandidate[] {
-  const { rule, candidates, baseline } = options;
+  const { candidates, baseline } = options;
+  // Every weight is 1, so no propensity limits a bound.
+  const rule = { ...options.rule, propensityFloor: 1 };
   checkRule(rule, candidates.length);
   const rows = given.map(asIfChosen);
   if (baseline === "behaviour")
@@ -80,11 +82,8 @@ export function gateExactly(given: readonly JudgedRow[], options: GateOptions): 
       { baseline },
       "these rows hold the outcome of every candidate, and no policy chose among them. Gate against static or a checkpoint.",
     );
-  const data = new EvaluationData(rows, options);
-  const quality = qualityOf(data.measures);
-  const asked: Measure[] = [quality, ...(rule.epsilonCost === null ? [] : ["cost" as const])];
-  if (!asked.every((measure) => data.measures.includes(measure))) throw noExactCost(given);
-  if (rule.method !== "student-t") for (const measure of asked) rangeOf(rule, measure);
+  const data = new EvaluationData(rows, { ...options, ranges: rule.ranges });
+  const asked = measuresAsked(data, rule, () => noExactCost(given));
   const against = data.target(routed(routerOf(baseline)));
   // Checks the given rows: the filled-in probabilities must not cause a finding.
   const findings = checkData(given);
@@ -92,7 +91,7 @@ export function gateExactly(given: readonly JudgedRow[], options: GateOptions): 
     const target = data.target(routed(routerOf(setup)));
     const { live, warning } = livenessOf(data.rows, setup);
     const reasons = [
-      ...logReasons(data, { findings, asked, rule, policies: [target, against] }),
+      ...logReasons(data, { findings, asked, policies: [target, against] }),
       ...(live > 0 ? [] : [`${warning}: there is nothing to release`]),
     ];
     const checks =
@@ -148,29 +147,21 @@ function checkOn(
   return gateCheck(mine, theirs, {
     measure,
     rule,
-    intervalOf: (paired) => intervalOf(paired, measure, rule),
+    intervalOf: (paired) => intervalOf(paired, { data, measure, rule }),
   });
 }
 
 /** Two-sided at 1 − 2α/m: each side errs with probability α/m. A difference lies within ± the range of the measure. */
-function intervalOf(paired: Estimate, measure: Measure, rule: GateRule): { low: number; high: number } {
+function intervalOf(
+  paired: Estimate,
+  { data, measure, rule }: { data: EvaluationData; measure: Measure; rule: GateRule },
+): { low: number; high: number } {
   const level = levelOf(rule);
   if (rule.method === "student-t") return correctedInterval(paired, level);
-  const stated = rangeOf(rule, measure);
-  const width = stated.high - stated.low;
+  const { high, low } = limitsOf(data, rule, measure).range;
+  const width = high - low;
   const range: Range = { low: -width, high: width };
   return rule.method === "empirical-bernstein"
     ? bernsteinInterval(paired, { range, level })
     : confidenceSequence(paired, { range, level });
-}
-
-function rangeOf({ method, ranges }: GateRule, measure: Measure): Range {
-  const kind = isBurden(measure) ? "cost" : "quality";
-  const stated = ranges?.[kind];
-  if (stated !== undefined) return stated;
-  throw new RollbookError(
-    "range-unknown",
-    { method, measure },
-    `--method ${method} needs the range of ${measure}, fixed before the data was seen. State --${kind}-range, or use --method student-t.`,
-  );
 }

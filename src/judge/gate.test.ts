@@ -264,6 +264,33 @@ describe("the gate", () => {
     },
   );
 
+  it("refuses a known outcome outside the stated range, although the log did not choose it", () => {
+    const rows = toJudgedRows(routingWorld(400, 3, { full: true }).map(toLoggedRow), "task").rows;
+    const wrong = rows.map((row, i) =>
+      i === 5
+        ? { ...row, known: row.known!.map((each, c) => (c === row.chosen ? each : { ...each, quality: 3 })) }
+        : row,
+    );
+    const { ranges } = promises;
+    const judge = (of: typeof rows) =>
+      gatePolicies(of, {
+        ...{ rng: rngFrom(1), candidates: [wise], baseline: "behaviour" },
+        rule: { ...rule, ranges, epsilonCost: null },
+      });
+    expect(judge(rows)).toHaveLength(1);
+    expect(refusalOf(() => judge(wrong)).message).toMatch(
+      /^decision d-5 has the quality 3 of \w+, outside the range 0\.\.1\. /,
+    );
+  });
+
+  it("refuses a price outside the stated range of costs, which would switch off the check of heavy tails", () => {
+    const priced = rowsOf(400, 3).map((row) => ({ ...row, prices: [0.1, 1] }));
+    const ranges = { cost: { low: 0, high: 0.5 } };
+    expect(refusalOf(() => gate(priced, [wise], { ranges })).message).toMatch(
+      /has the cost 1, outside the range 0\.\.0\.5\. State the possible range with --cost-range/,
+    );
+  });
+
   it("bounds a difference by the width of the range, which no two values exceed", () => {
     // A low floor allows large weights, so the range of a term is far wider than that of the outcome.
     const loose = { ...promises, propensityFloor: 0.001 };

@@ -28,6 +28,7 @@ import {
   ONE_KIND,
   qualityOf,
   type RouterSetup,
+  rangeKind,
   routed,
   routerOf,
   type Support,
@@ -63,7 +64,8 @@ export interface GateRule {
   readonly discount?: number;
 }
 
-export interface GateOptions extends EvaluationOptions {
+/** Ranges and discount are those of the rule. */
+export interface GateOptions extends Omit<EvaluationOptions, "ranges" | "discount"> {
   readonly rule: GateRule;
   readonly candidates: readonly RouterSetup[];
   /** A router, or the behaviour policy of the log. */
@@ -86,16 +88,27 @@ export function gatePolicies(rows: readonly JudgedRow[], options: GateOptions): 
   checkRule(rule, candidates.length);
   if (rule.discount !== undefined && rule.method !== "student-t") throw onlyStudent(rule.method);
   const data = new EvaluationData(rows, { ...options, ranges: rule.ranges, discount: rule.discount });
-  const asked: Measure[] = [
-    qualityOf(data.measures),
-    ...(rule.epsilonCost === null ? [] : ["cost" as const]),
-  ];
-  if (!asked.every((measure) => data.measures.includes(measure))) throw noCost(rows);
-  // A log that is refused before a bound needs its limits too: otherwise a verdict would be sealed without them.
-  if (rule.method !== "student-t") for (const measure of asked) limitsOf(rule, measure);
+  const asked = measuresAsked(data, rule, () => noCost(rows));
   const findings = checkData(rows, rule.discount);
   const against = baseline === "behaviour" ? undefined : data.target(routed(routerOf(baseline)));
   return candidates.map((setup) => gateOne(data, { setup, against, asked, rule, findings }));
+}
+
+/** The measures that a rule judges. A log that is refused before a bound needs the limits of the rule too: otherwise a
+ *  verdict would be sealed without them. */
+export function measuresAsked(
+  data: EvaluationData,
+  rule: GateRule,
+  noCostError: () => RollbookError,
+): Measure[] {
+  const quality = qualityOf(data.measures);
+  const asked: Measure[] = rule.epsilonCost === null ? [quality] : [quality, "cost"];
+  if (!asked.every((measure) => data.measures.includes(measure))) throw noCostError();
+  for (const measure of asked) {
+    if (rule.method !== "student-t") limitsOf(data, rule, measure);
+    data.requireInside(measure);
+  }
+  return asked;
 }
 
 /** The index of the passing candidate with the best bound on quality. */
@@ -124,7 +137,6 @@ function gateOne(data: EvaluationData, of: Case): GatedCandidate {
     ...logReasons(data, {
       findings,
       asked,
-      rule,
       policies: against === undefined ? [target] : [target, against],
     }),
     ...(data.certified
@@ -159,15 +171,16 @@ export function logReasons(
   {
     findings,
     asked,
-    rule,
     policies,
-  }: Pick<Case, "findings" | "asked" | "rule"> & { readonly policies: readonly Float64Array[] },
+  }: Pick<Case, "findings" | "asked"> & { readonly policies: readonly Float64Array[] },
 ): string[] {
   const chosen = new Set(policies.flatMap((one) => chosenBy(data, one)));
-  const isBounded = (measure: Measure) => rule.ranges?.[isBurden(measure) ? "cost" : "quality"] !== undefined;
   const tails = findings.filter(
     ({ measure, arm }) =>
-      measure !== undefined && asked.includes(measure) && !isBounded(measure) && chosen.has(arm!),
+      measure !== undefined &&
+      asked.includes(measure) &&
+      data.statedRange(measure) === undefined &&
+      chosen.has(arm!),
   );
   return [
     ...logFaults(findings),
@@ -301,19 +314,19 @@ function centredIps(
   data: EvaluationData,
   { target, against, measure, rule }: MeasureCase,
 ): { baseline: number; paired: Estimate; range: Range; most: number } {
-  const { range, least } = limitsOf(rule, measure);
+  const { range, least } = limitsOf(data, rule, measure);
   const middle = (range.low + range.high) / 2;
   const { units, rows, propensities, candidates } = data;
   const [theirs, gaps] = [new Float64Array(rows.length), new Float64Array(rows.length)];
   for (const [i, row] of rows.entries()) {
-    const value = row.measures[measure]!;
+    // The range is checked up to rounding.
+    const value = Math.min(range.high, Math.max(range.low, row.measures[measure]!));
     const p = propensities[i]!;
-    const broken = brokenLimit({ measure, value, p }, { range, least });
-    if (broken !== undefined)
+    if (p < least)
       throw new RollbookError(
         "range-broken",
-        { decision: row.id, value, propensity: p },
-        `decision ${row.id} ${broken}`,
+        { decision: row.id, propensity: p },
+        `decision ${row.id} was chosen with probability ${p}, below --propensity-floor ${least}. State a lower --propensity-floor (in a loop: gate.propensityFloor).`,
       );
     const at = i * candidates.length + candidates.indexOf(row.candidates[row.chosen]!.id);
     // The behaviour policy of the log has weight 1.
@@ -328,17 +341,6 @@ function centredIps(
     range: { low: -half, high: half },
     most: range.high - range.low,
   };
-}
-
-function brokenLimit(
-  { measure, value, p }: { measure: Measure; value: number; p: number },
-  { range, least }: { range: Range; least: number },
-): string | undefined {
-  if (p < least)
-    return `was chosen with probability ${p}, below --propensity-floor ${least}. State a lower --propensity-floor (in a loop: gate.propensityFloor).`;
-  if (value >= range.low && value <= range.high) return undefined;
-  const [kind, inLoop] = isBurden(measure) ? ["cost", " (in a loop: gate.costRange)"] : ["quality", ""];
-  return `has the ${measure} ${value}, outside the range ${range.low}..${range.high}. State the possible range with --${kind}-range=LOW..HIGH${inLoop}.`;
 }
 
 /** Explains a failed check. The bound is then always on the wrong side of 0, because a margin is at least 0. */
@@ -394,21 +396,21 @@ function onlyStudent(method: string): RollbookError {
 }
 
 /** The limits that a bound for any number of rows needs. */
-function limitsOf(rule: GateRule, measure: Measure): { range: Range; least: number } {
-  const range = rule.ranges?.[isBurden(measure) ? "cost" : "quality"];
-  const least = rule.propensityFloor;
-  if (range === undefined || least === undefined) throw noPromise(rule, measure);
-  return { range, least };
-}
-
-function noPromise({ method, ranges, propensityFloor }: GateRule, measure: Measure): RollbookError {
-  const kind = isBurden(measure) ? "cost" : "quality";
+export function limitsOf(
+  data: EvaluationData,
+  { method, propensityFloor: least }: Pick<GateRule, "method" | "propensityFloor">,
+  measure: Measure,
+): { range: Range; least: number } {
+  const range = data.statedRange(measure);
+  if (range !== undefined && least !== undefined) return { range, least };
   const lacking = [
-    ...(ranges?.[kind] === undefined ? [{ limit: `the range of ${measure}`, flag: `--${kind}-range` }] : []),
-    ...(propensityFloor === undefined ? [{ limit: "the least propensity", flag: "--propensity-floor" }] : []),
+    ...(range === undefined
+      ? [{ limit: `the range of ${measure}`, flag: `--${rangeKind(measure)}-range` }]
+      : []),
+    ...(least === undefined ? [{ limit: "the least propensity", flag: "--propensity-floor" }] : []),
   ];
   const listed = (of: "limit" | "flag") => lacking.map((each) => each[of]).join(" and ");
-  return new RollbookError(
+  throw new RollbookError(
     "range-unknown",
     { method, measure },
     `--method ${method} needs ${listed("limit")}, fixed before the data was seen. State ${listed("flag")}, or use --method student-t.`,

@@ -176,7 +176,7 @@ describe("the gate on chains", () => {
     const outside = { ranges: { quality: { low: 0, high: 1 } } };
     const refused = refusalOf(() => gate(never, 1, { ...stated, ...outside }));
     expect(refused.message).toMatch(
-      /decision t0\/0\/0: reward 2 of its whole rollout is outside the stated range 0 … 1\. .*--quality-range/,
+      /decision t0\/0\/0 has the reward 2 of its whole rollout, outside the range 0\.\.1\. .*--quality-range/,
     );
     const evaluated = refusalOf(() =>
       evaluatePolicy(toJudgedRows(never, "task").rows, {

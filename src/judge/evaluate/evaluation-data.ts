@@ -49,6 +49,7 @@ import {
   measuresIn,
   observedOutcomes,
   qualityOf,
+  rangeKind,
   requireRows,
 } from "./judged-row.ts";
 
@@ -162,7 +163,7 @@ export class EvaluationData {
 
   /** The mean of a policy's outcomes over units. Its name gives the method: `known` or `DR`. */
   value(target: Float64Array, measure: Measure): Estimate {
-    this.#requireInside(measure);
+    this.requireInside(measure);
     const log = this.#logOf(target, measure);
     if (log.chain !== undefined) return chainDr(log, this.#predictions(log, measure));
     return this.#knows(measure)
@@ -172,7 +173,7 @@ export class EvaluationData {
 
   /** The mean outcome of the logged choices. */
   logged(measure: Measure): Estimate {
-    this.#requireInside(measure);
+    this.requireInside(measure);
     const log = this.log(measure);
     return log.chain === undefined ? this.#mean("mean", log.reward, measure) : loggedReturns(log);
   }
@@ -193,32 +194,40 @@ export class EvaluationData {
     return Float64Array.from(observedOutcomes(this.rows), ({ measures }) => measures[measure]!);
   }
 
-  #requireInside(measure: Measure): void {
-    const range = this.#statedRange(measure);
-    if (range === undefined || this.#isPriced(measure) || this.#insideRange.has(measure)) return;
-    const log = this.log(measure);
-    const episodes = log.chain === undefined ? undefined : episodesOf(log);
-    for (const [i, value] of loggedOutcomes(log).entries()) {
+  /** Throws at the first outcome that is outside the stated range of the measure. */
+  requireInside(measure: Measure): void {
+    const range = this.statedRange(measure);
+    if (range === undefined || this.#insideRange.has(measure)) return;
+    for (const { id, value, of } of this.#everyOutcome(measure)) {
       if (isWithin(value, range)) continue;
-      const { id } = this.rows[episodes === undefined ? i : episodes.rows[episodes.start[i]!]!]!;
-      const what = `${measure} ${value}${episodes === undefined ? "" : " of its whole rollout"}`;
+      const kind = rangeKind(measure);
+      const inLoop = kind === "cost" ? " (in a loop: gate.costRange)" : "";
       throw new RollbookError(
         "range-broken",
         { decision: id, value, ...range },
-        `decision ${id}: ${what} is outside the stated range ${range.low} … ${range.high}. State the true one with --${measure === "cost" ? "cost" : "quality"}-range.`,
+        `decision ${id} has the ${measure} ${value}${of}, outside the range ${range.low}..${range.high}. State the possible range with --${kind}-range=LOW..HIGH${inLoop}.`,
       );
     }
     this.#insideRange.add(measure);
   }
 
+  /** The logged outcomes (of chains: their returns), then those of all candidates if they are known. */
+  *#everyOutcome(measure: Measure): Generator<{ id: string; value: number; of: string }> {
+    const log = this.log(measure);
+    const episodes = log.chain === undefined ? undefined : episodesOf(log);
+    for (const [i, value] of loggedOutcomes(log).entries()) {
+      const { id } = this.rows[episodes === undefined ? i : episodes.rows[episodes.start[i]!]!]!;
+      yield { id, value, of: episodes === undefined ? "" : " of its whole rollout" };
+    }
+    if (!this.#knows(measure)) return;
+    for (const { id, arm, measures } of observedOutcomes(this.rows))
+      yield { id, value: measures[measure]!, of: ` of ${arm}` };
+  }
+
   /** The stated range of one decision's outcome; for chains, of a return. */
-  #statedRange(measure: Measure): Range | undefined {
-    const { ranges } = this.options;
-    return measure === qualityOf(this.measures)
-      ? ranges?.quality
-      : measure === "cost"
-        ? ranges?.cost
-        : undefined;
+  statedRange(measure: Measure): Range | undefined {
+    const isStated = measure === "cost" || measure === qualityOf(this.measures);
+    return isStated ? this.options.ranges?.[rangeKind(measure)] : undefined;
   }
 
   /** The log with the measure as its reward, and uniform choice as its target. */
@@ -247,7 +256,7 @@ export class EvaluationData {
       reward: Float64Array.from(this.rows, (row) => row.measures[measure]!),
       target: Float64Array.from(candidates.chosen, (a, i) => target[i * candidates.count + a]!),
       candidates: { ...candidates, target },
-      ...given({ rewardRange: this.#statedRange(measure) }),
+      ...given({ rewardRange: this.statedRange(measure) }),
     };
   }
 

@@ -18,6 +18,8 @@ const MEASURES = ["reward", "quality", "cost", "latency"] as const;
 export type Measure = (typeof MEASURES)[number];
 /** More cost and more latency are worse; more reward and quality are better. */
 export const isBurden = (measure: Measure): boolean => measure === "cost" || measure === "latency";
+/** The flag that states the range of a judged measure: `--quality-range` or `--cost-range`. */
+export const rangeKind = (measure: Measure): "quality" | "cost" => (isBurden(measure) ? "cost" : "quality");
 
 type Measures = Readonly<Record<Measure, number | null>>;
 
