@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { fileReason, isRollbookError, RollbookError, reasonOf } from "./errors.ts";
+import { fileReason, isRollbookError, joinFaults, RollbookError, reasonOf } from "./errors.ts";
 
 describe("RollbookError", () => {
   it("carries code, fields, message and cause", () => {
@@ -74,4 +74,11 @@ describe("a foreign error in words", () => {
     ]);
     expect(of("EMFILE")).toBe("EMFILE: open 'x'");
   });
+});
+
+it("faults one after another are sentences, and the first continues a line", () => {
+  expect(joinFaults(["one row is bad", "the log is short. Record more.", "it is worse"])).toBe(
+    "one row is bad. The log is short. Record more. It is worse",
+  );
+  expect([joinFaults(["one row is bad"]), joinFaults([])]).toEqual(["one row is bad", ""]);
 });

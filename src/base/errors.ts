@@ -34,6 +34,14 @@ export function asSentence(text: string): string {
   return /[.?!]$/.test(text) ? text : `${text}.`;
 }
 
+/** Faults one after another. The first continues a line of the caller, each other is a sentence. */
+export function joinFaults([first = "", ...others]: readonly string[]): string {
+  return others.reduce(
+    (text, each) => `${asSentence(text)} ${each[0]!.toUpperCase()}${each.slice(1)}`,
+    first,
+  );
+}
+
 /** A fault and the next step. Below a list of faults, the next step has a line of its own. */
 export function withRemedy(fault: string, remedy: string): string {
   return `${asSentence(fault)}${fault.includes("\n") ? "\n" : " "}${remedy}`;

@@ -30,7 +30,15 @@ export {
 } from "./digest.ts";
 export { DigestTable } from "./digest-table.ts";
 export { drawBeta, drawNormal } from "./distributions.ts";
-export { asSentence, fileReason, isRollbookError, RollbookError, reasonOf, withRemedy } from "./errors.ts";
+export {
+  asSentence,
+  fileReason,
+  isRollbookError,
+  joinFaults,
+  RollbookError,
+  reasonOf,
+  withRemedy,
+} from "./errors.ts";
 export { exp, log, log1p, softmax } from "./exact-math.ts";
 export { forAll } from "./for-all.ts";
 export { frozenCopy } from "./frozen-copy.ts";

@@ -337,6 +337,12 @@ describe("the gate", () => {
         rule: { ...rule, epsilonCost: null },
       })[0]!;
     expect(ask(ALWAYS_NEW, rows).reasons.join()).toMatch(/the outcome is always 0 \(400 rows\)/);
+    // The log also rarely has this candidate, so the shared fault is not the first.
+    const rare = ask(ALWAYS_NEW, rareLog({ ...WORSE[2]!, share: 0.01, draw: () => 0 }, 1)).reasons;
+    expect(rare.filter((reason) => reason.includes("the outcome is always 0"))).toEqual([
+      expect.stringMatching(/^the outcome is always 0/),
+    ]);
+    expect(rare.filter((reason) => reason.startsWith("the candidate: "))).toHaveLength(1);
     const varied = rareLog(BETTER[0]!, 1);
     const same = {
       ...ALWAYS_NEW,

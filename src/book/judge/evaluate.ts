@@ -1,7 +1,7 @@
 /** Compares a learned policy with its baselines on rows it has not seen.
  *  In: a source of decisions, a checkpoint. Out: the evaluation, the unusable part of the log, and a refusal if the log
  *  cannot support an estimate. Writes nothing. */
-import { type Digest, given, RollbookError, rngFrom } from "../../base/index.ts";
+import { type Digest, given, joinFaults, RollbookError, rngFrom } from "../../base/index.ts";
 import type { PolicyRevision } from "../../contract/index.ts";
 import { qualityOf } from "../../judge/evaluate/index.ts";
 import {
@@ -155,7 +155,7 @@ function refusalOf({ contenders }: Evaluation): RollbookError | undefined {
   return new RollbookError(
     "refused",
     { reasons },
-    `the log cannot say how good the policy is: ${reasons.join(" ")}`,
+    `the log cannot say how good the policy is: ${joinFaults(reasons)}`,
   );
 }
 

@@ -1,6 +1,6 @@
 /** Implements `rollbook evaluate`: tests if the learned policy is better, and if the log supports the answer. */
 import { type Command, Option } from "commander";
-import { RollbookError } from "../../base/index.ts";
+import { joinFaults, RollbookError } from "../../base/index.ts";
 import { wrongUsage } from "../../book/decisions/index.ts";
 import { evaluateCheckpoint, evaluateKnownTarget } from "../../book/judge/index.ts";
 import { readAnySpec } from "../../book/train/index.ts";
@@ -157,6 +157,6 @@ async function runTarget(io: Io, flags: EvaluateFlags, target: string): Promise<
     throw new RollbookError(
       "refused",
       { reasons: first.reasons },
-      `the log cannot say how good the policy is: ${first.reasons.join(" ")}`,
+      `the log cannot say how good the policy is: ${joinFaults(first.reasons)}`,
     );
 }

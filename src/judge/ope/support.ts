@@ -93,19 +93,11 @@ function isSmallLog(fault: SupportFault, judgeShare?: number): boolean {
 export function explainFaults(faults: readonly SupportFault[], about: FaultContext = {}): string[] {
   if (about.rare !== undefined && faults.some(({ kind }) => kind !== "constant-reward")) {
     const others = faults.filter(({ kind }) => kind === "constant-reward");
-    return asSentences([
-      explainRare(about.rare, about),
-      ...others.map((fault) => explainFault(fault, about)),
-    ]);
+    return [explainRare(about.rare, about), ...others.map((fault) => explainFault(fault, about))];
   }
   const isSmall = faults.some((fault) => isSmallLog(fault, about.judgeShare));
   const told = isSmall ? faults.filter(({ kind }) => kind !== "dominant-weight") : faults;
-  return asSentences(told.map((fault) => explainFault(fault, about)));
-}
-
-/** Texts to print one after another: the first continues a line of the caller. */
-function asSentences(texts: readonly string[]): string[] {
-  return texts.map((text, i) => (i === 0 ? text : text[0]!.toUpperCase() + text.slice(1)));
+  return told.map((fault) => explainFault(fault, about));
 }
 
 function explainRare({ actions, share, rows }: RareChoices, { names, wholeLog }: FaultContext): string {

@@ -1,6 +1,7 @@
 /** Renders an evaluation as one sentence, for a reader who decides but does not read tables: result, difference,
  *  certainty.
  *  In: an evaluation. Out: text. */
+import { joinFaults } from "../../base/index.ts";
 import { isBurden, qualityOf } from "../../judge/evaluate/index.ts";
 import type { Evaluation, Measure } from "../../judge/index.ts";
 import { plural } from "../format.ts";
@@ -44,8 +45,8 @@ export function verdictSentence(evaluation: Evaluation, { policy, unit }: Senten
 function refusedText({ contenders }: Evaluation): string {
   const refused = contenders.find(({ name, basis }) => name === "static" && basis === "refused");
   if (refused === undefined) return "";
-  const why = refused.reasons.join(" ");
-  const alike = contenders.filter(({ basis, reasons }) => basis === "refused" && reasons.join(" ") === why);
+  const why = joinFaults(refused.reasons);
+  const alike = contenders.filter(({ basis, reasons }) => basis === "refused" && joinFaults(reasons) === why);
   const names = BASELINES.filter(([name]) => alike.some((each) => each.name === name)).map(
     ([, called]) => called,
   );

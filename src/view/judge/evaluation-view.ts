@@ -1,5 +1,6 @@
 /** Renders an evaluation for a terminal, and as JSON. Diagnostics come before numbers; refusals and disagreements are
  *  printed explicitly. */
+import { joinFaults } from "../../base/index.ts";
 import type { LogCheck, PolicyEvaluation } from "../../book/judge/index.ts";
 import { isBurden, qualityOf } from "../../judge/evaluate/index.ts";
 import type {
@@ -195,7 +196,7 @@ function contenderTable({ contenders, measures, level }: Evaluation, range: Rang
   // Policies with the same choices are refused for the same reasons, which are printed once.
   const names = new Map<string, string[]>();
   for (const { name, reasons } of refused) {
-    const why = reasons.join(" ");
+    const why = joinFaults(reasons);
     names.set(why, [...(names.get(why) ?? []), name]);
   }
   return [rows, ...label, ...[...names].map(([why, alike]) => `${alike.join(", ")} refused: ${why}\n`)].join(
@@ -230,7 +231,7 @@ function frontierText({ frontier, level }: Evaluation, range: Range | undefined)
             ({ name, cost, quality }) =>
               `    ${name}: cost ${figure(cost)}, quality ${figure(cut(quality, range))}`,
           ),
-          ...hull.refused.map(({ name, reasons }) => `    ${name}: refused, ${reasons.join(" ")}`),
+          ...hull.refused.map(({ name, reasons }) => `    ${name}: refused, ${joinFaults(reasons)}`),
         ]),
   ];
   return lines.map((line) => `${line}\n`).join("");

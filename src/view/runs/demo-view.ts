@@ -1,5 +1,5 @@
 /** Renders the demo for a terminal: one line for each stage, and one screen at the end, from the summary alone. */
-
+import { joinFaults } from "../../base/index.ts";
 import { type Paint, page, plural, short, table } from "../format.ts";
 import type { DemoRefusal, DemoSummary, DemoWindow, StageTime } from "./demo-summary.ts";
 
@@ -96,7 +96,7 @@ function refusalLines({ windows }: DemoSummary, columns = Number.POSITIVE_INFINI
   const lines = windows.flatMap(({ index, refusals }) =>
     byCause(refusals).map(([first, ...others]) => {
       const alike = others.length === 0 ? "" : ` (and ${others.map(({ learner }) => learner).join(", ")})`;
-      return `window ${index} refused ${first!.learner}${alike}: ${first!.reasons.join(" ")}`;
+      return `window ${index} refused ${first!.learner}${alike}: ${joinFaults(first!.reasons)}`;
     }),
   );
   return lines.map((line) => (line.length > columns ? `${line.slice(0, columns - 1)}…` : line));
