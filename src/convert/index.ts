@@ -3,7 +3,7 @@ export { readTable } from "./csv-records.ts";
 export { sealDecision, stateOfTask } from "./decision-rollouts.ts";
 export type { ForeignDecision } from "./foreign-decision.ts";
 export { fromForeign } from "./foreign-row.ts";
-export { readJsonLines } from "./json-lines.ts";
+export { type JsonFields, readJsonLines } from "./json-lines.ts";
 export { requireFree, writeNewFile } from "./new-file.ts";
 export { readOpenBandit } from "./open-bandit.ts";
 export { readRllibJson } from "./rllib-json.ts";

@@ -318,6 +318,32 @@ describe("evaluate and gate on the command line", () => {
     expect((await faultOf(cli, `evaluate --target-probabilities ${misnamed}`)).message).toMatch(
       /misnamed\.csv has no target probability .* column probability .* or one column per candidate \(cheap, strong\)\. It has decision_id and: prob, weight\. Rename the columns\.$/,
     );
+    const json = (of: (id: string) => object) =>
+      cli.file("target.jsonl", lines(...rows.map(({ decision_id: id }) => ({ decision_id: id, ...of(id) }))));
+    const even = json(() => ({ probabilities: { cheap: 0.5, strong: 0.5 } }));
+    expect((await cli.json(`evaluate --target-probabilities ${even}`))[0]).toEqual(ofBook);
+    const wrongLines: [object, RegExp][] = [
+      [
+        { cheap: 0.5, strong: 0.5 },
+        /target\.jsonl:1: no target probability\. A line needs the object probabilities, with one number per candidate, or the number probability, .* It has \{"cheap":0\.5,"strong":0\.5\}\. Correct the line\.$/,
+      ],
+      [
+        { probability: null },
+        /target\.jsonl:1: no target probability\. .* It has \{"probability":null\}\. Correct/,
+      ],
+      [
+        { probabilities: { cheap: "x" } },
+        /target\.jsonl:1: .* It has \{"probabilities":\{"cheap":"x"\}\}\. Correct/,
+      ],
+      [
+        { probabilities: { prob: 1 } },
+        /target\.jsonl has no target probability for the candidates of decision .*\. The object probabilities needs one entry per candidate \(cheap, strong\)\. It has: prob\. Rename the entries\.$/,
+      ],
+    ];
+    for (const [line, message] of wrongLines)
+      expect((await faultOf(cli, `evaluate --target-probabilities ${json(() => line)}`)).message).toMatch(
+        message,
+      );
     expect((await faultOf(cli, "evaluate --target-probabilities nosuch.csv")).message).toMatch(
       /^--target-probabilities nosuch\.csv: there is no such file, and the rows have no number of this name .* Numeric fields: .*\. Features: .*\. Name the column/,
     );

@@ -4,7 +4,7 @@
  *  one. JSON Lines: `decision_id` and `probabilities` (candidate → number), or `probability`. Writes nothing. */
 import { existsSync } from "node:fs";
 import { given, isObject, RollbookError, rngFrom } from "../../base/index.ts";
-import { readJsonLines, readTable } from "../../convert/index.ts";
+import { type JsonFields, readJsonLines, readTable } from "../../convert/index.ts";
 import {
   evaluateTarget,
   type KnownTargetReport,
@@ -111,7 +111,7 @@ function fromFile(
       throw new RollbookError(
         "bad-target",
         { decision: id, file },
-        `${file} has no target probability for the candidates of decision ${id}. It needs the column probability and no other beside decision_id, or one column per candidate (${listed(ids)}). It has decision_id and: ${listed(Object.keys(target))}. Rename the columns.`,
+        `${file} has no target probability for the candidates of decision ${id}. ${isJsonLines(file) ? `The object probabilities needs one entry per candidate (${listed(ids)}). It has: ${listed(Object.keys(target))}. Rename the entries.` : `It needs the column probability and no other beside decision_id, or one column per candidate (${listed(ids)}). It has decision_id and: ${listed(Object.keys(target))}. Rename the columns.`}`,
       );
     return ids.map((candidate) => target[candidate] ?? 0);
   });
@@ -125,16 +125,13 @@ function fromFile(
   );
 }
 
+const isJsonLines = (file: string) => /\.(jsonl|ndjson|json)(\.gz)?$/.test(file);
+
 async function readTarget(file: string): Promise<Map<string, TargetOf>> {
   const found = new Map<string, TargetOf>();
-  if (/\.(jsonl|ndjson|json)(\.gz)?$/.test(file)) {
-    for await (const { value } of readJsonLines(file, "One decision per line")) {
-      const { decision_id: id, probability, probabilities } = value;
-      found.set(
-        String(id),
-        isObject(probabilities) ? (probabilities as Record<string, number>) : Number(probability),
-      );
-    }
+  if (isJsonLines(file)) {
+    for await (const { value, place } of readJsonLines(file, "One decision per line"))
+      found.set(String(value.decision_id), targetOf(value, place));
     return found;
   }
   const rows = readTable(file, ["decision_id"], (header) => ({ fields }) => {
@@ -150,3 +147,20 @@ async function readTarget(file: string): Promise<Map<string, TargetOf>> {
     found.set(id, Object.keys(named).join() === "probability" ? named.probability! : named);
   return found;
 }
+
+function targetOf(
+  { decision_id: _, ...fields }: JsonFields,
+  { file, line }: { file: string; line: number },
+): TargetOf {
+  const { probability, probabilities } = fields;
+  if (isObject(probabilities) && Object.values(probabilities).every((each) => typeof each === "number"))
+    return probabilities as Record<string, number>;
+  if (probabilities === undefined && typeof probability === "number") return probability;
+  throw new RollbookError(
+    "bad-target",
+    { file, line },
+    `${file}:${line}: no target probability. A line needs the object probabilities, with one number per candidate, or the number probability, that of the logged choice. It has ${JSON.stringify(fields).slice(0, MOST_CHARACTERS)}. Correct the line.`,
+  );
+}
+
+const MOST_CHARACTERS = 200;

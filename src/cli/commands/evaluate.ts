@@ -68,7 +68,7 @@ ${tableExample()}`,
     .addOption(new Option("--candidate <dir>").hideHelp().conflicts("checkpoint"))
     .option(
       "--target-probabilities <column|file>",
-      "judge a policy by its probabilities instead of a checkpoint. Give one of: (1) the name of a number in state.fields of every row, the probability that the judged policy gives to the logged choice; (2) the name of a number in features of every candidate, its probability under the judged policy; (3) a CSV or JSON Lines file with decision_id, and with one column per candidate or the column probability (as in 1)",
+      "judge a policy by its probabilities instead of a checkpoint. Give one of: (1) the name of a number in state.fields of every row, the probability that the judged policy gives to the logged choice; (2) the name of a number in features of every candidate, its probability under the judged policy; (3) a file with decision_id. CSV: also one column per candidate, or the column probability (as in 1). JSON Lines: also an object probabilities, with one number per candidate, or the number probability",
     )
     .addOption(
       new Option(
