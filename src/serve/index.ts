@@ -1,6 +1,7 @@
 export { declaredCandidates, listTable } from "./candidates.ts";
 export {
   checkRouterConfig,
+  DEFAULT_EXPLORATION,
   parseRouterConfig,
   type RouterConfig,
   type RouterConfigInput,

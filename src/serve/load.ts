@@ -110,12 +110,13 @@ export function loadShadow(config: RouterConfig, { candidates: asked }: LoadPlac
 }
 
 /** Settings that a judge needs to judge a checkpoint as this configuration serves it. The checkpoint decides absent
- *  ones. */
+ *  ones. `ids`: the candidates of the router, if they are known. */
 export function settingsToJudge(
   config: RouterConfig,
+  ids: readonly string[],
 ): Pick<Router, "exploration"> & Partial<Pick<Router, "table" | "floor" | "constraints">> {
   const { exploration = DEFAULT_EXPLORATION, floor } = config;
-  const table = readTable(config.table, Object.keys(config.candidates));
+  const table = readTable(config.table, ids);
   const constraints = constraintsOf(config);
   return {
     exploration,

@@ -57,6 +57,29 @@ describe("a candidate that occurs once", () => {
     }
   });
 
+  it("is no misspelling if the route of the gateway has it: then the log cannot judge the table", async () => {
+    const gateway = (best: string) =>
+      cli.file(
+        "gateway.yaml",
+        `upstreams: { own: { baseUrl: "local:own" } }
+models: { small: { upstream: own }, large: { upstream: own }, xl: { upstream: own } }
+routes: { auto: [small, large, xl] }
+router: { exploration: 0, table: { default: [${best}, small] } }
+`,
+      );
+    for (const command of ["evaluate", "gate"]) {
+      const judge = (best: string) =>
+        cli.run(`${command} --data ${data} --checkpoint ${policy} --router ${gateway(best)}`);
+      expect((await judge("xl")).err).toMatch(
+        /the router's table: no row of the log offers xl, so this table cannot be judged\. Record rows with it, or judge with a table without it\. \[unseen-candidate\]/,
+      );
+      expect((await judge("huge")).err).toMatch(
+        /router\.table: it chooses "huge", which is not a candidate\. Known: small, large, xl.*\[bad-table\]/,
+      );
+      expect((await judge("large")).err).not.toMatch(/bad-table|unseen-candidate/);
+    }
+  });
+
   it("is a finding of data check, which names what was meant", async () => {
     const found = await cli.ok(`data check --data ${data}`);
     expect(found).toMatch(

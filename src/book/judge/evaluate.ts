@@ -32,6 +32,8 @@ export interface JudgeRequest extends DecisionRequest {
   readonly exploration?: number | undefined;
   /** Static table to fall back to (default: the one fitted in training). */
   readonly table?: string | StaticTable | undefined;
+  /** Candidates of the router that the table is for. Some may be missing in the log. */
+  readonly offered?: readonly string[] | undefined;
   /** Constraints that the router will apply as masks. */
   readonly constraints?: Constraints | undefined;
   /** Refuses a checkpoint that was trained on other features. */

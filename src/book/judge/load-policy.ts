@@ -55,6 +55,7 @@ export function setupOf(
     constraints?: Constraints | undefined;
     /** Candidates that a table may choose. Another name in a table is a typo, and is refused. */
     known: Iterable<string>;
+    offered?: readonly string[] | undefined;
   },
 ): LoadedSetup {
   const fitted = baselineOf(checkpoint.model);
@@ -87,13 +88,19 @@ export function knownCandidates(
 }
 
 export function tableOf(
-  flags: { table?: string | StaticTable | undefined; known: Iterable<string> },
+  flags: {
+    table?: string | StaticTable | undefined;
+    known: Iterable<string>;
+    offered?: readonly string[] | undefined;
+  },
   fitted: FittedTable | undefined,
   where: string,
 ): StaticTable {
   if (typeof flags.table === "object") {
-    requireKnownNames(flags.table, "the router's table", flags.known);
-    return flags.table;
+    const { table, known, offered = [] } = flags;
+    requireKnownNames(table, "the router's table", new Set([...known, ...offered]));
+    requireLogged(table, new Set(known));
+    return table;
   }
   if (flags.table !== undefined)
     return parseStaticTable(readFileSync(flags.table, "utf8"), flags.table, flags.known);
@@ -102,6 +109,18 @@ export function tableOf(
     "no-table",
     { where },
     `${where} holds no fitted table: its training rows had no outcomes, or it was trained with --no-baseline. Name one with --table.`,
+  );
+}
+
+/** Refuses a table of a router that has more candidates than the log. */
+function requireLogged({ names }: StaticTable, known: ReadonlySet<string>): void {
+  const missing = [...names].filter((name) => !known.has(name));
+  if (missing.length === 0) return;
+  const them = missing.length === 1 ? "it" : "them";
+  throw new RollbookError(
+    "unseen-candidate",
+    { missing },
+    `the router's table: no row of the log offers ${missing.join(", ")}, so this table cannot be judged. Record rows with ${them}, or judge with a table without ${them}.`,
   );
 }
 

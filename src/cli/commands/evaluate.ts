@@ -108,18 +108,19 @@ async function run(io: Io, flags: EvaluateFlags): Promise<void> {
     throw wrongUsage(
       `--unit has no effect with --checkpoint: a checkpoint is judged by the unit it was trained with. Train it with \`rollbook train … --unit ${flags.unit}\``,
     );
+  const router = await judgedRouter(io, flags);
   const found = await withDecisions(io, flags, (source) =>
     evaluateCheckpoint(source, {
       ...requestOf(flags),
       ...{ checkpoint: checkpoint!, estimatePropensities, qualityRange, seed, discount },
-      ...judgedRouter(io, flags),
+      ...router,
       embeddings: embeddingPlace(io, flags),
       spec: readAnySpec(flags),
     }),
   );
   const { evaluation, admitted, refusal } = found;
   if (admitted !== undefined && !flags.json) io.err(renderAdmitted(admitted));
-  const note = explorationNote(io, flags);
+  const note = await explorationNote(io, flags);
   if (note !== undefined) io.err(`note: ${note}\n`);
   io.out(
     flags.json

@@ -165,7 +165,8 @@ async function run(io: Io, flags: GateFlags): Promise<void> {
       `${flags.out} already exists. Name another --out.`,
     );
   const found = await withKeeper(io, flags, async (keepIn) => {
-    const result = await gateCheckpoints(datasetFrom(flags) ?? keepIn!, requestFrom(io, flags, keepIn));
+    const request = await requestFrom(io, flags, keepIn);
+    const result = await gateCheckpoints(datasetFrom(flags) ?? keepIn!, request);
     const { verdict, admitted } = result;
     const earlier =
       keepIn === undefined
@@ -256,13 +257,13 @@ async function withKeeper<T>(
   return withBook(io, { ...flags, mode: flags.dryRun === true ? "read" : "write" }, work);
 }
 
-function requestFrom(io: Io, flags: GateFlags, keepIn: OpenBook | undefined) {
+async function requestFrom(io: Io, flags: GateFlags, keepIn: OpenBook | undefined) {
   const { baseline, epsilonQuality, alpha, method, propensityFloor, qualityRange, costRange, discount } =
     flags;
   return {
     ...requestOf(flags),
     ...{ baseline, epsilonQuality, alpha, method, propensityFloor, qualityRange, costRange, discount },
-    ...judgedRouter(io, flags),
+    ...(await judgedRouter(io, flags)),
     embeddings: embeddingPlace(io, flags),
     ...{ seed: flags.seed, keepIn, dryRun: flags.dryRun, clock: io.clock },
     candidates: candidatesOf(flags),

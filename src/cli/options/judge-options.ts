@@ -1,7 +1,8 @@
 /** Defines the flags that `train --floor-risk`, `evaluate` and `gate` share, and parses their values. */
 import { type Command, InvalidArgumentError, Option } from "commander";
+import { readRouterFile } from "../../book/serve/index.ts";
 import type { Range } from "../../judge/ope/index.ts";
-import { parseRouterConfig, settingsToJudge } from "../../serve/index.ts";
+import { DEFAULT_EXPLORATION, settingsToJudge } from "../../serve/index.ts";
 import { readText } from "../../store/index.ts";
 import { seedOption } from "../command.ts";
 import type { Io } from "../io.ts";
@@ -105,21 +106,24 @@ export function addTableOption(command: Command): Command {
 }
 
 /** Router around the judged policies: from its configuration if one is named, else from the flags. */
-export function judgedRouter(io: Io, flags: JudgeFlags) {
+export async function judgedRouter(io: Io, flags: JudgeFlags) {
   const { router, floor, exploration, table } = flags;
-  return router === undefined ? { floor, exploration, table } : settingsToJudge(configOfRouter(io, router));
+  if (router === undefined) return { floor, exploration, table };
+  const { config, candidates } = await readRouter(io, router);
+  const offered = candidates?.map(({ id }) => id) ?? Object.keys(config.candidates);
+  return { ...settingsToJudge(config, offered), offered };
 }
 
 /** Tells that a gateway may explore otherwise than judged; undefined if the configuration fixes the exploration. */
-export function explorationNote(io: Io, { router }: JudgeFlags): string | undefined {
+export async function explorationNote(io: Io, { router }: JudgeFlags): Promise<string | undefined> {
   if (router === undefined) return undefined;
-  const config = configOfRouter(io, router);
+  const { config } = await readRouter(io, router);
   if (config.exploration !== undefined) return undefined;
-  return `${router} sets no exploration, so the policy is judged with ${settingsToJudge(config).exploration}. A gateway serves a released policy with the exploration of its gate verdict. To fix it, set router.exploration`;
+  return `${router} sets no exploration, so the policy is judged with ${DEFAULT_EXPLORATION}. A gateway serves a released policy with the exploration of its gate verdict. To fix it, set router.exploration`;
 }
 
-function configOfRouter({ env }: Io, file: string) {
-  return parseRouterConfig(readText(file, "the configuration of a router", { code: "no-config" }), file, env);
+function readRouter({ env }: Io, file: string) {
+  return readRouterFile(readText(file, "the configuration of a router", { code: "no-config" }), file, env);
 }
 
 export function toRange(text: string): Range {
