@@ -314,6 +314,12 @@ describe("evaluate and gate on the command line", () => {
     expect((await faultOf(cli, `evaluate --target-probabilities ${few}`)).message).toMatch(
       /has no target probability for it\. .* as `rollbook data export` writes it/,
     );
+    for (const table of ["probability\nd-0,", "probability\nd-0,half", "cheap,strong\nd-0,0.5,half"]) {
+      const wrong = cli.file("wrong.csv", `decision_id,${table}\n`);
+      expect((await faultOf(cli, `evaluate --target-probabilities ${wrong}`)).message).toMatch(
+        /wrong\.csv:2: the column (probability|strong) holds no number\. Write/,
+      );
+    }
     const misnamed = cli.file("misnamed.csv", written((id) => id).replace("cheap,strong", "prob,weight"));
     expect((await faultOf(cli, `evaluate --target-probabilities ${misnamed}`)).message).toMatch(
       /misnamed\.csv has no target probability .* column probability .* or one column per candidate \(cheap, strong\)\. It has decision_id and: prob, weight\. Rename the columns\.$/,

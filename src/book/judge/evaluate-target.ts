@@ -134,18 +134,30 @@ async function readTarget(file: string): Promise<Map<string, TargetOf>> {
       found.set(String(value.decision_id), targetOf(value, place));
     return found;
   }
-  const rows = readTable(file, ["decision_id"], (header) => ({ fields }) => {
-    const named = [...header]
-      .filter(([name]) => name !== "decision_id")
-      .map(([name, at]) => [name, Number(fields[at])]);
-    return {
-      id: fields[header.get("decision_id")!]!,
-      named: Object.fromEntries(named) as Record<string, number>,
+  const rows = readTable(file, ["decision_id"], (header) => {
+    const named = [...header].filter(([name]) => name !== "decision_id");
+    const isChosen = named.length === 1 && named[0]![0] === "probability";
+    return ({ fields, line }) => {
+      const values = named.map(([name, at]): [string, number] => [name, numberIn(fields[at]!, isChosen)]);
+      const wrong = values.find(([, value]) => Number.isNaN(value));
+      if (wrong !== undefined)
+        throw new RollbookError(
+          "bad-target",
+          { file, line, column: wrong[0] },
+          `${file}:${line}: the column ${wrong[0]} holds no number. Write a probability from 0 to 1.`,
+        );
+      const target: TargetOf = isChosen ? values[0]![1] : Object.fromEntries(values);
+      return { id: fields[header.get("decision_id")!]!, target };
     };
   });
-  for await (const { id, named } of rows)
-    found.set(id, Object.keys(named).join() === "probability" ? named.probability! : named);
+  for await (const { id, target } of rows) found.set(id, target);
   return found;
+}
+
+/** An empty cell is 0 for a candidate, because a row may not offer it; the chosen candidate has a probability. */
+function numberIn(cell: string, isChosen: boolean): number {
+  if (cell.trim() === "") return isChosen ? Number.NaN : 0;
+  return Number(cell);
 }
 
 function targetOf(
