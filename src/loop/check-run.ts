@@ -167,8 +167,11 @@ export function checkBegun(state: RunState, request: RunChoice, root: string): D
   );
 }
 
-/** Refuses to continue a run up to a window before its last one: the last one would stay unfinished. */
-function requireWindows({ run, windows }: RunState, config: LoopConfig): void {
+/** Refuses to continue or to pack a run up to a window before its last one. */
+export function requireWindows(
+  { run, windows }: { run: string; windows: readonly unknown[] },
+  config: Pick<LoopConfig, "windows" | "options">,
+): void {
   const begun = windows.length;
   if (begun <= config.windows) return;
   throw new RollbookError(

@@ -113,7 +113,7 @@ async function rerunLoop(
   const book = join(work, "book");
   requireOwnBaseline(folder);
   const { state } = await runLoop({ config, book, how: "start", log });
-  return parseJson(loopResult(state));
+  return parseJson(loopResult(state, config));
 }
 
 /** Policies that the book served besides the releases of the run are no input of the run, so they cannot be
