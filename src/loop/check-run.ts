@@ -28,8 +28,9 @@ export interface RunChoice {
   readonly config: LoopConfig;
   /** Directory of the book, created if there is none. */
   readonly book: string;
-  /** `start` refuses a run that has begun, `resume` one that has not; `start-or-resume` accepts both. */
-  readonly how: "start" | "resume" | "start-or-resume";
+  /** `start` refuses a run that has begun, `resume` one that has not; `start-or-resume` accepts both. `repeat` starts a
+   *  run that ended elsewhere, also one that could never release a policy. */
+  readonly how: "start" | "resume" | "start-or-resume" | "repeat";
   /** Another book with a run of this name: each window collects with the policy of the same window there. */
   readonly follow?: string | undefined;
 }
@@ -59,7 +60,7 @@ export async function checkRun(choice: RunChoice): Promise<CheckedRun> {
   checkBegun(state, choice, root);
   const follow = await followed(choice);
   if (state.windows.length > 0) return { isNewBook, follow, openStages: await readStages(config, root) };
-  requireBounds(config);
+  if (how !== "repeat" && follow === undefined) requireBounds(config);
   for (const learner of config.learners) learnerOf(learner);
   return {
     ...{ isNewBook, follow },

@@ -70,6 +70,11 @@ const MISTAKES: [string, object, string][] = [
     { ...SMALL, gate: { method: "empirical-bernstein" }, discount: 0.9 },
     "[no-bounds]",
   ],
+  [
+    "a bound on cost without a range of costs",
+    { ...SMALL, gate: { method: "empirical-bernstein", epsilonCost: 0 } },
+    "needs gate.costRange",
+  ],
   ["a missing model", { ...TOKEN_LOOP, world: TOKENS }, "model"],
 ];
 

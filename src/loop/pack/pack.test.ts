@@ -90,6 +90,13 @@ it("a loop whose configuration sets fewer windows than have ended is not packed"
   expect(existsSync(out)).toBe(false);
 });
 
+it("a loop whose gate could never release a policy is packed, verified and run again", async () => {
+  const more = "gate: { method: empirical-bernstein, epsilonCost: 0 }\n";
+  const pack = await loopPack(join(folder, "hopeless"), { more });
+  expect(brokenLinks((await verifyPack(pack)).chain)).toEqual([]);
+  expect((await rerun(pack)).differences).toEqual([]);
+}, 60_000);
+
 it("the book in a pack of a loop knows its last head, as the loop left it", () => {
   const last = readLastHead(join(folder, "loop", "work"));
   expect(last).toMatch(/^sha256:/);

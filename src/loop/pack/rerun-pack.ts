@@ -112,7 +112,7 @@ async function rerunLoop(
     );
   const book = join(work, "book");
   requireOwnBaseline(folder);
-  const { state } = await runLoop({ config, book, how: "start", log });
+  const { state } = await runLoop({ config, book, how: "repeat", log });
   return parseJson(loopResult(state, config));
 }
 
