@@ -18,6 +18,7 @@ import {
   agentWorld,
   ensureTasks,
   type LoopWorld,
+  requireEngine,
   requireTasks,
   simWorld,
   worldToCome,
@@ -62,10 +63,9 @@ export async function checkRun(choice: RunChoice): Promise<CheckedRun> {
   if (state.windows.length > 0) return { isNewBook, follow, openStages: await readStages(config, root) };
   if (how !== "repeat" && follow === undefined) requireBounds(config);
   for (const learner of config.learners) learnerOf(learner);
-  return {
-    ...{ isNewBook, follow },
-    openStages: await readStages(config, root, (world) => checkWorld(config, world)),
-  };
+  const openStages = await readStages(config, root, (world) => checkWorld(config, world));
+  if (config.world.kind === "simulator") await requireEngine(config.world);
+  return { isNewBook, follow, openStages };
 }
 
 /** Facts of a world that the first window needs. A world of tokens has no candidates to choose among. */
