@@ -5,7 +5,7 @@ import { commitTo } from "../../src/contract/index.ts";
 import { Cli } from "../support/cli.ts";
 import { decisionLine } from "../support/decision-lines.ts";
 import { taskWire } from "../support/handover-world.ts";
-import { draftWire, makeRevision, makeRollout } from "../support/shelf.ts";
+import { draftWire, makeRevision, makeRollout, weightsOf } from "../support/shelf.ts";
 
 /** Flips a bit in the JSON of one record. */
 function strike(book: string, text: string): void {
@@ -125,12 +125,15 @@ it("a batch with a damaged envelope is still shown: only the text counts proofs"
   const { envelope } = draftWire("a") as { envelope: object };
   const rollouts = ["a", "b"].map((id) => {
     const { content } = makeRollout(id);
-    const proofs = [{ kind: "commitment", digest: commitTo(content.digest, "nonce"), nonce: "nonce" }];
+    const proofs = [
+      { kind: "commitment", digest: commitTo(content.digest, "nonce"), nonce: "nonce" },
+      { kind: "execution", digest: weightsOf(`log-${id}`), reference: `log-${id}` },
+    ];
     return JSON.stringify(draftWire(id, { envelope: { ...envelope, worker: `worker-${id}`, proofs } }));
   });
   const revision = Buffer.from(makeRevision("policy-r1").bytes).toString();
   await cli.ok("artifact import -", [revision, ...rollouts].join("\n"));
-  // A commitment says nothing about the execution.
+  // A commitment says nothing about the execution, and the book does not hold the logs.
   expect(await cli.ok("batch assemble --target policy-r1 --level token")).toMatch(
     / {2}proofs +0 of 2 rollouts with a proof of execution, checked\n/,
   );
@@ -138,7 +141,7 @@ it("a batch with a damaged envelope is still shown: only the text counts proofs"
   const before = await cli.ok(`batch show ${digest} --json`);
   strike(cli.book, '"worker":"worker-b"');
   expect(await cli.ok(`batch show ${digest} --json`)).toBe(before);
-  expect(await cli.ok(`batch show ${digest}`)).toMatch(/ {2}proofs +2 proofs, checked\n/);
+  expect(await cli.ok(`batch show ${digest}`)).toMatch(/ {2}proofs +4 proofs\n/);
   await cli.ok(`view a --out ${join(cli.folder, "book.html")}`);
 });
 
