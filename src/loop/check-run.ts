@@ -10,7 +10,7 @@ import type { RunState } from "./fold.ts";
 import { learnerOf } from "./learner.ts";
 import { readRun } from "./read-run.ts";
 import { routerFor } from "./routers.ts";
-import { requireBounds } from "./run-warnings.ts";
+import { noteHidden, requireBounds } from "./run-warnings.ts";
 import type { RunContext, WindowStages } from "./stage-parts.ts";
 import { routerStages } from "./stages.ts";
 import { readTokenInputs, tokenStages } from "./tokens/index.ts";
@@ -96,7 +96,10 @@ async function readStages(
     case "agent": {
       const world = await agentWorld(config, settings, hidden);
       check(world);
-      return async (context) => routerStages({ ...context, world });
+      return async (context) => {
+        noteHidden(context, world.hiddenVariables);
+        return routerStages({ ...context, world });
+      };
     }
     case "simulator": {
       const toCome = worldToCome(settings);

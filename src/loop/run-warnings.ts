@@ -23,6 +23,14 @@ export function noteChains({ config, log }: RunContext, chains: number): void {
   );
 }
 
+/** An agent that asks a model server directly fails without its key, and its own error may not name the reason. */
+export function noteHidden({ log }: Pick<RunContext, "log">, variables: readonly string[]): void {
+  if (variables.length === 0) return;
+  log(
+    `note: the agent does not get ${variables.join(", ")}, because the gateway reads its secrets from there. If the agent needs such a key itself, set it in another variable too.`,
+  );
+}
+
 /** Checked before a run begins, and not of a run that exists: its configuration cannot change. A given discount judges
  *  complete rollouts, also those with one decision. */
 export function requireBounds(config: LoopConfig): void {
