@@ -66,7 +66,7 @@ export async function loopPack(
   await runLoop({
     config: digest === undefined ? config : { ...config, digest },
     book: config.book!,
-    how: "start",
+    how: "repeat",
     identity: () => ({ signer, trusts: () => true }),
   });
   const pack = join(folder, "pack");

@@ -102,6 +102,7 @@ export const MEANINGS: Readonly<Record<string, string>> = {
   // verify
   what: "the verified record or book",
   catalog: "differences between the catalog and the bytes",
+  repairs: "how each damaged record comes back from a copy of the book: from a file, a rollout or a record",
   damagedRollouts: "ids of the rollouts that have a problem, as far as the catalog remembers them",
   catalogMade: "when the catalog was built, and why",
   counts: "blobs by kind",

@@ -10,7 +10,7 @@ import type { RunState } from "./fold.ts";
 import { learnerOf } from "./learner.ts";
 import { readRun } from "./read-run.ts";
 import { routerFor } from "./routers.ts";
-import { requireBounds } from "./run-warnings.ts";
+import { noteHidden, requireBounds } from "./run-warnings.ts";
 import type { RunContext, WindowStages } from "./stage-parts.ts";
 import { routerStages } from "./stages.ts";
 import { readTokenInputs, tokenStages } from "./tokens/index.ts";
@@ -18,6 +18,7 @@ import {
   agentWorld,
   ensureTasks,
   type LoopWorld,
+  requireEngine,
   requireTasks,
   simWorld,
   worldToCome,
@@ -28,8 +29,9 @@ export interface RunChoice {
   readonly config: LoopConfig;
   /** Directory of the book, created if there is none. */
   readonly book: string;
-  /** `start` refuses a run that has begun, `resume` one that has not; `start-or-resume` accepts both. */
-  readonly how: "start" | "resume" | "start-or-resume";
+  /** `start` refuses a run that has begun, `resume` one that has not; `start-or-resume` accepts both. `repeat` starts a
+   *  run that ended elsewhere, also one that could never release a policy. */
+  readonly how: "start" | "resume" | "start-or-resume" | "repeat";
   /** Another book with a run of this name: each window collects with the policy of the same window there. */
   readonly follow?: string | undefined;
 }
@@ -59,12 +61,11 @@ export async function checkRun(choice: RunChoice): Promise<CheckedRun> {
   checkBegun(state, choice, root);
   const follow = await followed(choice);
   if (state.windows.length > 0) return { isNewBook, follow, openStages: await readStages(config, root) };
-  requireBounds(config);
+  if (how !== "repeat" && follow === undefined) requireBounds(config);
   for (const learner of config.learners) learnerOf(learner);
-  return {
-    ...{ isNewBook, follow },
-    openStages: await readStages(config, root, (world) => checkWorld(config, world)),
-  };
+  const openStages = await readStages(config, root, (world) => checkWorld(config, world));
+  if (config.world.kind === "simulator") await requireEngine(config.world);
+  return { isNewBook, follow, openStages };
 }
 
 /** Facts of a world that the first window needs. A world of tokens has no candidates to choose among. */
@@ -95,7 +96,10 @@ async function readStages(
     case "agent": {
       const world = await agentWorld(config, settings, hidden);
       check(world);
-      return async (context) => routerStages({ ...context, world });
+      return async (context) => {
+        noteHidden(context, world.hiddenVariables);
+        return routerStages({ ...context, world });
+      };
     }
     case "simulator": {
       const toCome = worldToCome(settings);
@@ -167,8 +171,11 @@ export function checkBegun(state: RunState, request: RunChoice, root: string): D
   );
 }
 
-/** Refuses to continue a run up to a window before its last one: the last one would stay unfinished. */
-function requireWindows({ run, windows }: RunState, config: LoopConfig): void {
+/** Refuses to continue or to pack a run up to a window before its last one. */
+export function requireWindows(
+  { run, windows }: { run: string; windows: readonly unknown[] },
+  config: Pick<LoopConfig, "windows" | "options">,
+): void {
   const begun = windows.length;
   if (begun <= config.windows) return;
   throw new RollbookError(

@@ -370,8 +370,6 @@ function contradictionIn({
     return "floor.risk needs a calibration share in split.shares";
   if (gate.method === "student-t" && (gate.propensityFloor ?? gate.costRange) !== undefined)
     return "gate.propensityFloor and gate.costRange have no effect with method: student-t. Remove them";
-  if (gate.method !== "student-t" && gate.epsilonCost !== null && gate.costRange === undefined)
-    return `gate.epsilonCost with method: ${gate.method} needs gate.costRange, the range of costs. State it, or remove epsilonCost`;
   const drift = rest.world.kind === "tokens" && mode === "asynchronous" ? rest.freshness?.drift : undefined;
   if (drift !== undefined && drift < rest.maxDrift)
     return `freshness.drift: ${drift} is below maxDrift, ${rest.maxDrift}. A window that far behind would have no row: raise the one or lower the other`;

@@ -132,7 +132,7 @@ function hasReleasedSince({ windows }: RunState, window: LoopWindow): boolean {
   return released.length > window.need("planned").step.releases;
 }
 
-/** Digest that commits to the whole run; undefined until its last window has ended. */
-export function runDigest({ windows }: RunState, last: number): Digest | undefined {
-  return windows[last - 1]?.final?.digest;
+/** Digest that commits to the whole run; undefined until it has exactly `total` windows and the last one has ended. */
+export function runDigest({ windows }: RunState, total: number): Digest | undefined {
+  return windows.length === total ? windows.at(-1)?.final?.digest : undefined;
 }

@@ -23,11 +23,27 @@ export function noteChains({ config, log }: RunContext, chains: number): void {
   );
 }
 
-/** Checked before a run begins: a given discount judges complete rollouts, also those with one decision. */
+/** An agent that asks a model server directly fails without its key, and its own error may not name the reason. */
+export function noteHidden({ log }: Pick<RunContext, "log">, variables: readonly string[]): void {
+  if (variables.length === 0) return;
+  log(
+    `note: the agent does not get ${variables.join(", ")}, because the gateway reads its secrets from there. If the agent needs such a key itself, set it in another variable too.`,
+  );
+}
+
+/** Checked before a run begins, and not of a run that exists: its configuration cannot change. A given discount judges
+ *  complete rollouts, also those with one decision. */
 export function requireBounds(config: LoopConfig): void {
-  const { method } = config.gate;
+  const { method, epsilonCost, costRange } = config.gate;
+  if (method === "student-t") return;
+  if (epsilonCost !== null && costRange === undefined)
+    throw new RollbookError(
+      "no-bounds",
+      { method, epsilonCost },
+      `gate.epsilonCost with method: ${method} needs gate.costRange, the range of costs, so the gate would refuse every policy. State gate.costRange, or remove gate.epsilonCost.`,
+    );
   const discount = judgedDiscount(config) ?? 0;
-  if (method === "student-t" || discount === 0) return;
+  if (discount === 0) return;
   throw new RollbookError(
     "no-bounds",
     { method, discount },

@@ -56,7 +56,7 @@ function sampleColumn<Row extends { readonly samples: number }>(
 function proofText({ proofCount }: TrainerBatch, proven: BatchEvidence["proven"]): string {
   if (proofCount === 0) return "none";
   return proven === undefined
-    ? `${plural(proofCount, "proof")}, checked`
+    ? plural(proofCount, "proof")
     : `${thousands(proven.withProof)} of ${plural(proven.rollouts, "rollout")} with a proof of execution, checked`;
 }
 

@@ -1,7 +1,8 @@
-import { writeFileSync } from "node:fs";
+import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it, vi } from "vitest";
 import { systemClock } from "../../src/base/clock.ts";
+import { parseLoopConfig, runLoop } from "../../src/loop/index.ts";
 import { Cli } from "../support/cli.ts";
 import { statusOf, withLoop } from "../support/loop-runs.ts";
 import { LOOP, SMALL, UNEQUAL, writeConfig } from "../support/loop-world.ts";
@@ -32,7 +33,6 @@ describe("a configuration", () => {
     [{ rollouts: 145 }, "is not a multiple of samples"],
     [{ split: { shares: [0.5, 0, 0.6] } }, "split.shares: they add up to 1.1"],
     [{ split: { shares: [1, 0, 0] } }, "train and judge need a share above 0"],
-    [{ gate: { method: "empirical-bernstein", epsilonCost: 0 } }, "needs gate.costRange"],
     [{ workers: 0 }, "workers: 0 runs nothing"],
     [{ queue: "nats://127.0.0.1/q" }, "queue has no effect with world.kind: simulator"],
     [{ maxDrift: 3 }, "maxDrift has no effect with mode: synchronous"],
@@ -51,6 +51,24 @@ describe("a configuration", () => {
     expect(err).not.toContain("run resume");
     expect((await statusOf(cli, `status --config ${config}`)).windows).toEqual([]);
   });
+
+  it("whose gate bounds the cost without its range starts no run, and does not hinder one that began with it", async () => {
+    const settings = { ...SMALL, gate: { method: "empirical-bernstein", epsilonCost: 0 } };
+    const { cli, config } = withLoop({ ...settings, windows: 1 });
+    const { code, err } = await cli.run(`run start --config ${config}`);
+    expect([code, err]).toEqual([1, expect.stringMatching(/needs gate\.costRange.*\[no-bounds\]/)]);
+    const began = parseLoopConfig(readFileSync(config, "utf8"), config, cli.folder);
+    await runLoop({ config: began, book: cli.book, how: "repeat" });
+    writeConfig(cli.folder, settings);
+    const { windows } = await statusOf(cli, `resume --config ${config}`);
+    expect(windows.map(({ state, reasons }) => [state, reasons])).toEqual(
+      windows.map(() => ["kept", [expect.stringContaining("needs the range of cost")]]),
+    );
+    expect(windows).toHaveLength(2);
+    await cli.ok(`run status --config ${config}`);
+    await cli.ok(`run report --config ${config} --out ${join(cli.folder, "report.html")}`);
+    await cli.ok(`run stop --config ${config}`);
+  }, 60_000);
 
   it("whose gate states limits that the rows break refuses the policy, and the run goes on", async () => {
     const gate = { method: "empirical-bernstein", propensityFloor: 0.9 };
@@ -287,7 +305,7 @@ describe("rollbook run with an agent of the user's", () => {
     60_000,
   );
 
-  it("hides the keys of the model servers from the agent, which has the other variables", async () => {
+  it("hides the keys of the model servers from the agent, names them once, and leaves it the other variables", async () => {
     const cli = new Cli({ clock: systemClock });
     const upstream = await strongUpstream();
     vi.stubEnv("TEST_MODEL_KEY", "a-key-of-a-server");
@@ -298,7 +316,11 @@ describe("rollbook run with an agent of the user's", () => {
         "agent.mjs",
         `if (process.env.TEST_MODEL_KEY !== undefined || process.env.TEST_MODEL_NAME !== "seen") throw new Error("wrong variables");\n${AGENT}`,
       );
-      expect(await statusOf(cli, `start --config ${config}`)).toMatchObject({ ended: 1 });
+      const { code, err } = await cli.run(`run start --config ${config}`);
+      expect([code, err.match(/the agent does not get .*?,/g)]).toEqual([
+        0,
+        ["the agent does not get TEST_MODEL_KEY,"],
+      ]);
     } finally {
       vi.unstubAllEnvs();
       await upstream.close();

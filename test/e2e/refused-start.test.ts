@@ -6,8 +6,11 @@ import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { systemClock } from "../../src/base/clock.ts";
+import { taskDigest } from "../../src/collect/sim/prove/generate.ts";
+import { writeTasks } from "../../src/collect/sim/prove/task-files.ts";
 import { Cli } from "../support/cli.ts";
 import { LOOP, SMALL, writeConfig, writeLoop } from "../support/loop-world.ts";
+import { handTasks } from "../support/sim-tasks.ts";
 
 const AGENT = { kind: "agent", agent: "agent.mjs", tasks: "tasks.jsonl", gateway: "gateway.yaml" };
 const TOKENS = { kind: "tokens", tasks: "tasks.jsonl", model: "model", family: "adder", python: "python3" };
@@ -66,9 +69,22 @@ const MISTAKES: [string, object, string][] = [
     "nothing",
   ],
   [
+    "an engine that does not run the family of tasks to generate",
+    {
+      ...SMALL,
+      world: { ...GENERATE, engine: "quickjs", generate: { count: 12, families: ["sql-query"] } },
+    },
+    "[family-not-runnable]",
+  ],
+  [
     "a gate without bounds",
     { ...SMALL, gate: { method: "empirical-bernstein" }, discount: 0.9 },
     "[no-bounds]",
+  ],
+  [
+    "a bound on cost without a range of costs",
+    { ...SMALL, gate: { method: "empirical-bernstein", epsilonCost: 0 } },
+    "needs gate.costRange",
   ],
   ["a missing model", { ...TOKEN_LOOP, world: TOKENS }, "model"],
 ];
@@ -81,6 +97,22 @@ describe("a refused `rollbook run start`", () => {
     const { code, err } = await cli.run(`run start --config ${path}`);
     expect([code, err]).toEqual([1, expect.stringContaining(problem)]);
     expect(err).not.toContain("made a new book");
+    expect(listed(cli.folder)).toEqual(before);
+  });
+
+  it("with an engine that does not run the tasks leaves no book, no key and no other file", async () => {
+    const cli = places();
+    const inPython = handTasks(12).map(({ task, proof }) => {
+      const visible = { ...task.visible, check: { kind: "python", entry: "check.mjs" } as const };
+      const digest = taskDigest({ ...task, visible });
+      return { task: { ...task, visible, digest }, proof: { ...proof, task: digest } };
+    });
+    writeTasks(join(cli.folder, "python"), inPython);
+    const world = { ...LOOP.world, tasks: "python", fast: false, engine: "quickjs" };
+    const path = writeConfig(cli.folder, { ...SMALL, world });
+    const before = listed(cli.folder);
+    const { code, err } = await cli.run(`run start --config ${path}`);
+    expect([code, err]).toEqual([1, expect.stringContaining("[sandbox-unsupported-program]")]);
     expect(listed(cli.folder)).toEqual(before);
   });
 

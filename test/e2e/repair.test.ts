@@ -4,7 +4,8 @@ import { expect, it } from "vitest";
 import { commitTo } from "../../src/contract/index.ts";
 import { Cli } from "../support/cli.ts";
 import { decisionLine } from "../support/decision-lines.ts";
-import { draftWire, makeRevision, makeRollout } from "../support/shelf.ts";
+import { taskWire } from "../support/handover-world.ts";
+import { draftWire, makeRevision, makeRollout, weightsOf } from "../support/shelf.ts";
 
 /** Flips a bit in the JSON of one record. */
 function strike(book: string, text: string): void {
@@ -20,6 +21,70 @@ function strike(book: string, text: string): void {
   throw new Error(`${text} stands in no pack`);
 }
 
+/** Runs each step that `verify` prints, with COPY as the copy of the book. */
+async function restore(cli: Cli, copy: string): Promise<string[]> {
+  const { code, err } = await cli.run("verify");
+  expect(code).toBe(1);
+  const steps = /Restore from COPY, a copy of the book, in these steps: (.*?)\. Without a copy/
+    .exec(err)![1]!
+    .split("; ");
+  for (const step of steps) {
+    const [, file, then] = /^copy the file (.*) and run `rollbook (.*)`$/.exec(step) ?? [];
+    if (file !== undefined) {
+      cpSync(join(copy, file), join(cli.book, file));
+      await cli.ok(then!);
+      continue;
+    }
+    const [, print, read] = /^`rollbook (.*) \| rollbook (.*)`$/.exec(step)!;
+    await cli.ok(read!, await cli.ok(print!.replace("COPY", copy)));
+  }
+  return steps;
+}
+
+it.each([
+  [
+    "rollout",
+    "rollout-content",
+    /^`rollbook artifact show \w+ --json --book COPY \| rollbook artifact import -`$/,
+  ],
+  ["rollout's envelope", "rollout-envelope", /^`rollbook artifact show /],
+  ["task", "task", /^`rollbook cat \w+ --book COPY \| rollbook artifact import -`$/],
+  ["receipt", "receipt", /^`rollbook cat /],
+  ["manifest", "manifest", /^copy the file packs\/\S+\.pack and run `rollbook catalog rebuild`$/],
+])("a damaged %s comes back from a copy by the step that verify prints", async (_, kind, step) => {
+  const cli = new Cli();
+  await cli.ok("init");
+  await cli.ok("keys new");
+  const rollouts = ["a", "b"].map((id) => JSON.stringify(draftWire(id)));
+  const revision = Buffer.from(makeRevision("policy-r1").bytes).toString();
+  await cli.ok("artifact import -", [revision, JSON.stringify(taskWire(1)), ...rollouts].join("\n"));
+  await cli.ok("artifact admit --target policy-r1");
+  await cli.ok("batch assemble --target policy-r1 --level token");
+  const copy = join(cli.folder, "copy");
+  cpSync(cli.book, copy, { recursive: true });
+  strike(cli.book, `"schema":"rollbook.${kind}.v1"`);
+  await cli.ok("catalog rebuild"); // the catalog no longer remembers the damaged record
+  expect(await restore(cli, copy)).toEqual([expect.stringMatching(step)]);
+  await cli.ok("gc");
+  await cli.ok("verify --require-trusted");
+});
+
+it("a damaged message of a call comes back with its rollout", async () => {
+  const cli = new Cli();
+  await cli.ok("init");
+  const call = {
+    request: { model: "m", messages: [{ role: "user", content: "one and one" }] },
+    response: { model: "m", choices: [{ message: { role: "assistant", content: "2" } }] },
+  };
+  await cli.ok("artifact import -", JSON.stringify(call));
+  const copy = join(cli.folder, "copy");
+  cpSync(cli.book, copy, { recursive: true });
+  strike(cli.book, '"one and one"');
+  expect(await restore(cli, copy)).toEqual([expect.stringMatching(/^`rollbook artifact show /)]);
+  await cli.ok("gc");
+  await cli.ok("verify");
+});
+
 it("a damaged rollout is named, never batched around, mended by importing it again, and its remains go with gc", async () => {
   const cli = new Cli();
   await cli.ok("init");
@@ -32,6 +97,10 @@ it("a damaged rollout is named, never batched around, mended by importing it aga
   expect(await cli.run("verify")).toMatchObject({
     code: 1,
     out: expect.stringContaining("rollouts with a problem: b\n"),
+  });
+  expect(await cli.run("verify b")).toMatchObject({
+    code: 1,
+    err: expect.stringContaining("`rollbook artifact show "),
   });
   const assemble = "batch assemble --target policy-r1 --level token --json";
   const struck = await cli.run(assemble);
@@ -56,12 +125,15 @@ it("a batch with a damaged envelope is still shown: only the text counts proofs"
   const { envelope } = draftWire("a") as { envelope: object };
   const rollouts = ["a", "b"].map((id) => {
     const { content } = makeRollout(id);
-    const proofs = [{ kind: "commitment", digest: commitTo(content.digest, "nonce"), nonce: "nonce" }];
+    const proofs = [
+      { kind: "commitment", digest: commitTo(content.digest, "nonce"), nonce: "nonce" },
+      { kind: "execution", digest: weightsOf(`log-${id}`), reference: `log-${id}` },
+    ];
     return JSON.stringify(draftWire(id, { envelope: { ...envelope, worker: `worker-${id}`, proofs } }));
   });
   const revision = Buffer.from(makeRevision("policy-r1").bytes).toString();
   await cli.ok("artifact import -", [revision, ...rollouts].join("\n"));
-  // A commitment says nothing about the execution.
+  // A commitment says nothing about the execution, and the book does not hold the logs.
   expect(await cli.ok("batch assemble --target policy-r1 --level token")).toMatch(
     / {2}proofs +0 of 2 rollouts with a proof of execution, checked\n/,
   );
@@ -69,7 +141,7 @@ it("a batch with a damaged envelope is still shown: only the text counts proofs"
   const before = await cli.ok(`batch show ${digest} --json`);
   strike(cli.book, '"worker":"worker-b"');
   expect(await cli.ok(`batch show ${digest} --json`)).toBe(before);
-  expect(await cli.ok(`batch show ${digest}`)).toMatch(/ {2}proofs +2 proofs, checked\n/);
+  expect(await cli.ok(`batch show ${digest}`)).toMatch(/ {2}proofs +4 proofs\n/);
   await cli.ok(`view a --out ${join(cli.folder, "book.html")}`);
 });
 
@@ -103,11 +175,7 @@ it("a damaged signature of a receipt is mended by the record of a copy", async (
   );
   const signature = packs.map((bytes) => /"signature":"[^"]+"/.exec(bytes.toString("latin1"))).at(-1)![0];
   strike(cli.book, signature.slice(13, 40));
-  const { err } = await cli.run("verify");
-  expect(err).toContain("`rollbook cat DIGEST --book COPY > record.json`");
-  const { problems } = JSON.parse((await cli.run("verify --json")).out);
-  const record = await cli.ok(`cat ${problems[0].digest ?? problems[0].record} --book ${copy}`);
-  await cli.ok("artifact import -", record);
+  await restore(cli, copy);
   await cli.ok("gc");
   await cli.ok("verify --require-trusted");
 });

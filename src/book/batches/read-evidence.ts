@@ -1,18 +1,17 @@
 /** Reads the drift of a batch's sources and counts its proofs of execution, for a reader of text.
  *  In: an open book, a batch. Out: both, without the part whose records are damaged or were erased. It reads every
- *  shard and envelope of the batch, so `showBatch` leaves it to the callers that print the result. */
+ *  shard and rollout of the batch, so `showBatch` leaves it to the callers that print the result. */
 import { type Digest, given, type Id, isRollbookError } from "../../base/index.ts";
 import {
   BatchShard,
-  digestCallLog,
   Manifest,
   PolicyRevision,
-  type Proof,
   type RevisionKey,
+  RolloutContent,
   RolloutEnvelope,
   type TrainerBatch,
 } from "../../contract/index.ts";
-import { driftFrom } from "../../keep/admit/index.ts";
+import { driftFrom, isProven } from "../../keep/admit/index.ts";
 import { readRecord } from "../../store/index.ts";
 import type { OpenBook } from "../open/index.ts";
 import type { BatchDetails } from "./batches.ts";
@@ -20,11 +19,11 @@ import type { BatchDetails } from "./batches.ts";
 export interface BatchEvidence {
   /** Drift of the sources whose distance from the target is known. */
   readonly drift?: ReadonlyMap<Id, number>;
-  /** Rollouts of the batch, and how many of them have a proof of execution; undefined for a batch of many rows. */
+  /** Rollouts of the batch, and how many of them the validator would find proven; undefined for a batch of many rows. */
   readonly proven?: { readonly rollouts: number; readonly withProof: number };
 }
 
-/** Most rows whose envelopes are read only to count those with a proof. */
+/** Most rows whose rollouts are read only to count those with a proof. */
 const MOST_COUNTED = 5_000;
 
 export async function readEvidence(
@@ -74,17 +73,12 @@ async function provenIn({ store }: OpenBook, batch: TrainerBatch): Promise<Batch
   for (const { digest } of batch.shards)
     for (const { content } of (await readRecord(store, BatchShard, digest)).rows) contents.add(content);
   let withProof = 0;
-  for (const { content, envelope } of (await readRecord(store, Manifest, batch.manifest)).artifacts) {
-    if (!contents.has(content)) continue;
-    if ((await readRecord(store, RolloutEnvelope, envelope)).proofs.some(isOfExecution)) withProof++;
+  for (const artifact of (await readRecord(store, Manifest, batch.manifest)).artifacts) {
+    if (!contents.has(artifact.content)) continue;
+    const envelope = await readRecord(store, RolloutEnvelope, artifact.envelope);
+    if (envelope.proofs.length === 0) continue;
+    const content = await readRecord(store, RolloutContent, artifact.content);
+    if (await isProven(content, envelope, (digest) => store.has(digest))) withProof++;
   }
   return { rollouts: contents.size, withProof };
 }
-
-/** As the validator counts proofs: a commitment does not show that the rollout ran, and the log of no calls proves
- *  nothing. */
-function isOfExecution({ kind, digest }: Proof): boolean {
-  return kind === "execution" || (kind === "call-log" && digest !== NO_CALLS);
-}
-
-const NO_CALLS = digestCallLog([]);

@@ -9,3 +9,4 @@ export {
 } from "./import-rollouts.ts";
 export type { ImportWarning } from "./import-watch.ts";
 export { splitLines } from "./lines.ts";
+export { IMPORTABLE_KINDS } from "./prepare.ts";

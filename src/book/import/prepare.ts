@@ -39,12 +39,14 @@ import {
 
 import { CHAT_LOG_FAMILY, chatLogDraft, isChatLog } from "../../convert/chat/index.ts";
 
-/** Record types that a file may contain. The others (batches, ledgers, manifests) are derived from these. */
+/** Record types that a file may contain, sorted so that none refers to a later one. The others (batches, ledgers,
+ *  manifests) are derived from these. */
 const IMPORTABLE = [
   PolicyRevision,
   EnvironmentPackage,
   Task,
   Assignment,
+  RolloutDraft,
   Feedback,
   Verdict,
   QuarantineRelease,
@@ -52,7 +54,7 @@ const IMPORTABLE = [
   Attestation,
 ] as unknown as readonly RecordType[];
 
-const IMPORTABLE_KINDS: readonly string[] = [RolloutDraft.kind, ...IMPORTABLE.map((type) => type.kind)];
+export const IMPORTABLE_KINDS: readonly string[] = IMPORTABLE.map((type) => type.kind);
 
 export interface Prepared {
   /** Digest of the record that stands for the whole: an envelope, or the record itself. */

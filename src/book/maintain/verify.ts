@@ -19,6 +19,7 @@ import {
   resolveRecord,
   trustedKeys,
 } from "../open/index.ts";
+import { type Repair, repairsOf } from "./repairs.ts";
 
 /** Without `trustedKeys`, signatures count if made by the user's own key or by the keys listed beside it. */
 export type VerifyRequest = Readonly<VerifyOptions>;
@@ -32,6 +33,8 @@ export interface Verified {
   /** Ids of the rollouts that have a problem, if the catalog remembers them; set only if the whole book was
    *  verified. */
   readonly damagedRollouts?: readonly string[];
+  /** How the damaged records come back from a copy of the book. */
+  readonly repairs: readonly Repair[];
   /** Differences between the catalog and the bytes; undefined if the catalog was not checked. */
   readonly catalog?: readonly CatalogDifference[];
   /** Time and reason of the last rebuild of the catalog from the bytes. The catalog remembers no loss from before
@@ -51,7 +54,10 @@ export async function verifyBook(book: OpenBook, options: VerifyRequest = {}): P
   const what = `book ${root}`;
   const { verifyBook: verifyStore } = await import("../../keep/verify/index.ts");
   // The catalog lies in the book. If the directory is read-only, there is no catalog to trust or to repair.
-  if (root === "" || !mayWrite(root)) return { what, report: await verifyStore(store, request) };
+  if (root === "" || !mayWrite(root)) {
+    const report = await verifyStore(store, request);
+    return { what, report, repairs: repairsOf(report.problems) };
+  }
   const catalog = openCatalog(root);
   try {
     await catalog.sync();
@@ -61,7 +67,8 @@ export async function verifyBook(book: OpenBook, options: VerifyRequest = {}): P
     const struck = report.problems.flatMap(({ digest }) => digest ?? []);
     const index = catalogIndex(catalog);
     const damagedRollouts = [...new Set(struck.flatMap((digest) => index.rolloutsWith(digest)))].sort();
-    return { what, report, damagedRollouts, catalog: differences, catalogMade: catalog.origin() };
+    const repairs = repairsOf(report.problems, index);
+    return { what, report, damagedRollouts, repairs, catalog: differences, catalogMade: catalog.origin() };
   } finally {
     catalog.close();
   }
@@ -135,7 +142,8 @@ async function verifyRoots(
     // A rollout does not lead to the record of its revision, so only the index of the book knows if the record exists.
     const unrecordedRevisions = report.unrecordedRevisions.filter((name) => !recorded.has(name));
     const reached = { batches, rollouts, calls };
-    verified.push({ what, digest, reached, report: { ...report, unrecordedRevisions } });
+    const repairs = repairsOf(report.problems, index);
+    verified.push({ what, digest, reached, repairs, report: { ...report, unrecordedRevisions } });
   }
   return verified;
 }

@@ -28,6 +28,6 @@ export async function readBlob(book: OpenBook, name: string): Promise<Blob & { d
   throw new RollbookError(
     "missing-blob",
     { digest },
-    `${digest} is damaged or gone. \`rollbook verify\` says what is wrong; import it again.`,
+    `${digest} is damaged or gone. \`rollbook verify\` says how to restore it.`,
   );
 }

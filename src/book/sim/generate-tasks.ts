@@ -39,13 +39,10 @@ interface GenerateRequest {
 }
 
 export async function generateTaskFolder(request: GenerateRequest): Promise<TasksMeta> {
-  const { out, count, seed, difficulties, engine, workers, prove } = request;
+  const { out, count, seed, difficulties, workers } = request;
   refuseExisting(out);
-  // Named families are checked before the sandbox is opened.
-  const wanted = await wantedFamilies(request);
-  const sandbox = prove ? await openSandbox({ engine, workers }) : undefined;
+  const { families, sandbox } = await openProver(request);
   try {
-    const families = runnable(request, wanted, sandbox);
     const rejections: TaskRejection[] = [];
     const tasks: GeneratedTask[] = [];
     const drawn = generateTasks({
@@ -65,10 +62,30 @@ export async function generateTaskFolder(request: GenerateRequest): Promise<Task
   }
 }
 
-async function wantedFamilies({
-  families,
-  familyFiles = [],
-}: GenerateRequest): Promise<readonly TaskFamily[]> {
+/** Opens and closes the sandbox of a generation. Throws if it cannot be opened here, or does not run a named family. */
+export async function requireProver(request: Pick<GenerateRequest, "families" | "engine">): Promise<void> {
+  const { sandbox } = await openProver({ ...request, workers: 1, prove: true });
+  await sandbox?.close();
+}
+
+type ProverRequest = Omit<GenerateRequest, "out" | "count" | "seed" | "difficulties" | "onProgress">;
+
+async function openProver(
+  request: ProverRequest,
+): Promise<{ families: readonly TaskFamily[]; sandbox: Sandbox | undefined }> {
+  // Named families are checked before the sandbox is opened.
+  const wanted = await wantedFamilies(request);
+  const { engine, workers, prove } = request;
+  const sandbox = prove ? await openSandbox({ engine, workers }) : undefined;
+  try {
+    return { families: runnable(request, wanted, sandbox), sandbox };
+  } catch (error) {
+    await sandbox?.close();
+    throw error;
+  }
+}
+
+async function wantedFamilies({ families, familyFiles = [] }: ProverRequest): Promise<readonly TaskFamily[]> {
   const own: TaskFamily[] = [];
   for (const file of familyFiles) own.push(await loadFamily(file));
   if (families === undefined) return own.length > 0 ? own : FAMILIES;
@@ -77,7 +94,7 @@ async function wantedFamilies({
 
 /** A named family that the engine cannot run is an error. Other such families are left out and reported. */
 function runnable(
-  request: GenerateRequest,
+  request: ProverRequest,
   wanted: readonly TaskFamily[],
   sandbox: Sandbox | undefined,
 ): readonly TaskFamily[] {
@@ -92,7 +109,7 @@ function runnable(
     throw new RollbookError(
       "family-not-runnable",
       { families: left, engine },
-      `the ${engine} engine does not run ${left.join(", ")}. Choose another engine with --engine, or leave them out.`,
+      `the ${engine} engine does not run ${left.join(", ")}. Choose another engine, or leave them out.`,
     );
   request.onLeftOut?.(left, engine);
   return wanted.filter(runs);

@@ -8,7 +8,7 @@ export {
   standardErrors,
   summarise,
 } from "./family-summary.ts";
-export { generateTaskFolder } from "./generate-tasks.ts";
+export { generateTaskFolder, requireProver } from "./generate-tasks.ts";
 export { readModels, readWorld } from "./read-files.ts";
 export { ENGINES, type EngineChoice, runOnBook, withGrader } from "./run-on-book.ts";
 export { serveRecorded } from "./serve-recorded.ts";

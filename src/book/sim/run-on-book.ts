@@ -125,6 +125,6 @@ async function openSandboxFor(
   throw new RollbookError(
     "sandbox-unsupported-program",
     { engine: sandbox.engine, tasks: unable.length },
-    `the ${sandbox.engine} engine runs ${[...sandbox.runs].join(", ")} only, and ${plural(unable.length, "task")} of ${tasks.length} need more. Name another --engine, or generate tasks of other families.`,
+    `the ${sandbox.engine} engine runs ${[...sandbox.runs].join(", ")} only, and ${plural(unable.length, "task")} of ${tasks.length} need more. Choose another engine, or generate tasks of other families.`,
   );
 }

@@ -277,7 +277,7 @@ export function readSecrets(
   return { tokens, keys, secrets };
 }
 
-/** The variables that hold secrets of the gateway. No agent needs them. */
+/** The variables that hold secrets of the gateway. An agent that asks a model server directly may need one of them. */
 export function secretVariables({ upstreams, tokensEnv }: GatewayConfig): string[] {
   const keys = Object.values(upstreams).flatMap(({ keyEnv }) => (keyEnv === undefined ? [] : [keyEnv]));
   return [...keys, ...tokensEnv];

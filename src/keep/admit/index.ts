@@ -41,4 +41,4 @@ export {
   unitOfStream,
 } from "./split.ts";
 export { streamKey } from "./stream-gates.ts";
-export { type Artifact, type ValidateOptions, validateBundle } from "./validate.ts";
+export { type Artifact, isProven, type ValidateOptions, validateBundle } from "./validate.ts";

@@ -174,6 +174,15 @@ function choicesOf({ environment, task, calls, streams, seed, assignment }: Roll
   return digestJson("rollbook.choices.v1", { environment, task, calls, streams, draw });
 }
 
+/** True if the validator finds a proof that the rollout ran, and no wrong one. */
+export async function isProven(
+  content: RolloutContent,
+  envelope: RolloutEnvelope,
+  has: ValidateOptions["has"],
+): Promise<boolean> {
+  return checkExecutionProof(content, envelope, await presentProofs(envelope, has)).code === undefined;
+}
+
 async function presentProofs({ proofs }: RolloutEnvelope, has: ValidateOptions["has"]): Promise<Set<Digest>> {
   const present = new Set<Digest>();
   for (const { kind, digest } of proofs) if (kind === "execution" && (await has(digest))) present.add(digest);

@@ -9,6 +9,8 @@ export interface Problem {
   record: string;
   kind?: string | undefined;
   digest?: Digest | undefined;
+  /** Damaged file, relative to the book; set only if its bytes are at fault. */
+  file?: string | undefined;
   /** File and offset, or the record that led here. */
   where: string;
   message: string;

@@ -1,5 +1,5 @@
 /** Verifies a whole book in one sequential pass, or one record with everything it depends on. */
-import { type Digest, isDigest, reasonOf } from "../../base/index.ts";
+import { type Digest, given, isDigest, isRollbookError, reasonOf } from "../../base/index.ts";
 import { Attestation, Manifest, openRecord, recordType, TrainerBatch } from "../../contract/index.ts";
 import type { BlobStore, Finding, ScanItem } from "../../store/index.ts";
 import { reassemble } from "../batch/index.ts";
@@ -69,11 +69,11 @@ async function bytesOfLarge(
 }
 
 /** Damaged bytes have no reliable name; the expected digest is the best one available. */
-function describeDamage({ code, file, offset, expected, message }: Finding): Problem {
+function describeDamage({ code, file, offset, expected, kind, message }: Finding): Problem {
   const where = `${file} at ${offset}`;
   return isDigest(expected)
-    ? { code, record: expected, digest: expected, where, message }
-    : { code, record: where, where, message };
+    ? { code, record: expected, ...given({ kind }), digest: expected, file, where, message }
+    : { code, record: where, file, where, message };
 }
 
 /** Verifies one record and everything reachable from it. `attestationsOf` finds signatures, and `tombstonesOf` finds
@@ -116,8 +116,10 @@ async function readChecked(
   try {
     blob = await store.get(digest);
   } catch (error) {
+    const { kind, file } = isRollbookError(error) ? (error.fields as Partial<Finding>) : {};
+    const damage = given({ kind, file });
     const message = reasonOf(error);
-    verifier.report({ code: "digest-mismatch", record: digest, digest, where: digest, message });
+    verifier.report({ code: "digest-mismatch", record: digest, digest, ...damage, where: digest, message });
     return undefined;
   }
   if (blob === undefined) return undefined;

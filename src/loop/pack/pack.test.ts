@@ -4,10 +4,10 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { ablationPack, benchPack, loopPack, SUITE } from "../../../bench/support/small-packs.ts";
 import type { Digest } from "../../base/index.ts";
-import { packPaths, readPack, readTar, writeTar } from "../../keep/pack/index.ts";
+import { packPaths, readPack, readTar, sealPackFolder, writeTar } from "../../keep/pack/index.ts";
 import { readLastHead } from "../../store/index.ts";
 import { ablate, parseSuite } from "../bench/index.ts";
-import { brokenLinks, rerunPack, sealBenchPack, verifyPack } from "./index.ts";
+import { brokenLinks, rerunPack, sealBenchPack, sealLoopPack, verifyPack } from "./index.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "rollbook-pack-test-"));
 const packs = { bench: "", loop: "", ablation: "" };
@@ -63,6 +63,36 @@ it("a loop of an earlier version, whose digest bound the workers, is packed, ver
   const digest = "sha256:f629f51fb4e5d00ed12bf81f4e90e7abbca5351132bf5307e792551ecd2010a4" as Digest;
   const pack = await loopPack(join(folder, "earlier"), { more: "workers: 3\n", digest });
   expect(readPack(pack).record.run.digest).toBe(digest);
+  expect(brokenLinks((await verifyPack(pack)).chain)).toEqual([]);
+  expect((await rerun(pack)).differences).toEqual([]);
+}, 60_000);
+
+it.each([1, 3])("a pack of a loop of 2 windows is refused if its configuration sets %i", async (windows) => {
+  const pack = copyOf("loop");
+  const file = join(pack, "loop.yaml");
+  writeFileSync(file, readFileSync(file, "utf8").replace("windows: 2", `windows: ${windows}`));
+  const { run, command, code, node, machine, sealedAtMs } = readPack(pack).record;
+  for (const own of ["pack.json", "signatures"]) rmSync(join(pack, own), { recursive: true });
+  sealPackFolder(pack, { run, command, code, node, machine, sealedAtMs }, undefined);
+  const broken = brokenLinks((await verifyPack(pack)).chain);
+  expect(broken.map(({ path }) => path)).toEqual(["pack small → results"]);
+  expect(broken[0]!.broken).toMatch(
+    /the book has 2 ended windows of the run, and loop.yaml sets windows: [13]/,
+  );
+});
+
+it("a loop whose configuration sets fewer windows than have ended is not packed", async () => {
+  const fewer = join(folder, "loop", "fewer.yaml");
+  const source = readFileSync(join(folder, "loop", "loop.yaml"), "utf8");
+  writeFileSync(fewer, source.replace("windows: 2", "windows: 1"));
+  const out = join(folder, "fewer");
+  await expect(sealLoopPack(fewer, { out })).rejects.toThrow(/sets windows: 1, but window 2 .* has begun/);
+  expect(existsSync(out)).toBe(false);
+});
+
+it("a loop whose gate could never release a policy is packed, verified and run again", async () => {
+  const more = "gate: { method: empirical-bernstein, epsilonCost: 0 }\n";
+  const pack = await loopPack(join(folder, "hopeless"), { more });
   expect(brokenLinks((await verifyPack(pack)).chain)).toEqual([]);
   expect((await rerun(pack)).differences).toEqual([]);
 }, 60_000);

@@ -112,8 +112,8 @@ async function rerunLoop(
     );
   const book = join(work, "book");
   requireOwnBaseline(folder);
-  const { state } = await runLoop({ config, book, how: "start", log });
-  return parseJson(loopResult(state));
+  const { state } = await runLoop({ config, book, how: "repeat", log });
+  return parseJson(loopResult(state, config));
 }
 
 /** Policies that the book served besides the releases of the run are no input of the run, so they cannot be

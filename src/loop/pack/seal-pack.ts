@@ -10,7 +10,7 @@ import type { Ablation } from "../../judge/bench/index.ts";
 import { sealPackFolder } from "../../keep/pack/index.ts";
 import { makeDirectory, readText } from "../../store/index.ts";
 import type { Suite } from "../bench/index.ts";
-import { requireBegun } from "../check-run.ts";
+import { requireBegun, requireWindows } from "../check-run.ts";
 import { type LoopConfig, parseLoopConfig } from "../config.ts";
 import { readRun } from "../read-run.ts";
 import { loopStatus } from "../status.ts";
@@ -67,6 +67,7 @@ export async function sealLoopPack(
   const status = await loopStatus(book, config);
   const named = at === undefined ? config.options : `${config.options} --book ${at}`;
   requireBegun(status, { book, config: { options: named } });
+  requireWindows(status, { windows: config.windows, options: named });
   if (status.digest === undefined)
     throw new RollbookError(
       "run-not-ended",
@@ -91,7 +92,7 @@ export async function sealLoopPack(
   }
   writeFileSync(join(out, LOOP_FILE), source);
   copyBook(book, join(out, BOOK_FOLDER));
-  writeFileSync(join(out, LOOP_RESULT), `${loopResult(state)}\n`);
+  writeFileSync(join(out, LOOP_RESULT), `${loopResult(state, config)}\n`);
   return sealWith(out, options, {
     run: { kind: "loop", name: parseId(config.run), digest: state.windows[0]!.need("planned").step.config },
     command: ["run", "start", "--config", LOOP_FILE],

@@ -4,7 +4,7 @@
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { canonicalize, type Digest, given, plural, RollbookError } from "../../base/index.ts";
+import { canonicalize, type Digest, plural, RollbookError } from "../../base/index.ts";
 import { datasetOf } from "../../book/decisions/index.ts";
 import { verifyBook } from "../../book/maintain/index.ts";
 import { useBook } from "../../book/open/index.ts";
@@ -195,7 +195,14 @@ function loopLinks(folder: string, { run }: RunPack): Promise<PackLink> {
         const { report } = await verifyBook(book);
         if (report.problems.length > 0) throw broken(`the book has problems: ${report.problems[0]!.message}`);
         const state = await readRun(book, config.run);
-        if (`${loopResult(state)}\n` !== readFileSync(join(folder, LOOP_RESULT), "utf8"))
+        const digest = runDigest(state, config.windows);
+        if (digest === undefined) {
+          const ended = state.windows.filter(({ final }) => final !== undefined).length;
+          throw broken(
+            `the book has ${plural(ended, "ended window")} of the run, and ${LOOP_FILE} sets windows: ${config.windows}`,
+          );
+        }
+        if (`${loopResult(state, config)}\n` !== readFileSync(join(folder, LOOP_RESULT), "utf8"))
           throw broken("its figures are not those of the run in the book");
         const below = state.windows.map((window): PackLink => {
           const { step } = window.need("planned");
@@ -212,8 +219,7 @@ function loopLinks(folder: string, { run }: RunPack): Promise<PackLink> {
             below,
           };
         });
-        const digest = runDigest(state, state.windows.length);
-        return { ...given({ digest }), below };
+        return { digest, below };
       });
     } finally {
       rmSync(copy, { recursive: true, force: true });

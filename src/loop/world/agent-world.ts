@@ -21,20 +21,24 @@ import { assignedOf, type LoopWorld } from "./world.ts";
 
 type AgentConfig = Extract<LoopConfig["world"], { kind: "agent" }>;
 
+interface AgentWorld extends LoopWorld {
+  /** Variables of this environment that the agent does not get. A server has its own environment. */
+  readonly hiddenVariables: readonly string[];
+}
+
 /** `hidden`: paths, beside its tasks, that the agent must not see. */
 export async function agentWorld(
   loop: Pick<LoopConfig, "options" | "gateways" | "gatewayTokenEnv">,
   config: AgentConfig,
   hidden: readonly string[],
-): Promise<LoopWorld> {
+): Promise<AgentWorld> {
   const { route, environment } = config;
   // Gateway and agent are started by one process, so its environment holds the keys of the model servers.
   const { models, secrets } = await gatewayFacts(config);
   const { gatewayTokenEnv: token } = loop;
-  const agent = await loadAgent(config.agent, {
-    hidden: [config.tasks, ...hidden],
-    hiddenEnv: token === undefined ? secrets : [...secrets, token],
-  });
+  const isServer = /^https?:/.test(config.agent);
+  const hiddenEnv = [...new Set(token === undefined ? secrets : [...secrets, token])];
+  const agent = await loadAgent(config.agent, { hidden: [config.tasks, ...hidden], hiddenEnv });
   const rows = readRows(config.tasks);
   const digests = rows.map((row) => digestJson("rollbook.loop-row.v1", row));
   const cluster = clusterOf(loop);
@@ -44,6 +48,7 @@ export async function agentWorld(
       ...{ agent: agent.digest, rows: digests, models, route, environment },
     }),
     ...{ models, family, rows: rows.length },
+    hiddenVariables: isServer ? [] : hiddenEnv.filter((variable) => process.env[variable] !== undefined),
     assign: (chosen, samples) => assignedOf(chosen, samples, digests),
     async collect({ assigned, experiment, identity, book, seed, workers, ...place }) {
       const { signer } = identity;

@@ -1,6 +1,6 @@
 export { agentWorld, readRows } from "./agent-world.ts";
 export { choiceFamily, policyFamily } from "./families.ts";
-export { ensureTasks, simWorld, worldToCome } from "./sim-world.ts";
+export { ensureTasks, requireEngine, simWorld, worldToCome } from "./sim-world.ts";
 export {
   type Assigned,
   assignedOf,

@@ -1,14 +1,14 @@
 /** Makes the simulator the world of a loop: proved tasks, declared models, exact values. */
 import { existsSync, renameSync, rmSync } from "node:fs";
-import { generateTaskFolder, readModels, readWorld, runOnBook, withGrader } from "../../book/sim/index.ts";
 import {
-  familyNamed,
-  knownValues,
-  makeWorld,
-  openSimRun,
-  policyOfRouter,
-  policyValue,
-} from "../../collect/sim/index.ts";
+  generateTaskFolder,
+  readModels,
+  readWorld,
+  requireProver,
+  runOnBook,
+  withGrader,
+} from "../../book/sim/index.ts";
+import { knownValues, makeWorld, openSimRun, policyOfRouter, policyValue } from "../../collect/sim/index.ts";
 import type { LoopConfig } from "../config.ts";
 import { choiceFamily } from "./families.ts";
 import { assignedOf, type LoopWorld } from "./world.ts";
@@ -45,15 +45,22 @@ export function simWorld(config: SimConfig): LoopWorld {
   };
 }
 
-/** Facts of the world that are known before its tasks are generated; undefined if there is nothing to generate. Throws
- *  if there is no such family of tasks. */
+/** Facts of the world that are known before its tasks are generated; undefined if there is nothing to generate. */
 export function worldToCome({ tasks, generate, models }: SimConfig): WorldToCome | undefined {
   if (generate === undefined || existsSync(tasks)) return undefined;
-  for (const family of generate.families ?? []) familyNamed(family);
   return { rows: generate.count, models: readModels(models).map(({ name }) => name) };
 }
 
 type WorldToCome = Pick<LoopWorld, "rows" | "models">;
+
+/** Opens and closes the sandbox that a new run needs for its tasks or its rollouts. Throws if it cannot be opened here, or
+ *  does not run their programs. */
+export async function requireEngine(config: SimConfig): Promise<void> {
+  const { tasks, generate, fast, engine } = config;
+  if (generate !== undefined && !existsSync(tasks))
+    return requireProver({ families: generate.families, engine });
+  if (!fast) await withGrader(readWorld(config), { engine, workers: 1 }, async () => {});
+}
 
 /** Number of programs that run at the same time while tasks are proved. */
 const PROVERS = 4;

@@ -76,6 +76,8 @@ export interface Finding {
   readonly length: number;
   readonly message: string;
   readonly expected?: string;
+  /** Kind of the expected blob, if the header of its entry is intact. */
+  readonly kind?: string;
   readonly actual?: string;
 }
 

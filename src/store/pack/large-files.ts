@@ -98,7 +98,7 @@ export async function largeFault(
   entry: LargeEntry,
 ): Promise<Finding | undefined> {
   const file = largePath(pack, entry);
-  const at = { file, offset: 0, length: entry.bytes, expected: entry.digest };
+  const at = { file, offset: 0, length: entry.bytes, expected: entry.digest, kind: entry.kind };
   const hash = createHash("sha256").update(`${entry.kind}\0`);
   let length: number;
   try {
@@ -129,7 +129,7 @@ export async function readLarge(
     }
     const actual = digestBytes(entry.kind, bytes);
     if (actual === entry.digest) return bytes;
-    return mismatch({ file, offset: 0, length: size, expected: entry.digest, actual });
+    return mismatch({ file, offset: 0, length: size, expected: entry.digest, kind: entry.kind, actual });
   } finally {
     await handle.close();
   }

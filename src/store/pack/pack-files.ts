@@ -96,7 +96,7 @@ interface WantedBlob {
 }
 
 function checkedBlob(entry: Buffer, { file, offset, digest }: WantedBlob): Blob {
-  const fail = (finding: Pick<Finding, "code" | "message"> & { actual?: string }): never => {
+  const fail = (finding: Pick<Finding, "code" | "message" | "kind" | "actual">): never => {
     const expected = digest === undefined ? {} : { expected: digest };
     throw damageError({ file: file(), offset, length: entry.length, ...expected, ...finding });
   };
@@ -104,7 +104,7 @@ function checkedBlob(entry: Buffer, { file, offset, digest }: WantedBlob): Blob 
   if (header === undefined || header.layout.end > entry.length)
     return fail({ code: "bad-header", message: "the entry that stood here is damaged" });
   const { digest: actual, kind, fault } = checkEntry(entry, 0, header);
-  if (fault !== undefined) return fail(fault);
+  if (fault !== undefined) return fail({ kind, ...fault });
   if (digest !== undefined && actual !== digest)
     return fail({ code: "digest-mismatch", message: `content is ${actual}, wanted was ${digest}`, actual });
   const start = entry.byteOffset + header.layout.payloadAt;

@@ -28,8 +28,9 @@ export interface DamageStep {
   readonly message: string;
   readonly offset: number;
   readonly end: number;
-  /** Digest in the header, if the header is intact. */
+  /** Digest and kind in the header, if the header is intact. */
   readonly expected?: Digest;
+  readonly kind?: string;
   readonly actual?: Digest;
 }
 
@@ -149,7 +150,7 @@ export class PackReader {
     const offset = at + this.#base;
     const end = offset + header.layout.end;
     const { digest, hex, kind, fault } = checkEntry(block, at, header);
-    if (fault !== undefined) return { type: "damage", offset, end, expected: digest, ...fault };
+    if (fault !== undefined) return { type: "damage", offset, end, expected: digest, kind, ...fault };
     const { payloadAt } = header.layout;
     const bytes = new Uint8Array(block.buffer, block.byteOffset + at + payloadAt, header.payloadBytes);
     return { type: "entry", digest, hex, kind, bytes, offset, end, payloadAt: offset + payloadAt };

@@ -189,12 +189,12 @@ export class PackScan {
   #takeDamage(step: DamageStep): undefined {
     // The end of an open pack may be incomplete during a write; recovery checks it once the writer is gone.
     if (!this.#sealed && step.code === "truncated") return;
-    const { expected, actual } = step;
+    const { expected, kind, actual } = step;
     if (expected !== undefined) {
       this.#chain.add(expected);
       this.#mark();
     }
-    this.#find(step.code, step, step.message, given({ expected, actual }));
+    this.#find(step.code, step, step.message, given({ expected, kind, actual }));
   }
 
   #takeFooter(step: EntryStep): undefined {
@@ -224,9 +224,9 @@ export class PackScan {
     code: Finding["code"],
     { offset, end }: { offset: number; end: number },
     message: string,
-    digests: Pick<Finding, "expected" | "actual"> = {},
+    blob: Pick<Finding, "expected" | "kind" | "actual"> = {},
   ): void {
-    this.#findings.push({ code, file: this.#file, offset, length: end - offset, message, ...digests });
+    this.#findings.push({ code, file: this.#file, offset, length: end - offset, message, ...blob });
   }
 }
 

@@ -5,6 +5,7 @@ import type { Command } from "commander";
 import { type Digest, isDigest, isRollbookError, RollbookError } from "../../../base/index.ts";
 import { wrongUsage } from "../../../book/decisions/index.ts";
 import {
+  type Repair,
   type Verified,
   type VerifyRequest,
   verifyArtifacts,
@@ -160,8 +161,35 @@ function options(io: Io): VerifyRequest {
 const HEAD_REMEDY =
   "Give --expect a head of this book. If it is one, restore the book from a copy that contains this head.";
 
-const DAMAGE_REMEDY =
-  "Restore the named files from a copy of the book. Or restore each damaged record: `rollbook cat DIGEST --book COPY > record.json`, then `rollbook artifact import record.json`. Without a copy, import the rollouts or the log again: this repairs their records, but no receipts, verdicts or signatures of them. Then `rollbook gc` removes the damaged copies. Without copy and import, a damaged rollout is lost: `rollbook batch assemble` leaves it out with --exclude ID.";
+/** Maximum number of repairs in the text. */
+const MOST_REPAIRS = 8;
+
+function damageRemedy(broken: readonly Verified[], { book }: BookFlags): string {
+  const to = book === undefined ? "" : ` --book ${book}`;
+  const steps = [...new Set(broken.flatMap(({ repairs }) => repairs.map((each) => repairStep(each, to))))];
+  const left = steps.length - MOST_REPAIRS;
+  const more = left > 0 ? `; and ${left} more, which --json lists as repairs` : "";
+  const restore =
+    steps.length === 0
+      ? "Restore the named files from a copy of the book"
+      : `Restore from COPY, a copy of the book, in these steps: ${steps.slice(0, MOST_REPAIRS).join("; ")}${more}`;
+  return `${restore}. Without a copy, import the rollouts or the log again: this repairs their records, but no receipts, verdicts or signatures of them. Then \`rollbook gc\` removes the damaged copies. Without copy and import, a damaged rollout is lost: \`rollbook batch assemble\` leaves it out with --exclude ID.`;
+}
+
+/** `to`: the option that names the damaged book, if it was given. */
+function repairStep(repair: Repair, to: string): string {
+  switch (repair.how) {
+    case "file":
+      // A catalog that was built without the damaged records does not look at the file again.
+      return `copy the file ${repair.file} and run \`rollbook catalog rebuild${to}\``;
+    case "rollout":
+      return `\`rollbook artifact show ${short(repair.digest)} --json --book COPY | rollbook artifact import -${to}\``;
+    case "record":
+      return `\`rollbook cat ${short(repair.digest)} --book COPY | rollbook artifact import -${to}\``;
+    default:
+      return repair satisfies never;
+  }
+}
 
 /** Prints the reports, and throws if one of them is bad. */
 function judge(io: Io, flags: JudgeOptions, all: readonly Verified[]): void {
@@ -182,7 +210,7 @@ function judge(io: Io, flags: JudgeOptions, all: readonly Verified[]): void {
     const isWhole = broken.every(({ report }) =>
       report.problems.every(({ code }) => code === "head-missing"),
     );
-    const remedy = isWhole ? HEAD_REMEDY : DAMAGE_REMEDY;
+    const remedy = isWhole ? HEAD_REMEDY : damageRemedy(broken, flags);
     throw new RollbookError(
       "not-verified",
       { problems },
