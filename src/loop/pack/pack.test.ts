@@ -7,7 +7,7 @@ import type { Digest } from "../../base/index.ts";
 import { packPaths, readPack, readTar, writeTar } from "../../keep/pack/index.ts";
 import { readLastHead } from "../../store/index.ts";
 import { ablate, parseSuite } from "../bench/index.ts";
-import { brokenLinks, rerunPack, sealBenchPack, verifyPack } from "./index.ts";
+import { brokenLinks, rerunPack, sealBenchPack, sealLoopPack, verifyPack } from "./index.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "rollbook-pack-test-"));
 const packs = { bench: "", loop: "", ablation: "" };
@@ -71,6 +71,17 @@ it("the book in a pack of a loop knows its last head, as the loop left it", () =
   const last = readLastHead(join(folder, "loop", "work"));
   expect(last).toMatch(/^sha256:/);
   expect(readLastHead(join(packs.loop, "book"))).toBe(last);
+});
+
+it("a loop that cannot be packed leaves nothing at --out", async () => {
+  const [home, below] = [join(folder, "loop"), mkdtempSync(join(folder, "loop", "below-"))];
+  const file = join(below, "loop.yaml");
+  writeFileSync(file, readFileSync(join(home, "loop.yaml"), "utf8").replace(": tasks", ": ../tasks"));
+  const out = join(folder, "refused-loop");
+  await expect(sealLoopPack(file, { out, book: join(home, "work") })).rejects.toMatchObject({
+    code: "not-packable",
+  });
+  expect(existsSync(out)).toBe(false);
 });
 
 it("a result that was edited and listed again is not what the checkpoints give", async () => {
