@@ -124,7 +124,7 @@ ${tableExample()}`,
     )
     .option(
       "--candidates-tried <n>",
-      "number of policies judged on these rows so far, with those of this gate and of dry runs; a policy judged again counts again (default: the number of --checkpoint)",
+      "number of policies judged on these rows so far, with those of this gate and of dry runs, which the book does not count; a policy judged again counts again (default: the number of --checkpoint)",
       positiveWhole,
     )
     .addOption(
@@ -221,10 +221,10 @@ function printNotes(io: Io, flags: GateFlags, found: GateResult & { earlier: Ear
     for (const line of servedAsJudged(verdict.record, flags)) io.err(`note: ${line}\n`);
 }
 
-/** A book does not count a dry run. A confidence sequence holds for any number of looks. */
+/** A confidence sequence holds for any number of looks. */
 function countText(verdict: GateVerdict, earlier: EarlierGates): string {
   if (verdict.rule.method === "confidence-sequence") return "";
-  return ` Count this dry run in the next gate on these rows: ${nextTried(verdict, earlier)}`;
+  return ` The book does not count this dry run. For the next gate on these rows, use ${nextTried(verdict, earlier)}`;
 }
 
 function candidatesOf({ candidate, checkpoint }: GateFlags): string[] {
