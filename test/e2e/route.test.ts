@@ -176,7 +176,7 @@ describe("rollbook route ask", () => {
     expect([gated.code, gated.err]).toEqual([
       0,
       expect.stringMatching(
-        /note: this PASS is for exploration 0, .*does not use newer: judge it again with --router FILE/,
+        /note: this PASS is for exploration 0, .*sets none of these serves newer with these values\. .* does not serve newer: judge it again with --router FILE/,
       ),
     ]);
     const exploring = { ROLLBOOK_EXPLORATION: "0.02" };

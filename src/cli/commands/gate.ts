@@ -231,13 +231,19 @@ function candidatesOf({ candidate, checkpoint }: GateFlags): string[] {
   return checkpoint ?? candidate ?? [];
 }
 
-/** Settings that a passing verdict releases: a router with other settings does not serve the policy. */
+/** Settings that a passing verdict releases. A router takes from the verdict what its file leaves out, but the table from
+ *  the training; a router with other settings does not serve the policy. */
 function servedAsJudged({ candidates, passed }: GateVerdict, { table }: GateFlags): string[] {
   const judged = candidates.find(({ revision }) => revision.digest === passed?.digest);
   if (judged === undefined) return [];
   const { floor, exploration } = judged.router;
+  const { id } = judged.revision;
+  const [used, unset] =
+    table === undefined
+      ? ["the table of the training", "sets none of these"]
+      : [`the table ${table}`, "sets this table and none of the others"];
   return [
-    `this PASS is for exploration ${exploration}, floor ${floor}, ${table === undefined ? "the table of the training" : `the table ${table}`} and no constraints. A gateway whose file sets other values does not use ${judged.revision.id}: judge it again with --router FILE`,
+    `this PASS is for exploration ${exploration}, floor ${floor}, ${used} and no constraints. A gateway whose file ${unset} serves ${id} with these values. A gateway whose file sets another value does not serve ${id}: judge it again with --router FILE`,
     ...(exploration > 0
       ? []
       : [
