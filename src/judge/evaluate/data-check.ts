@@ -7,7 +7,7 @@ import { compareUtf8 } from "../../base/index.ts";
 import { armsOf } from "../../learn/index.ts";
 import { CERTAIN_LOG, quantile } from "../ope/index.ts";
 import { rowsOfReturns } from "./chains.ts";
-import { type JudgedRow, type Measure, measuresIn, mixedCosts, ONE_KIND } from "./judged-row.ts";
+import { type JudgedRow, type Measure, measuresIn, mixedCosts } from "./judged-row.ts";
 import { sessionDependence } from "./session-check.ts";
 
 export interface DataFinding {
@@ -344,7 +344,8 @@ function costs(rows: readonly JudgedRow[]): DataFinding[] {
   const lacking = rows.filter(({ measures }) => measures.cost === null);
   if (lacking.length === 0 || lacking.length === rows.length) return [];
   const mixed = mixedCosts(rows);
-  if (mixed !== undefined) return [found("costs", "warn", `${mixed}, so cost is not judged. ${ONE_KIND}`)];
+  if (mixed !== undefined)
+    return [found("costs", "warn", `${mixed.kinds}, so cost is not judged. ${mixed.remedy}`)];
   return [
     found(
       "costs",
