@@ -149,7 +149,7 @@ function keptRange({ rows }: JudgeRows, { measures }: Evaluation, range: Range):
 }
 
 function refusalOf({ contenders, liveness }: Evaluation, id: string): RollbookError | undefined {
-  // A policy without a floor is the static table, whatever the log says.
+  // A larger log gives the policy no floor.
   if (liveness.floor === null)
     return new RollbookError(
       "no-floor",
