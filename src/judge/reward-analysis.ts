@@ -51,7 +51,7 @@ export interface RewardReport {
   readonly all: RewardDistribution;
   readonly bySource: Readonly<Record<string, RewardDistribution>>;
   readonly byArm: Readonly<Record<string, RewardDistribution>>;
-  /** Terms of the reward, and what was recorded beside it. */
+  /** Terms of the reward, and measures recorded beside it. */
   readonly byTerm: Readonly<Record<string, RewardDistribution>>;
   /** Rows farther from the median than 5 robust deviations.
    *  If those are more than 1 in 20: rows far from all others. */

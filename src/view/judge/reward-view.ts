@@ -41,7 +41,7 @@ export function renderRewards(report: RewardReport): string {
   return `${distributions}\n${far}\nalways one candidate (${report.values}): ${ranking}\n\nThe order if the weight of one term is multiplied by FACTOR ("changed": not the order above):\n${weights}`;
 }
 
-/** What was recorded beside the reward has no weight. */
+/** A measure recorded beside the reward has no weight. */
 function termLines({ byTerm, weights }: RewardReport) {
   const parts = new Set(weights.map(({ term }) => term));
   return Object.entries(byTerm).map(([name, each]) => ({
