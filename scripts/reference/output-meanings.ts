@@ -418,7 +418,7 @@ export const MEANINGS: Readonly<Record<string, string>> = {
   all: "distribution of all rewards",
   bySource: "distribution by data source",
   byArm: "distribution by candidate (an arm is a candidate here)",
-  byTerm: "distribution by term of the reward",
+  byTerm: "distribution by term of the reward, and of a cost beside it",
   outliers: "rewards far outside, with the ids of their decisions",
   ranking: 'policies "always this arm" by value',
   weights: "how the ranking changes when a term counts not at all, half or twice",

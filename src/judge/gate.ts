@@ -25,7 +25,6 @@ import {
   logFaults,
   type Measure,
   mixedCosts,
-  ONE_KIND,
   qualityOf,
   type RouterSetup,
   rangeKind,
@@ -374,7 +373,9 @@ export function triedFault(tried: number, given: number): string | undefined {
   return `${plural(given, "candidate")} given, and --candidates-tried is ${tried}. Count every candidate that was tried`;
 }
 
-export function noCost(rows: readonly Pick<JudgedRow, "id" | "measures" | "unusedUsd">[]): RollbookError {
+export function noCost(
+  rows: readonly Pick<JudgedRow, "id" | "atMs" | "measures" | "unusedUsd">[],
+): RollbookError {
   const lacking = rows.filter(({ measures }) => measures.cost === null);
   const id = lacking[0]?.id;
   const mixed = mixedCosts(rows);
@@ -382,7 +383,7 @@ export function noCost(rows: readonly Pick<JudgedRow, "id" | "measures" | "unuse
     "no-cost",
     { rows: rows.length, lacking: lacking.length, id },
     mixed !== undefined
-      ? `${mixed}. ${ONE_KIND} Or gate quality alone with --quality-only.`
+      ? `${mixed.kinds}. ${mixed.remedy} Or gate quality alone with --quality-only.`
       : `no cost is known of ${plural(lacking.length, "decision")} of ${rows.length}, first ${id}. Judge quality alone with --quality-only. ${COSTS_LATER}${lacking.length < rows.length ? " Or judge a file without these decisions (--data)." : ""}`,
   );
 }

@@ -43,6 +43,16 @@ describe("a reward analysis", () => {
     expect(report.byTerm.cost!.max).toBe(5);
   });
 
+  test("takes a recorded cost for no term of the reward", () => {
+    const priced = (arm: string, reward: number, cost: number) =>
+      row(arm, reward, cost, { reward, terms: { cost: { value: cost, weight: 0 } } });
+    const found = analyzeRewards([priced("large", 1, 5), priced("small", 0, 1)]);
+    expect([Object.keys(found.byTerm), [...new Set(found.weights.map(({ term }) => term))]]).toEqual([
+      ["cost", "reward"],
+      ["reward"],
+    ]);
+  });
+
   test("weighs by propensity where every row has one, else says that it does not", () => {
     const rows = [row("a", 1, 0, { propensity: 0.9 }), row("a", 0, 0, { propensity: 0.1 })];
     // (1/.9) / (1/.9 + 1/.1) = .1

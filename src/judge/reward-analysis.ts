@@ -13,7 +13,7 @@ export interface RewardedDecision {
   readonly arm: string;
   readonly propensity: number | null;
   readonly reward: number;
-  /** Empty: the reward has no terms and is its own only term. */
+  /** A weight of 0: recorded beside the reward, and no part of it. No other weight: the reward is its own only term. */
   readonly terms: Readonly<Record<string, { readonly value: number; readonly weight: number }>>;
 }
 
@@ -51,12 +51,14 @@ export interface RewardReport {
   readonly all: RewardDistribution;
   readonly bySource: Readonly<Record<string, RewardDistribution>>;
   readonly byArm: Readonly<Record<string, RewardDistribution>>;
+  /** Terms of the reward, and measures recorded beside it. */
   readonly byTerm: Readonly<Record<string, RewardDistribution>>;
   /** Rows farther from the median than 5 robust deviations.
    *  If those are more than 1 in 20: rows far from all others. */
   readonly outliers: { readonly count: number; readonly ids: readonly string[] };
   /** Values of the policies "always this arm", best first. */
   readonly ranking: readonly { readonly arm: string; readonly value: number }[];
+  /** Effects of the terms of the reward. */
   readonly weights: readonly WeightEffect[];
 }
 
@@ -79,6 +81,7 @@ export function analyzeRewards(rows: readonly RewardedDecision[]): RewardReport 
   const rank = (term?: string, factor = 1) => rankArms(rows, { weighted, term, factor });
   const base = rank();
   const names = [...new Set(rows.flatMap((row) => Object.keys(termsOf(row))))].sort();
+  const weighed = names.filter((name) => rows.some((row) => isPart(termsOf(row)[name])));
   const order = base.map(({ arm }) => arm);
   return {
     rows: rows.length,
@@ -96,7 +99,7 @@ export function analyzeRewards(rows: readonly RewardedDecision[]): RewardReport 
     ),
     outliers: outliersOf(rows),
     ranking: base,
-    weights: names.flatMap((term) =>
+    weights: weighed.flatMap((term) =>
       FACTORS.map((factor) => {
         const ranking = rank(term, factor).map(({ arm }) => arm);
         return { term, factor, ranking, changed: String(ranking) !== String(order) };
@@ -127,7 +130,12 @@ export function distributionOf(values: readonly number[]): RewardDistribution {
 }
 
 function termsOf(row: RewardedDecision): RewardedDecision["terms"] {
-  return Object.keys(row.terms).length === 0 ? { reward: { value: row.reward, weight: 1 } } : row.terms;
+  const isWhole = !Object.values(row.terms).some(isPart);
+  return isWhole ? { ...row.terms, reward: { value: row.reward, weight: 1 } } : row.terms;
+}
+
+function isPart(term: RewardedDecision["terms"][string] | undefined): boolean {
+  return term !== undefined && term.weight !== 0;
 }
 
 /** The reward with one term's weight multiplied. The part that no term explains (a clip, a bonus) is unchanged. */

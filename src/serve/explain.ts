@@ -205,24 +205,30 @@ function scoreLine({ id, known, score, mean, bonus, tried }: CandidateScore, nam
   return `${id}: estimated reward ${figure(mean)}${times}, uncertainty ${figure(bonus ?? 0)}.`;
 }
 
-/** Lines that compare this request with an average one, and give the policy's scores for the average request. */
-function featureLines(facts: Facts, { model }: ExplainRequest): string[] {
-  const usual = facts.scores.flatMap(({ id, usual: score }) =>
-    score === undefined ? [] : [`${id} ${figure(score)}`],
-  );
-  if (facts.features.length === 0 && usual.length === 0) return [];
-  const told = sidesOf(facts, usual.length === 0 ? "" : ", compared with an average request");
+/** Lines that lead from the difference of two scores in an average request to the difference in this one. */
+function featureLines({ chosen, features, scores }: Facts, { model }: ExplainRequest): string[] {
+  const own = scores.find(({ id }) => id === chosen);
+  if (own === undefined) return [];
+  const other = bestOther(scores, chosen);
+  const compared = other === undefined ? [own] : [own, other];
+  const isUsual = compared.some(({ usual }) => usual !== undefined);
+  if (features.length === 0 && !isUsual) return [];
+  // The parts of a candidate that the policy has never seen are unknown.
+  if (isUsual && compared.some(({ usual }) => usual === undefined)) return [];
+  if (features.length === 0)
+    return ["Nothing that the policy reads sets this request apart from an average one."];
+  const told = isUsual
+    ? [usualLine(compared, scoreName(model)), ...sideLines(features, MOVES)]
+    : [
+        ...sideLines(features, {
+          up: `For ${other === undefined ? chosen : `${chosen} rather than ${other.id}`}`,
+          down: `Against ${chosen}`,
+        }),
+        "The checkpoint does not say what an average request is, so parts that every request has are among them. Train again to see what sets this one apart.",
+      ];
   const buckets = crowdedBuckets(model!);
   return [
-    ...(usual.length === 0
-      ? []
-      : [`The ${scoreName(model)} for an average training request: ${usual.join(", ")}.`]),
     ...told,
-    ...(usual.length > 0
-      ? []
-      : [
-          "The checkpoint does not say what an average request is, so parts that every request has are among them. Train again to see what sets this one apart.",
-        ]),
     ...(buckets === undefined || !told.some((line) => line.includes("hash bucket"))
       ? []
       : [
@@ -231,11 +237,22 @@ function featureLines(facts: Facts, { model }: ExplainRequest): string[] {
   ];
 }
 
-/** Lines of features for the choice, and against it. */
-function sidesOf({ chosen, features, scores }: Facts, compared: string): string[] {
-  if (features.length === 0)
-    return ["Nothing that the policy reads sets this request apart from an average one."];
-  const other = bestOther(scores, chosen);
+const MOVES = { up: "Raised most by", down: "Lowered most by" };
+
+/** The score of the choice, minus that of the best other candidate: in an average request, and in this one. */
+function usualLine([own, other]: readonly CandidateScore[], name: string): string {
+  const now = ({ mean, score }: CandidateScore) => mean ?? score!;
+  const [of, usual, here] =
+    other === undefined
+      ? ["", own!.usual!, now(own!)]
+      : [` minus that of ${other.id}`, own!.usual! - other.usual!, now(own!) - now(other)];
+  return `For an average training request, the ${name} of ${own!.id}${of} is ${brief(usual)}. For this request, it is ${brief(here)}.`;
+}
+
+const brief = (value: number) => String(Number(value.toPrecision(3)));
+
+/** Features with positive parts and those with negative parts, without the negligible ones. */
+function sideLines(features: readonly FeaturePart[], heads: { up: string; down: string }): string[] {
   const least = NEGLIGIBLE * Math.abs(features[0]!.part);
   const side = (sign: 1 | -1) =>
     features
@@ -243,12 +260,8 @@ function sidesOf({ chosen, features, scores }: Facts, compared: string): string[
       .slice(0, TOLD)
       .map(({ feature, part }) => `${feature} (${part < 0 ? "" : "+"}${Number(part.toPrecision(2))})`)
       .join(", ");
-  const rather = other === undefined ? chosen : `${chosen} rather than ${other.id}`;
-  const [pro, contra] = [side(1), side(-1)];
-  return [
-    ...(pro === "" ? [] : [`For ${rather}${compared}: ${pro}.`]),
-    ...(contra === "" ? [] : [`Against ${pro === "" ? rather + compared : chosen}: ${contra}.`]),
-  ];
+  const [up, down] = [side(1), side(-1)];
+  return [...(up === "" ? [] : [`${heads.up}: ${up}.`]), ...(down === "" ? [] : [`${heads.down}: ${down}.`])];
 }
 
 /** The best other candidate that the policy knows. */

@@ -183,8 +183,10 @@ export class ServedRouter {
     return { from, to };
   }
 
-  close(): void {
+  /** Ends the watch. Resolves when no reload reads the book: the caller may then close it. */
+  async close(): Promise<void> {
     clearInterval(this.#timer);
+    await this.#reloading;
   }
 
   #warnOfFields(): void {

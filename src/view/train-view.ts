@@ -180,25 +180,28 @@ function checksText(report: Partial<CheckedModel> | undefined): string {
   ].join("\n");
 }
 
-function promiseText(
-  promise: FloorPromise,
-  { leastPropensity, unit }: { leastPropensity: number; unit: string },
-): string {
+interface PromiseFacts {
+  readonly leastPropensity: number;
+  readonly unit: string;
+}
+
+function promiseText(promise: FloorPromise, facts: PromiseFacts): string {
   const { floor, alpha, units, bound, coverage } = promise;
   return floor === null
-    ? `no confidence floor keeps the loss within ${alpha}, so the static table decides everything. ${remedy(promise, leastPropensity)}\n`
-    : `floor ${figure(floor)}: the policy decides at or above it, in ${figure(100 * coverage)} % of the calibration rows. The mean loss of choosing differently from the table is at most ${figure(bound)}, by ${plural(units, unit)}; you asked for at most ${alpha}\n`;
+    ? `no confidence floor keeps the loss within ${alpha}, so the static table decides everything. ${remedy(promise, facts)}\n`
+    : `floor ${figure(floor)}: the policy decides at or above it, in ${figure(100 * coverage)} % of the calibration rows. The mean loss of choosing differently from the table is at most ${figure(bound)}, by ${plural(units, facts.unit)}; you asked for at most ${alpha}\n`;
 }
 
 /** Even without any loss the bound is B/(n+1), which gives the minimum number of units. */
-function remedy(promise: FloorPromise, leastPropensity: number): string {
+function remedy(promise: FloorPromise, { leastPropensity, unit }: PromiseFacts): string {
   const { alpha, largestLoss, propensityFloor, feedback, units } = promise;
   const least = (loss: number) => Math.max(1, Math.ceil(loss / alpha - 1));
-  const needed = `There ${units === 1 ? "is" : "are"} ${plural(units, "calibration unit")}; at least ${least(largestLoss)} are needed (more if the policy loses where it differs from the table)`;
-  const others = "Log more, or raise --floor-risk";
-  if (feedback === "full") return `${needed}. ${others}.`;
-  const why = `${needed}. One unit may weigh up to ${figure(1 / propensityFloor)}, because --propensity-floor is ${figure(propensityFloor)}`;
-  if (!(leastPropensity > propensityFloor)) return `${why}. ${others}.`;
-  const other = least((largestLoss * propensityFloor) / leastPropensity);
-  return `${why}. The lowest logged propensity is ${figure(leastPropensity)}: if the logging policy never goes lower, add --propensity-floor ${figure(leastPropensity)}; then ${plural(other, "unit")} can be enough. Or log more, or raise --floor-risk.`;
+  const needed = `The calibration split has ${plural(units, unit)}, and at least ${least(largestLoss)} are needed (more if the policy loses where it differs from the table).`;
+  const more = "Record more rows, or raise --floor-risk.";
+  // Rounded up, the option would refuse the log.
+  const lowest = Math.floor(leastPropensity * 1e4) / 1e4;
+  if (feedback === "full" || !(lowest > propensityFloor)) return `${needed} ${more}`;
+  const enough = least((largestLoss * propensityFloor) / lowest);
+  const option = `With --propensity-floor ${lowest}, ${enough} can be enough. Use it if the old policy never chose with a probability below ${lowest}, as in this log.`;
+  return `${needed} ${option}${units < enough ? ` ${more}` : ""}`;
 }

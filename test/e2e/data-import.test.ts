@@ -485,4 +485,7 @@ it("artifact show has the probability of an imported choice, and tells a measure
   const text = await cli.ok(`artifact show ${rolloutId}`);
   expect(text).toContain("imported chose nano (probability 0.4) of nano 0.4, max ?, reward 1");
   expect(text).toMatch(/score +cost 0\.0005 \(not part of the reward\)/);
+  const rewards = await cli.ok("reward analyze");
+  expect(rewards).toMatch(/^cost \(not part of the reward\) +1 .*\nterm reward +1 /m);
+  expect(rewards).not.toMatch(/^cost +0 /m);
 });

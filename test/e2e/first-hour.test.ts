@@ -217,7 +217,8 @@ describe("what a new user of a log meets", () => {
     const served = async (isForCalls: boolean) => {
       const log: string[] = [];
       const config = checkRouterConfig({ checkpoint: out, allowUngated: true });
-      (await openRouter(config, { clock: systemClock, isForCalls, log: (line) => log.push(line) })).close();
+      const place = { clock: systemClock, isForCalls, log: (line: string) => log.push(line) };
+      await (await openRouter(config, place)).close();
       return log.join("\n");
     };
     expect(await served(true)).toContain(warning);

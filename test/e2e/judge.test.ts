@@ -110,10 +110,16 @@ describe("evaluate and gate on the command line", () => {
     const cli = new Cli();
     const data = cli.file("few.jsonl", lines(...routingWorld(300, 3)));
     const out = await cli.ok(`train bc --data ${data} --out ${cli.folder}/p --id p --floor-risk 0.1`);
-    expect(out).toMatch(/no confidence floor keeps the loss within 0\.1, .*; at least 199 are needed/);
     expect(out).toMatch(
-      /The lowest logged propensity is 0\.4: .*add --propensity-floor 0\.4; then 24 units can be enough/,
+      /no confidence floor keeps the loss within 0\.1, .* has \d+ tasks, and at least 199 are needed \(more if .*\)\. With --propensity-floor 0\.4, 24 can be enough\. Use it if .* below 0\.4, as in this log\.$/m,
     );
+    // The log is too small for a comparison, too, but a larger one alone would not give the policy a floor.
+    const { code, out: verdict, err } = await cli.run(`evaluate --data ${data} --checkpoint ${cli.folder}/p`);
+    expect([code, err]).toEqual([
+      1,
+      "error: p never decides: training found no confidence floor that keeps its promised risk. Train it again with a higher --floor-risk or more rows. [no-floor]\n",
+    ]);
+    expect(verdict).toContain("verdict: p never decides");
   });
 
   it("say that a policy changes no decision, and how many gates have seen the rows", async () => {
@@ -135,11 +141,11 @@ describe("evaluate and gate on the command line", () => {
     await cli.ok(`data import ${cli.file("more.jsonl", lines(...routingWorld(520, 3).slice(500)))}`);
     const second = await cli.ok(`${words} --epsilon-cost 1`);
     expect(second).toMatch(
-      /WARNING: these rows have now judged 2 policies \(a policy judged again counts again\), but the bound allows for 1, so this PASS is weaker than alpha says\. The verdict stands\. /,
+      /WARNING: these rows have now judged at least 2 policies \(a policy judged again counts again\), but the bound allows for 1, so this PASS is weaker than alpha says\. The verdict stands\. /,
     );
     // The repetition is a gate of its own, and this one is sealed.
     expect(second).toContain(
-      "run the gate again with --candidates-tried 3 (2 so far and 1 in the next gate), or use --method confidence-sequence with --cost-range=LOW..HIGH",
+      "run the gate again with --candidates-tried 3 (2 so far and 1 in the next gate; add the policies of earlier dry runs), or use --method confidence-sequence with --cost-range=LOW..HIGH",
     );
     const whole = await cli.run(`${words} --total-reward --dry-run`);
     expect(whole.out).toContain("use --method confidence-sequence with --quality-range=LOW..HIGH");
@@ -162,30 +168,34 @@ describe("evaluate and gate on the command line", () => {
     );
     // A gate with two policies is one gate, and two policies to count.
     const two = await cli.run(`${words} --epsilon-cost 3 --candidate ${folder}`);
-    expect(two.out).toContain("these rows have now judged 4 policies");
+    expect(two.out).toContain("these rows have now judged at least 4 policies");
     expect(two.out).toContain("again with --candidates-tried 6");
     const fewer = await cli.run(`${words} --epsilon-cost 1 --candidates-tried 4 --dry-run`);
     expect(fewer.out).toContain(
-      "judged 5 policies (a policy judged again counts again), but the bound allows for 4, so this PASS is weaker than alpha says. For a correct bound, run the gate again with --candidates-tried 6 (5 so far and 1 in the next gate),",
+      "judged at least 5 policies (a policy judged again counts again), but the bound allows for 4, so this PASS is weaker than alpha says. For a correct bound, run the gate again with --candidates-tried 6 (5 so far and 1 in the next gate; add the policies of earlier dry runs),",
     );
     const counted = await cli.run(`${words} --epsilon-cost 1 --candidates-tried 5 --dry-run`);
     expect(counted.out).not.toContain("WARNING");
     const sequence = "--method confidence-sequence --quality-only --propensity-floor 0.4";
     expect((await cli.run(`${words} ${sequence}`)).out).not.toContain("WARNING");
-    // A dry run counts the sealed gates before it. Later gates do not count a dry run, so its texts do.
-    const next = "--candidates-tried 7 (6 so far and 1 in the next gate)";
+    // A dry run counts the sealed gates before it, not the dry runs.
+    const next =
+      "--candidates-tried 7 (6 so far and 1 in the next gate; add the policies of earlier dry runs)";
     const told = await cli.run(`${words} --epsilon-cost 2 --dry-run`);
-    expect(told.out).toContain(`WARNING: with this dry run, these rows have judged 6 policies`);
+    expect(told.out).toContain(`WARNING: with this dry run, these rows have judged at least 6 policies`);
     expect(told.out).toContain(`run the gate again with ${next}, or use`);
     const dry = await cli.run(`${words} --epsilon-cost 2 --dry-run --json`);
     expect(dry.err).toContain(
-      `note: --dry-run seals no verdict: nothing is released. Count this dry run in the next gate on these rows: ${next}\n`,
+      `note: --dry-run seals no verdict: nothing is released. The book does not count this dry run. For the next gate on these rows, use ${next}\n`,
     );
     const afterDryRun = await cli.run(`${words} --epsilon-cost 2 --dry-run --candidates-tried 7`);
     expect(afterDryRun.err).toContain("--candidates-tried 8 (7 so far and 1 in the next gate)\n");
     expect((await cli.run(`${words} ${sequence} --dry-run`)).err).toContain("nothing is released.\n");
     expect(JSON.parse(dry.out)).toMatchObject({ outcome: "pass", sealed: false, earlier: 4 });
     expect((await cli.json(`${words} --epsilon-cost 2`))[0]).toMatchObject({ earlier: 4, changed: [0] });
+    // A verdict keeps the count that its user stated, with the dry runs.
+    await cli.ok(`${words} --epsilon-cost 2 --candidates-tried 12`);
+    expect(await cli.ok(`${words} --epsilon-cost 2`)).toContain("have now judged at least 13 policies");
   });
 
   it("say that a PASS in a book is the release, and release nothing with --dry-run", async () => {

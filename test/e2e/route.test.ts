@@ -85,10 +85,14 @@ describe("rollbook route ask", () => {
         /^Policy used: none; the configured policy cannot serve, and no table is configured, so the router prefers tiny: .*revision bandit knows none of the candidates \(tiny, huge\): it was trained on decisions among cheap, strong\. Name candidates that it knows/,
       ),
     );
-    expect(text).toMatch(/For strong rather than cheap, compared with an average request: /);
+    expect(text).toMatch(
+      /^ {2}For an average training request, the estimated reward of strong minus that of cheap is \S+\. For this request, it is \S+\.\n {2}(Raised|Lowered) most by: /m,
+    );
     expect(text).toMatch(/The policy reads words through 16 hash buckets\./);
   });
 
+  const DIFFERENCES =
+    /^For an average training request, the (?:estimated reward|score) of \w+ minus that of \w+ is (\S+)\. For this request, it is (\S+)\.$/m;
   it.each(["auto", "ridge", "logistic", "bc", "linucb", "thompson --form linear"])(
     "names what sets a request apart from the others, of %s",
     async (kind) => {
@@ -109,16 +113,19 @@ describe("rollbook route ask", () => {
         for (const { score, mean, usual, parts } of scores)
           expect(usual! + parts.reduce((sum, { part }) => sum + part, 0)).toBeCloseTo((mean ?? score)!, 9);
         expect(features.map(({ feature }) => feature)).not.toContain("bias of the prompt");
-        expect(told.join("\n")).toMatch(/The (estimated reward|score) for an average training request: /);
+        // The features lead from one printed difference to the other.
+        const [, usual, here] = told.join("\n").match(DIFFERENCES)!.map(Number);
+        const moved = features.reduce((sum, { part }) => sum + part, 0);
+        expect(Math.abs(usual! + moved - here!)).toBeLessThan(0.01 * (Math.abs(usual!) + Math.abs(here!)));
       }
-      // "For" lists only positive parts, "Against" only negative parts.
+      // One line lists only positive parts, the other only negative parts.
       for (const { lines: told } of [hard, easy]) {
         const side = (head: RegExp) => told.find((line) => head.test(line)) ?? "";
-        expect(side(/^For /)).not.toMatch(/\(-/);
-        expect(side(/^Against /)).not.toMatch(/\(\+/);
+        expect(side(/^Raised /)).not.toMatch(/\(-/);
+        expect(side(/^Lowered /)).not.toMatch(/\(\+/);
       }
       if (!/linucb|thompson/.test(kind))
-        expect(hard.lines.find((line) => line.startsWith("For strong"))).toMatch(/“(the|group|about|Prove)”/);
+        expect(hard.lines.find((line) => line.startsWith("Raised"))).toMatch(/“(the|group|about|Prove)”/);
       // The average is the same for both requests; their features differ.
       const usualOf = ({ scores }: Explanation) => new Map(scores.map(({ id, usual }) => [id, usual]));
       for (const [id, usual] of usualOf(hard)) expect(usualOf(easy).get(id)).toBeCloseTo(usual!, 9);
@@ -176,7 +183,7 @@ describe("rollbook route ask", () => {
     expect([gated.code, gated.err]).toEqual([
       0,
       expect.stringMatching(
-        /note: this PASS is for exploration 0, .*does not use newer: judge it again with --router FILE/,
+        /note: this PASS is for exploration 0, .*sets none of these serves newer with these values\. .* does not serve newer: judge it again with --router FILE/,
       ),
     ]);
     const exploring = { ROLLBOOK_EXPLORATION: "0.02" };

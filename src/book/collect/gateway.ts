@@ -123,7 +123,7 @@ async function requireStart(
   otlpConfig(env);
   if (routing !== undefined) {
     const router = await openRouter(routing, { candidates: routeCandidates(config, routing), clock });
-    router.close();
+    await router.close();
   }
   await requirePort(config.listen);
 }

@@ -7,7 +7,8 @@ import type { OpenBook } from "../open/index.ts";
 
 export interface EarlierGates {
   readonly gates: number;
-  /** A policy counts once for each gate that judged it: every look at the rows spends alpha. */
+  /** A policy counts once for each gate that judged it: every look at the rows spends alpha. A dry run is not in the
+   *  book, and counts only if the user of a later gate stated it. */
   readonly policies: number;
 }
 
@@ -40,14 +41,18 @@ export async function earlierGates(
     const { verdict } = await readRecord(book.store, LoopEnvelope, digest);
     if (verdict !== undefined) ofRuns.add(verdict);
   }
-  let [gates, policies] = [0, 0];
+  const gates: GateVerdict[] = [];
   for (const { digest } of index.ofKind(GateVerdict.kind)) {
     if (digest === own) continue;
     const earlier = await readRecord(book.store, GateVerdict, digest);
     const { digest: rowsDigest, manifest } = earlier.data;
     if (rowsDigest !== data.digest && (ofRuns.has(digest) || !(await isShared(manifest)))) continue;
-    gates++;
-    policies += earlier.candidates.length;
+    gates.push(earlier);
   }
-  return { gates, policies };
+  gates.sort((a, b) => a.atMs - b.atMs);
+  const policies = gates.reduce(
+    (soFar, { rule, candidates }) => Math.max(soFar + candidates.length, rule.tried),
+    0,
+  );
+  return { gates: gates.length, policies };
 }

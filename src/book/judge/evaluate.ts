@@ -78,7 +78,7 @@ export interface PolicyEvaluation {
   readonly range: Range | undefined;
   /** Admitted rollouts, and the ledger of the others; set only if the source is a book. */
   readonly admitted?: AdmittedRollouts | undefined;
-  /** Set if the log cannot show how good the policy is. */
+  /** Set if the policy has no floor, or the log cannot show how good it is. */
   readonly refusal?: RollbookError | undefined;
 }
 
@@ -127,7 +127,7 @@ export async function evaluateCheckpoint(
       discount === undefined
         ? keptRange(judged, evaluation, request.qualityRange ?? PROMISE_TERMS.qualityRange)
         : undefined,
-    refusal: refusalOf(evaluation),
+    refusal: refusalOf(evaluation, loaded.checkpoint.revision.record.id),
   };
 }
 
@@ -150,7 +150,14 @@ function keptRange({ rows }: JudgeRows, { measures }: Evaluation, range: Range):
   return inside ? range : undefined;
 }
 
-function refusalOf({ contenders }: Evaluation): RollbookError | undefined {
+function refusalOf({ contenders, liveness }: Evaluation, id: string): RollbookError | undefined {
+  // A larger log gives the policy no floor.
+  if (liveness.floor === null)
+    return new RollbookError(
+      "no-floor",
+      { revision: id },
+      `${id} never decides: training found no confidence floor that keeps its promised risk. Train it again with a higher --floor-risk or more rows.`,
+    );
   const [learned] = contenders;
   if (learned!.basis !== "refused") return undefined;
   const { reasons } = learned!;

@@ -181,6 +181,20 @@ describe("a router on a book", () => {
   });
 });
 
+test("a router closes after its reload, so that the book can close without a word", async () => {
+  const { book, release } = await makeBook();
+  await release(makePolicy("r1"), 20_000);
+  const lines: string[] = [];
+  const log = (line: string) => lines.push(line);
+  const served = await openServedRouter(book, CONFIG, { candidates: asked(), log });
+  await release(makePolicy("r2"), 30_000);
+  const reload = served.router.reload();
+  await served.close();
+  await book.close();
+  expect(await reload).toBe("swapped");
+  expect(lines.filter((line) => line.startsWith("warning"))).toEqual([]);
+});
+
 describe("with trust: signed", () => {
   test("a verdict releases nothing until a trusted key has signed it", async () => {
     const { book, release } = await makeBook();

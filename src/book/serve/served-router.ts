@@ -65,7 +65,7 @@ export async function openServedRouter(
     router,
     look: () => watch.look(),
     async close() {
-      router.close();
+      await router.close();
       await watch.stop();
     },
   };

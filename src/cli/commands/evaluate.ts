@@ -51,7 +51,7 @@ training rows, the best single candidate, the behaviour policy and a uniform cho
 oracle. Policies choose as the router would, with its table, floor and exploration. The output ends with one sentence:
 better or not, by how much, how sure. --verbose prints the figures behind it.
 
-If the log does not support the comparison, the command refuses (exit 1). A log needs an effective sample size of 50,
+If the log does not support the comparison, or training found no confidence floor, the command refuses (exit 1). A log needs an effective sample size of 50,
 unless every outcome is known. Record about 1000 different tasks to train and judge a policy.
 
 ${tableExample()}`,
@@ -127,8 +127,9 @@ async function run(io: Io, flags: EvaluateFlags): Promise<void> {
       ? jsonLine(evaluationJson(evaluation, found))
       : renderEvaluation(evaluation, found, { verbose: flags.verbose === true }),
   );
-  if (evaluation.liveness.warning !== undefined) io.err(`warning: ${evaluation.liveness.warning}\n`);
-  // A refusal already mentions it.
+  const { liveness } = evaluation;
+  // A refusal already mentions a missing floor, and a small log.
+  if (liveness.warning !== undefined && liveness.floor !== null) io.err(`warning: ${liveness.warning}\n`);
   if (evaluation.units < FEW_UNITS && refusal === undefined)
     io.err(
       `warning: ${plural(evaluation.units, "unit")} judge, and intervals over so few are rough. ${smallLogRemedy({ unit: found.judged.rule.unit, counted: { rows: found.judged.rows.length, units: evaluation.units } })}.\n`,

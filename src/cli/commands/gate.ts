@@ -124,7 +124,7 @@ ${tableExample()}`,
     )
     .option(
       "--candidates-tried <n>",
-      "number of policies judged on these rows so far, with those of this gate and of dry runs; a policy judged again counts again (default: the number of --checkpoint)",
+      "number of policies judged on these rows so far, with those of this gate and of dry runs, which the book does not count; a policy judged again counts again (default: the number of --checkpoint)",
       positiveWhole,
     )
     .addOption(
@@ -222,23 +222,29 @@ function printNotes(io: Io, flags: GateFlags, found: GateResult & { earlier: Ear
     for (const line of servedAsJudged(verdict.record, flags)) io.err(`note: ${line}\n`);
 }
 
-/** A book does not count a dry run. A confidence sequence holds for any number of looks. */
+/** A confidence sequence holds for any number of looks. */
 function countText(verdict: GateVerdict, earlier: EarlierGates): string {
   if (verdict.rule.method === "confidence-sequence") return "";
-  return ` Count this dry run in the next gate on these rows: ${nextTried(verdict, earlier)}`;
+  return ` The book does not count this dry run. For the next gate on these rows, use ${nextTried(verdict, earlier)}`;
 }
 
 function candidatesOf({ candidate, checkpoint }: GateFlags): string[] {
   return checkpoint ?? candidate ?? [];
 }
 
-/** Settings that a passing verdict releases: a router with other settings does not serve the policy. */
+/** Settings that a passing verdict releases. A router takes from the verdict what its file leaves out, but the table from
+ *  the training; a router with other settings does not serve the policy. */
 function servedAsJudged({ candidates, passed }: GateVerdict, { table }: GateFlags): string[] {
   const judged = candidates.find(({ revision }) => revision.digest === passed?.digest);
   if (judged === undefined) return [];
   const { floor, exploration } = judged.router;
+  const { id } = judged.revision;
+  const [used, unset] =
+    table === undefined
+      ? ["the table of the training", "sets none of these"]
+      : [`the table ${table}`, "sets this table and none of the others"];
   return [
-    `this PASS is for exploration ${exploration}, floor ${floor}, ${table === undefined ? "the table of the training" : `the table ${table}`} and no constraints. A gateway whose file sets other values does not use ${judged.revision.id}: judge it again with --router FILE`,
+    `this PASS is for exploration ${exploration}, floor ${floor}, ${used} and no constraints. A gateway whose file ${unset} serves ${id} with these values. A gateway whose file sets another value does not serve ${id}: judge it again with --router FILE`,
     ...(exploration > 0
       ? []
       : [

@@ -13,7 +13,6 @@ import {
   type Measure,
   measuresIn,
   mixedCosts,
-  ONE_KIND,
   observedOutcomes,
 } from "./judged-row.ts";
 import { sessionDependence } from "./session-check.ts";
@@ -333,7 +332,8 @@ function costs(rows: readonly JudgedRow[]): DataFinding[] {
   const lacking = rows.filter(({ measures }) => measures.cost === null);
   if (lacking.length === 0 || lacking.length === rows.length) return [];
   const mixed = mixedCosts(rows);
-  if (mixed !== undefined) return [found("costs", "warn", `${mixed}, so cost is not judged. ${ONE_KIND}`)];
+  if (mixed !== undefined)
+    return [found("costs", "warn", `${mixed.kinds}, so cost is not judged. ${mixed.remedy}`)];
   return [
     found(
       "costs",

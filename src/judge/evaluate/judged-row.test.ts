@@ -6,7 +6,7 @@ import { outcomesOf } from "../../learn/rows/index.ts";
 import { parseStaticTable } from "../../policy/index.ts";
 import { gatePolicies, noCost } from "../gate.ts";
 import { checkData } from "./data-check.ts";
-import { measuresIn, measuresOf, toJudgedRows, totalRewardRows } from "./judged-row.ts";
+import { measuresIn, measuresOf, mixedCosts, toJudgedRows, totalRewardRows } from "./judged-row.ts";
 
 describe("the parts of a reward", () => {
   it("are the same whichever sign says what cost means", () => {
@@ -135,7 +135,7 @@ describe("costs of two kinds", () => {
       : { ...row, candidates: row.candidates.map((one) => ({ ...one, features: { callPrice: 0.02 } })) },
   );
   const kinds =
-    /^the log holds costs of two kinds: \(1\) in 300 decisions \(first d-0\) .*; \(2\) in 100 decisions \(first d-300\) US dollars.*\./;
+    /^the log holds costs of two kinds: \(1\) 300 decisions \(first d-0\) have a scored cost .*; \(2\) 100 decisions \(first d-300\) have no scored cost, only US dollars.*\./;
 
   it("are told apart, with the rows of each and what to do", () => {
     const { rows } = toJudgedRows(mixed, "task");
@@ -146,6 +146,17 @@ describe("costs of two kinds", () => {
       expect([code, message]).toEqual(["no-cost", expect.stringMatching(kinds)]);
       expect(message).toContain("one kind at a time");
     }
+  });
+
+  it("are taken apart by the time between them, or else by experiment", () => {
+    const remedyAt = (atMs: (row: number) => number) =>
+      mixedCosts(toJudgedRows(mixed, "task").rows.map((row, i) => ({ ...row, atMs: atMs(i) })))!.remedy;
+    const [cut, other] = ["1970-01-01T00:00:01.000Z", "1970-01-01T00:00:00.101Z"];
+    expect(remedyAt((i) => (i < 300 ? i : 1000))).toContain(
+      `--until ${cut} selects (1), --since ${cut} selects (2).`,
+    );
+    expect(remedyAt((i) => 400 - i)).toContain(`--until ${other} selects (2), --since ${other} selects (1).`);
+    expect(remedyAt((i) => i % 7)).toContain("--exp NAME");
   });
 
   it("are one kind in each part", () => {

@@ -25,6 +25,8 @@ type Measures = Readonly<Record<Measure, number | null>>;
 
 export interface JudgedRow extends DecisionRow {
   readonly reward: number;
+  /** Start of the rollout, or the time in the dataset. */
+  readonly atMs?: number;
   /** Rows of one unit are split, resampled and counted together. */
   readonly unit: string;
   /** Absent if sessions are unknown. */
@@ -91,6 +93,7 @@ function toJudged(
   );
   return {
     id: row.id,
+    atMs: row.atMs,
     context: row.context,
     candidates,
     chosen: row.chosen,
@@ -121,24 +124,50 @@ export function measuresOf(
   };
 }
 
-type CostOfRow = Pick<JudgedRow, "id" | "measures" | "unusedUsd">;
+type CostOfRow = Pick<JudgedRow, "id" | "atMs" | "measures" | "unusedUsd">;
 
-/** The next step if a log has costs of two kinds. */
-export const ONE_KIND = "Judge one kind at a time: select rollouts with --exp, --since and --until.";
+interface MixedCosts {
+  /** Which rows have which kind of cost; without a full stop. */
+  readonly kinds: string;
+  /** The options that select one kind. */
+  readonly remedy: string;
+}
 
-/** Describes which rows have which kind of cost. Undefined if no row has unused dollars. */
-export function mixedCosts(rows: readonly CostOfRow[]): string | undefined {
+/** Undefined if no row has unused dollars. */
+export function mixedCosts(rows: readonly CostOfRow[]): MixedCosts | undefined {
   const dollars = rows.filter(({ unusedUsd }) => unusedUsd !== undefined);
-  const others = rows.filter(({ measures }) => measures.cost !== null);
+  const scored = rows.filter(({ measures }) => measures.cost !== null);
   if (dollars.length === 0) return undefined;
-  const none = rows.length - dollars.length - others.length;
-  const first = (of: readonly { id: string }[]) => (of[0] === undefined ? "" : ` (first ${of[0].id})`);
+  const none = rows.length - dollars.length - scored.length;
+  const having = (of: readonly CostOfRow[]) =>
+    `${plural(of.length, "decision")}${of[0] === undefined ? "" : ` (first ${of[0].id})`} ${of.length === 1 ? "has" : "have"}`;
   const counts = [
-    `(1) in ${plural(others.length, "decision")}${first(others)} a reward term "cost" or the candidate feature "price", without a unit`,
-    `(2) in ${plural(dollars.length, "decision")}${first(dollars)} US dollars, recorded by a gateway or declared as "callPrice" in its file`,
+    `(1) ${having(scored)} a scored cost without a unit: the reward term "cost", as the agent of a loop may give it, or the candidate feature "price"`,
+    `(2) ${having(dollars)} no scored cost, only US dollars: those that a gateway recorded, or "callPrice" of its file`,
     ...(none === 0 ? [] : [`${plural(none, "decision")} without a cost`]),
   ];
-  return `the log holds costs of two kinds: ${counts.join("; ")}. The two cannot be compared`;
+  return {
+    kinds: `the log holds costs of two kinds: ${counts.join("; ")}. The two cannot be compared`,
+    remedy: remedyOf(scored, dollars),
+  };
+}
+
+/** A loop and the calls after it are apart in time. */
+function remedyOf(scored: readonly CostOfRow[], dollars: readonly CostOfRow[]): string {
+  const cut = cutBetween(scored, dollars) ?? cutBetween(dollars, scored);
+  if (cut === undefined)
+    return "Judge one kind at a time: --exp NAME selects the rollouts of one experiment, such as a window of a loop.";
+  const [first, second] = cut.earlier === scored ? ["(1)", "(2)"] : ["(2)", "(1)"];
+  return `Judge one kind at a time: --until ${cut.at} selects ${first}, --since ${cut.at} selects ${second}.`;
+}
+
+/** The time of the first decision of `later`, if every decision of `earlier` is before it. */
+function cutBetween(earlier: readonly CostOfRow[], later: readonly CostOfRow[]) {
+  const timesOf = (of: readonly CostOfRow[]) => of.map(({ atMs = Number.NaN }) => atMs);
+  const end = timesOf(earlier).reduce((last, each) => Math.max(last, each), Number.NEGATIVE_INFINITY);
+  const start = timesOf(later).reduce((first, each) => Math.min(first, each), Number.POSITIVE_INFINITY);
+  const isApart = Number.isFinite(end) && Number.isFinite(start) && end < start;
+  return isApart ? { earlier, at: new Date(start).toISOString() } : undefined;
 }
 
 /** Rows with only one measure, the total: the logged reward, or quality minus a weight times cost. */
@@ -153,7 +182,7 @@ export function totalRewardRows(
         "no-cost",
         { id },
         mixed !== undefined
-          ? `${mixed}. ${ONE_KIND} Or judge the logged reward without --cost-weight.`
+          ? `${mixed.kinds}. ${mixed.remedy} Or judge the logged reward without --cost-weight.`
           : `decision ${id} has no cost: neither a reward term called cost, nor features.price of every candidate, nor a recorded cost of its call, nor callPrice of the choice. Record one, or judge the logged reward without --cost-weight.`,
       );
     const total = costWeight === undefined ? reward! : quality! - costWeight * cost!;

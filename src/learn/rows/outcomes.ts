@@ -163,6 +163,6 @@ function mixedCosts(id: string): RollbookError {
   return new RollbookError(
     "no-cost",
     { id },
-    `decision ${id} has a cost in US dollars, recorded by a gateway or declared as callPrice; other decisions have a reward term called cost or features.price. A term states no unit, so the two are not compared. Train from one kind at a time, for example with --since, or without a cost weight or budget.`,
+    `decision ${id} has a cost in US dollars, recorded by a gateway or declared as callPrice; other decisions have a reward term called cost or features.price. A term states no unit, so the two are not compared. Train from one kind at a time, for example with --until or --since, or without a cost weight or budget.`,
   );
 }

@@ -103,6 +103,17 @@ it("the book in a pack of a loop knows its last head, as the loop left it", () =
   expect(readLastHead(join(packs.loop, "book"))).toBe(last);
 });
 
+it("a loop that cannot be packed leaves nothing at --out", async () => {
+  const [home, below] = [join(folder, "loop"), mkdtempSync(join(folder, "loop", "below-"))];
+  const file = join(below, "loop.yaml");
+  writeFileSync(file, readFileSync(join(home, "loop.yaml"), "utf8").replace(": tasks", ": ../tasks"));
+  const out = join(folder, "refused-loop");
+  await expect(sealLoopPack(file, { out, book: join(home, "work") })).rejects.toMatchObject({
+    code: "not-packable",
+  });
+  expect(existsSync(out)).toBe(false);
+});
+
 it("a result that was edited and listed again is not what the checkpoints give", async () => {
   const pack = copyOf("bench");
   const file = join(pack, "results.json");

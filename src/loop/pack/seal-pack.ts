@@ -1,7 +1,7 @@
 /** Seals run packs of a benchmark suite's folder, and of a finished training loop.
  *  In: the folder or the run. Out: the sealed record; the folder holds copies of everything that the result depends
  *  on. */
-import { cpSync, existsSync, writeFileSync } from "node:fs";
+import { cpSync, existsSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, isAbsolute, join, relative, sep } from "node:path";
 import { type Clock, parseId, RollbookError, systemClock } from "../../base/index.ts";
 import { useBook } from "../../book/open/index.ts";
@@ -78,8 +78,28 @@ export async function sealLoopPack(
   if (existsSync(out))
     throw new RollbookError("exists", { out }, `${out} already exists. Choose another path.`);
   makeDirectory(out);
-  // The digest of the configuration covers the paths in it, so files keep their places relative to it.
-  for (const path of [world.tasks, world.models, config.table, ...featuresOf(config)]) {
+  try {
+    copyInputs([world.tasks, world.models, config.table, ...featuresOf(config)], { file, out });
+    writeFileSync(join(out, LOOP_FILE), source);
+    copyBook(book, join(out, BOOK_FOLDER));
+    writeFileSync(join(out, LOOP_RESULT), `${loopResult(state, config)}\n`);
+    return sealWith(out, options, {
+      run: { kind: "loop", name: parseId(config.run), digest: state.windows[0]!.need("planned").step.config },
+      command: ["run", "start", "--config", LOOP_FILE],
+    });
+  } catch (error) {
+    // The same command must work once the cause is corrected.
+    rmSync(out, { recursive: true, force: true });
+    throw error;
+  }
+}
+
+/** The digest of the configuration covers the paths in it, so files keep their places relative to it. */
+function copyInputs(
+  paths: readonly (string | undefined)[],
+  { file, out }: { readonly file: string; readonly out: string },
+): void {
+  for (const path of paths) {
     if (path === undefined) continue;
     const place = relative(dirname(file), path);
     if (isAbsolute(place) || place.startsWith("..") || place.split(sep)[0] === BOOK_FOLDER)
@@ -90,13 +110,6 @@ export async function sealLoopPack(
       );
     cpSync(path, join(out, place), { recursive: true });
   }
-  writeFileSync(join(out, LOOP_FILE), source);
-  copyBook(book, join(out, BOOK_FOLDER));
-  writeFileSync(join(out, LOOP_RESULT), `${loopResult(state, config)}\n`);
-  return sealWith(out, options, {
-    run: { kind: "loop", name: parseId(config.run), digest: state.windows[0]!.need("planned").step.config },
-    command: ["run", "start", "--config", LOOP_FILE],
-  });
 }
 
 function featuresOf({ learners }: LoopConfig): (string | undefined)[] {

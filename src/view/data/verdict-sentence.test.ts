@@ -31,6 +31,6 @@ it("an estimate outside the range of quality is shown as it is: the figures diff
 it("a policy that may never decide is not compared", () => {
   const evaluation = { liveness: { floor: null } } as unknown as Evaluation;
   expect(verdictSentence(evaluation, { policy: "p", unit: "task" })).toMatch(
-    /^verdict: p never decides, .*nothing was compared\.$/,
+    /^verdict: p never decides, .*Nothing was compared\.$/,
   );
 });

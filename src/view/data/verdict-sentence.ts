@@ -23,7 +23,7 @@ interface SentenceFacts {
 export function verdictSentence(evaluation: Evaluation, { policy, unit }: SentenceFacts): string {
   const { contenders, comparisons, measures, units, certification, liveness } = evaluation;
   if (liveness.floor === null)
-    return `verdict: ${policy} never decides, because no confidence floor was found in training; nothing was compared.`;
+    return `verdict: ${policy} never decides, because training found no confidence floor. Nothing was compared.`;
   if (contenders[0]!.basis === "refused")
     return `verdict: this log cannot say how good ${policy} is. Do not release it on this evidence.`;
   const baseline = BASELINES.find(([name]) => comparisons.some(({ against }) => against === name));

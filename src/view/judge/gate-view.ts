@@ -105,10 +105,13 @@ function changeText(share: number): string {
 /** Values closer to 0 are rounding. */
 const ROUNDING = 1e-9;
 
-/** The option for the next gate on these rows, if it judges as many policies as this one. */
+/** The option for the next gate on these rows, if it judges as many policies as this one. The book knows no dry run; a
+ *  user who states more policies than the book knows has counted them. */
 export function nextTried({ rule, candidates: { length } }: GateVerdict, { policies }: EarlierGates): string {
-  const soFar = Math.max(rule.tried, policies + length);
-  return `--candidates-tried ${soFar + length} (${soFar} so far and ${length} in the next gate)`;
+  const known = policies + length;
+  const soFar = Math.max(rule.tried, known);
+  const dryRuns = rule.tried > known ? "" : "; add the policies of earlier dry runs";
+  return `--candidates-tried ${soFar + length} (${soFar} so far and ${length} in the next gate${dryRuns})`;
 }
 
 /** Alpha holds for a single look, unless the bound holds for any number of looks. */
@@ -126,7 +129,7 @@ function repeatText(
   const stated = ranges.length === 0 ? "" : ` with ${ranges.join(" and ")}`;
   // Only student-t judges chains of decisions.
   const sequence = discount === undefined ? `, or use --method confidence-sequence${stated}` : "";
-  const counted = `${sealed ? "these rows have now judged" : "with this dry run, these rows have judged"} ${plural(all, "policy")} (a policy judged again counts again), but the bound allows for ${tried}`;
+  const counted = `${sealed ? "these rows have now judged" : "with this dry run, these rows have judged"} at least ${plural(all, "policy")} (a policy judged again counts again), but the bound allows for ${tried}`;
   const next = `${nextTried(record, earlier)}${sequence}`;
   return [
     outcome === "pass"

@@ -8,7 +8,7 @@ export function renderRewards(report: RewardReport): string {
     { group: "all", ...report.all },
     ...named("source", report.bySource),
     ...named("candidate", report.byArm),
-    ...named("term", report.byTerm),
+    ...termLines(report),
   ];
   const number = (title: string, of: (line: RewardDistribution) => number) => ({
     title,
@@ -39,6 +39,15 @@ export function renderRewards(report: RewardReport): string {
   const far =
     count === 0 ? "no outliers" : `${count} outliers: ${ids.join(", ")}${count > ids.length ? ", …" : ""}`;
   return `${distributions}\n${far}\nalways one candidate (${report.values}): ${ranking}\n\nThe order if the weight of one term is multiplied by FACTOR ("changed": not the order above):\n${weights}`;
+}
+
+/** A measure recorded beside the reward has no weight. */
+function termLines({ byTerm, weights }: RewardReport) {
+  const parts = new Set(weights.map(({ term }) => term));
+  return Object.entries(byTerm).map(([name, each]) => ({
+    group: parts.has(name) ? `term ${name}` : `${name} (not part of the reward)`,
+    ...each,
+  }));
 }
 
 function named(what: string, groups: Readonly<Record<string, RewardDistribution>>) {

@@ -16,7 +16,7 @@ test("observed rewards are a mean over rollouts, and so are estimates of whole r
   );
 });
 
-test("a refused policy is reported as a result, with the policy that still serves", () => {
+test("a refused policy is reported as a result, with the policy that served then", () => {
   const window = {
     window: 1,
     state: "kept",
@@ -32,7 +32,27 @@ test("a refused policy is reported as a result, with the policy that still serve
     { options: "--config loop.yaml", data: "all" },
   );
   expect(text).toContain(
-    "window 1: the gate refused the new policy, and behaviour still serves. The log does not show that the new one is good enough: the log is too small; nothing acts\nloop: 1 of 1 window ended, done\n",
+    "window 1: the gate refused the new policy, and behaviour kept serving. The log does not show that the new one is good enough: the log is too small; nothing acts\nloop: 1 of 1 window ended, done\n",
+  );
+});
+
+test("the checkpoint lines name the policy that served after the last window, and claim nothing of now", () => {
+  const made = (window: number) => ({
+    ...{ window, rollouts: 40, collectedBy: "behaviour" },
+    checkpoints: [{ revision: `loop-w${window}`, folder: `window-${window}` }],
+  });
+  const text = renderLoop(
+    {
+      ...{ run: "loop", book: "book", planned: 2, ended: 2, running: false },
+      windows: [
+        { ...made(1), state: "released", serves: "loop-w1" },
+        { ...made(2), state: "kept", serves: "loop-w1" },
+      ],
+    },
+    { options: "--config loop.yaml", data: "all" },
+  );
+  expect(text).toContain(
+    "checkpoint of loop-w1 (served after window 2): window-1\ncheckpoint of loop-w2: window-2\n",
   );
 });
 

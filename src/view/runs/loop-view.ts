@@ -86,7 +86,7 @@ export function renderLoop(
     reasons.length === 0
       ? []
       : [
-          `window ${window}: the gate refused the new policy, and ${serves ?? "the one before"} still serves. The log does not show that the new one is good enough: ${reasons.map((reason) => reason.replace(/^the candidate: /, "")).join("; ")}\n`,
+          `window ${window}: the gate refused the new policy, and ${serves ?? "the one before"} kept serving. The log does not show that the new one is good enough: ${reasons.map((reason) => reason.replace(/^the candidate: /, "")).join("; ")}\n`,
         ],
   );
   const unused = windows.flatMap(({ window, excluded = [] }) =>
@@ -100,17 +100,18 @@ export function renderLoop(
   return `${lines}${unused.join("")}${refused.join("")}${checkpointLines(windows)}${whereIs(status, options)}\n${end}`;
 }
 
-/** The checkpoints of the last window that trained, and of the policy that serves. */
+/** The checkpoints of the last window that trained, and of the policy that served last. A gate outside the run may have
+ *  released another since. */
 function checkpointLines(windows: readonly WindowStatus[]): string {
   const newest = windows.findLast(({ checkpoints }) => checkpoints !== undefined)?.checkpoints ?? [];
-  const serves = windows.findLast((each) => each.serves !== undefined)?.serves;
+  const { serves, window: last } = windows.findLast((each) => each.serves !== undefined) ?? {};
   const serving = windows
     .flatMap(({ checkpoints = [] }) => checkpoints)
     .filter(({ revision }) => revision === serves && newest.every((each) => each.revision !== revision));
   return [...serving, ...newest]
     .map(
       ({ revision, folder }) =>
-        `checkpoint of ${revision} (${revision === serves ? "serves" : "does not serve"}): ${folder}\n`,
+        `checkpoint of ${revision}${revision === serves ? ` (served after window ${last})` : ""}: ${folder}\n`,
     )
     .join("");
 }
