@@ -52,7 +52,9 @@ export function callStarter(
     const mayCostUsd = () =>
       reservationUsd(request, { bodyBytes: body.length, price: routes.dearest(request.model) });
     const rollout =
-      caller.rollout === undefined ? rollouts.openSingle() : rollouts.enter(caller.rollout, mayCostUsd);
+      caller.rollout === undefined
+        ? rollouts.openSingle(mayCostUsd)
+        : rollouts.enter(caller.rollout, mayCostUsd);
     const incoming = { dialect, body, rawHeaders, path: upstreamPath(path), rollout, response };
     const call = new ModelCall(incoming, context);
     if (embed === undefined || prompt === undefined) {
