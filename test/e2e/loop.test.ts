@@ -152,6 +152,17 @@ describe("rollbook run on the simulator", () => {
     expect((await statusOf(cli, `start --resume --config ${config}`)).digest).toBe(expected.digest);
   }, 60_000);
 
+  it("has one run digest, whatever the configuration plans, and it leads to all records of the run", async () => {
+    const { cli, config } = withLoop(SMALL);
+    const { digest } = await statusOf(cli, `start --config ${config}`);
+    const fewer = writeConfig(cli.folder, { ...SMALL, windows: 1 }, "fewer.yaml");
+    expect((await statusOf(cli, `status --config ${fewer}`)).digest).toBe(digest);
+    const [{ trust, counts, reached }] = await cli.json(`verify ${digest} --require-trusted`);
+    expect(trust).toMatchObject({ artifacts: 24, signed: 24 });
+    expect([reached.rollouts, reached.batches.length]).toEqual([24, 2]);
+    expect(counts).toMatchObject({ "rollbook.trainer-batch.v1": 2, "rollbook.gate-verdict.v1": 2 });
+  }, 60_000);
+
   it("makes another run compare with its release, or say that it does not", async () => {
     const { cli, config } = await afterWindow("unequal", UNEQUAL);
     const { windows: before } = await statusOf(cli, `status --config ${config}`);

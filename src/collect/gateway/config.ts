@@ -49,7 +49,9 @@ const upstream = z.strictObject({
   retryMaxMs: positive.default(10_000).describe("Longest pause before a retry, in milliseconds."),
   breaker: z
     .strictObject({
-      failures: positive.default(8).describe("Failed calls in a row that open the breaker; repetitions of one request count once."),
+      failures: positive
+        .default(8)
+        .describe("Failed calls in a row that open the breaker; repetitions of one request count once."),
       pauseMs: positive.default(15_000).describe("Milliseconds until one request tries again."),
     })
     .prefault({})
