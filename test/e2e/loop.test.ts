@@ -144,7 +144,9 @@ describe("rollbook run on the simulator", () => {
     expect(second.err).toContain(`ask it to stop with \`rollbook run stop --config ${config}\`.`);
     expect(await cli.ok(`run stop --config ${config}`)).toBe("loop: stopped\n");
     const stopped = await running;
-    expect([stopped.code, stopped.err]).toEqual([1, expect.stringContaining("[run-stopped]")]);
+    const told = `continue with \`rollbook run resume --config ${config}\`\n`;
+    expect([stopped.code, stopped.err]).toEqual([0, expect.stringContaining(told)]);
+    expect(stopped.err).toMatch(/^run loop: stopped after [01] of 2 windows; /m);
     expect(await cli.ok(`run stop --config ${config}`)).toBe("loop: no process runs it\n");
     const { windows, collected } = await statusOf(cli, `status --config ${config}`);
     if (windows.at(-1)?.state === "collecting")
