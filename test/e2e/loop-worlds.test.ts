@@ -60,6 +60,15 @@ describe("a configuration", () => {
     expect([code, err + out]).toEqual([0, expect.stringMatching(told)]);
   }, 120_000);
 
+  it("names the setting of a models file that does not exist, and the command that begins a run without a book", async () => {
+    const { cli, config } = withLoop({ ...SMALL, world: { ...LOOP.world, models: "none.yaml" } });
+    expect(await cli.run(`run start --config ${config}`)).toMatchObject({
+      ...{ code: 1, err: expect.stringMatching(/none\.yaml cannot be read as world\.models: it does not exist/) },
+    });
+    const { code, err } = await cli.run(`run report --config ${config} --out ${join(cli.folder, "r.html")}`);
+    expect([code, err]).toEqual([1, expect.stringContaining(`Begin it with \`rollbook run start --config`)]);
+  });
+
   it("that asks for more tasks than there are is refused before the run is recorded, and its name stays free", async () => {
     const { cli, config } = withLoop({ ...SMALL, windows: 1, rollouts: 40 });
     const { code, err } = await cli.run(`run start --config ${config}`);
