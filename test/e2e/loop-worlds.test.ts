@@ -63,7 +63,10 @@ describe("a configuration", () => {
   it("names the setting of a models file that does not exist, and the command that begins a run without a book", async () => {
     const { cli, config } = withLoop({ ...SMALL, world: { ...LOOP.world, models: "none.yaml" } });
     expect(await cli.run(`run start --config ${config}`)).toMatchObject({
-      ...{ code: 1, err: expect.stringMatching(/none\.yaml cannot be read as world\.models: it does not exist/) },
+      ...{
+        code: 1,
+        err: expect.stringMatching(/none\.yaml cannot be read as world\.models: it does not exist/),
+      },
     });
     const { code, err } = await cli.run(`run report --config ${config} --out ${join(cli.folder, "r.html")}`);
     expect([code, err]).toEqual([1, expect.stringContaining(`Begin it with \`rollbook run start --config`)]);
