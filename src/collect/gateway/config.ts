@@ -29,7 +29,7 @@ const upstream = z.strictObject({
   dialect: z
     .optional(z.enum([...VENDORS, "both"]))
     .describe(
-      "The wire formats that it speaks (default: `anthropic` with `auth: x-api-key` or at anthropic.com, else `openai`). A route takes models of one dialect.",
+      "The wire formats that it speaks (default: `anthropic` with `auth: x-api-key` or at anthropic.com, else `openai`). A route takes models of one dialect. If set, requests in the other dialect are refused.",
     ),
   timeoutMs: positive
     .default(600_000)
