@@ -11,10 +11,11 @@ export function interrupted(): Promise<void> {
   });
 }
 
-/** Runs work with a signal that the first SIGINT or SIGTERM aborts. */
+/** Runs work with a signal that the first SIGINT or SIGTERM aborts. The message of its reason is the name of that
+ *  signal. */
 export async function interruptible<T>(work: (signal: AbortSignal) => Promise<T>): Promise<T> {
   const stop = new AbortController();
-  const interrupt = () => stop.abort();
+  const interrupt = (name: string) => stop.abort(new DOMException(name, "AbortError"));
   process.once("SIGINT", interrupt).once("SIGTERM", interrupt);
   try {
     return await work(stop.signal);

@@ -1,7 +1,16 @@
 /** Controls the process that runs a loop, and the request to stop it.
  *  In: a book, the name of a run. Out: a lock, a file with the state of the process, and a request to stop. The
  *  operating system releases the lock however its holder ends. All files are operational: they never enter a record. */
-import { closeSync, existsSync, openSync, readFileSync, rmSync, writeFileSync, writeSync } from "node:fs";
+import {
+  appendFileSync,
+  closeSync,
+  existsSync,
+  openSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+  writeSync,
+} from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { isObject, RollbookError } from "../base/index.ts";
@@ -30,6 +39,8 @@ const lockFile = (root: string, run: string) => join(loopFolder(root, run), "loc
 const stopFile = (root: string, run: string) => join(loopFolder(root, run), "stop");
 const activityFile = (root: string, run: string) => join(loopFolder(root, run), "activity.json");
 
+const startsFile = (root: string, run: string) => join(loopFolder(root, run), "starts");
+
 const settingsFile = (root: string, run: string) => join(loopFolder(root, run), "settings.json");
 
 type Settings = Readonly<Record<string, unknown>>;
@@ -37,6 +48,18 @@ type Settings = Readonly<Record<string, unknown>>;
 /** Stores the settings at the start of a run. Its records only have their digest. */
 export function noteSettings({ root, run }: { root: string; run: string }, settings: Settings): void {
   writeFileSync(settingsFile(root, run), JSON.stringify(settings), { mode: 0o600 });
+}
+
+/** Stores the time at which a process begins to work on the run. */
+export function noteStart({ root, run }: { root: string; run: string }, atMs: number): void {
+  appendFileSync(startsFile(root, run), `${atMs}\n`, { mode: 0o600 });
+}
+
+/** Times at which processes began to work on the run; empty if they are not stored here. */
+export function startsOf({ root, run }: { root: string; run: string }): number[] {
+  const file = startsFile(root, run);
+  if (!existsSync(file)) return [];
+  return readFileSync(file, "utf8").trim().split("\n").map(Number);
 }
 
 /** Keys that have changed since the run began; empty if its settings are not stored here. */

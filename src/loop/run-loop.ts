@@ -10,7 +10,7 @@ import { serveMetrics } from "../collect/index.ts";
 import type { Progress } from "../collect/rollout/index.ts";
 import type { LoopPolicy, WindowState } from "../contract/index.ts";
 import { checkBegun, checkRun, type RunChoice } from "./check-run.ts";
-import { holdRun, loopFolder, noteSettings, type Tell } from "./control.ts";
+import { holdRun, loopFolder, noteSettings, noteStart, type Tell } from "./control.ts";
 import { LoopWindow, type RunState, servedAfter } from "./fold.ts";
 import { LoopMetrics } from "./loop-metrics.ts";
 import { readRun } from "./read-run.ts";
@@ -81,6 +81,7 @@ async function runWindows(request: RunRequest): Promise<RanLoop> {
       tellChangedWorld(state, stages.world, log);
       try {
         if (state.windows.length === 0) noteSettings({ root, run }, config.settings);
+        noteStart({ root, run }, book.clock.nowMs());
         const { follow } = checked;
         return await new RunningLoop(context, { state, request, tell, follow, stages }).run();
       } finally {

@@ -50,7 +50,8 @@ export function statusOf(
   const root = copyOf(book);
   const running = isRunning(root, run);
   const activity = running ? activityOf(root, run) : undefined;
-  const digest = runDigest(state, config.windows);
+  // A configuration may name fewer windows than the run has: the digest is that of the run.
+  const digest = runDigest(state, Math.max(config.windows, windows.length));
   return {
     ...{ run, book, planned: config.windows, running },
     ended: windows.filter(({ final }) => final !== undefined).length,

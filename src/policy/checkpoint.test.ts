@@ -72,6 +72,18 @@ describe("a checkpoint", () => {
     expect(() => readCheckpoint(path)).toThrow(refused("no-checkpoint"));
   });
 
+  test.each([Buffer.from([0xff, 0xfe]), Buffer.from('{"id":'), Buffer.from('{ "id": "a" }')])(
+    "whose revision is damaged says how to restore it: %s",
+    (damaged) => {
+      const path = folder();
+      writeCheckpoint(path, sealCheckpoint(model, facts));
+      writeFileSync(join(path, "revision.json"), damaged);
+      expect(() => readCheckpoint(path)).toThrow(
+        /revision\.json: the file is damaged or was edited\. Restore the file or train again\./,
+      );
+    },
+  );
+
   test("of another feature spec is refused, with both digests and what differs", () => {
     const path = folder();
     writeCheckpoint(path, sealCheckpoint(model, facts));

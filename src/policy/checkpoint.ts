@@ -9,6 +9,7 @@ import {
   type Digest,
   digestBytes,
   digestJson,
+  isRollbookError,
   type Json,
   parseId,
   parseJson,
@@ -18,6 +19,8 @@ import {
   FloorPromise,
   openRecord,
   PolicyRevision,
+  type RecordOf,
+  type RecordType,
   type Sealed,
   seal,
   succeeding,
@@ -155,11 +158,27 @@ export function writeCheckpoint(
 export function readCheckpoint(folder: string, options: { spec?: AnyFeatureSpec } = {}): Checkpoint {
   const path = join(folder, WEIGHTS);
   const bytes = readPart(path);
-  const record = openRecord(PolicyRevision, readPart(join(folder, REVISION)), join(folder, REVISION));
+  const record = openPart(PolicyRevision, join(folder, REVISION));
   const checkpoint = openCheckpoint(bytes, record, path);
   if (options.spec !== undefined) requireSpec(checkpoint.model, options.spec, path);
   const promise = readPromise(join(folder, FLOOR), record);
   return { ...checkpoint, ...(promise === undefined ? {} : { promise }) };
+}
+
+/** Rollbook wrote the file, so a user has nothing to correct in it. */
+function openPart<T extends RecordType>(type: T, path: string): RecordOf<T> {
+  const bytes = readPart(path);
+  try {
+    return openRecord(type, bytes, path);
+  } catch (cause) {
+    if (!isRollbookError(cause, "bad-json") && !isRollbookError(cause, "not-canonical")) throw cause;
+    throw new RollbookError(
+      "bad-checkpoint",
+      { where: path },
+      `${path}: the file is damaged or was edited. Restore the file or train again.`,
+      { cause },
+    );
+  }
 }
 
 /** Weights and their revision, from any storage, checked against each other. */
@@ -212,7 +231,7 @@ function checkFacts(model: PolicyModel, record: PolicyRevision, where: string): 
 /** Reads the promise. A promise for another policy than the one in the folder is refused. */
 function readPromise(path: string, { id, digest }: PolicyRevision): Sealed<FloorPromise> | undefined {
   if (!existsSync(path)) return undefined;
-  const promise = openRecord(FloorPromise, readPart(path), path);
+  const promise = openPart(FloorPromise, path);
   if (promise.policy.digest === digest) return seal(FloorPromise, promise);
   throw new RollbookError(
     "digest-mismatch",

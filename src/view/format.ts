@@ -77,6 +77,21 @@ export function table<Row>(rows: readonly Row[], columns: readonly TableColumn<R
 }
 
 /** Joins lines that may contain text of records, and makes them safe to print. */
+/** Leaves out each sentence that an earlier text has, as the remedies of several faults often do. Sentences with figures
+ *  stay: they are facts about their own text. */
+export function sayOnce(texts: readonly string[]): string[] {
+  const said = new Set<string>();
+  return texts.map((text) => {
+    const [first, ...rest] = text.split(/(?<=\.) (?=[A-Z])/);
+    const fresh = rest.filter((sentence) => {
+      const isRepeated = said.has(sentence.replace(/\.$/, "")) && !/\d/.test(sentence);
+      said.add(sentence.replace(/\.$/, ""));
+      return !isRepeated;
+    });
+    return [first, ...fresh].join(" ");
+  });
+}
+
 export function page(lines: readonly string[]): string {
   return lines.map((line) => `${printable(line)}\n`).join("");
 }

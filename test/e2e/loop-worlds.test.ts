@@ -78,6 +78,18 @@ describe("a configuration", () => {
     expect([code, err + out]).toEqual([0, expect.stringMatching(told)]);
   }, 120_000);
 
+  it("names the setting of a models file that does not exist, and the command that begins a run without a book", async () => {
+    const { cli, config } = withLoop({ ...SMALL, world: { ...LOOP.world, models: "none.yaml" } });
+    expect(await cli.run(`run start --config ${config}`)).toMatchObject({
+      ...{
+        code: 1,
+        err: expect.stringMatching(/none\.yaml cannot be read as world\.models: it does not exist/),
+      },
+    });
+    const { code, err } = await cli.run(`run report --config ${config} --out ${join(cli.folder, "r.html")}`);
+    expect([code, err]).toEqual([1, expect.stringContaining(`Begin it with \`rollbook run start --config`)]);
+  });
+
   it("that asks for more tasks than there are is refused before the run is recorded, and its name stays free", async () => {
     const { cli, config } = withLoop({ ...SMALL, windows: 1, rollouts: 40 });
     const { code, err } = await cli.run(`run start --config ${config}`);
@@ -101,6 +113,13 @@ const AGENT = `export default async ({ question }, { baseUrl, apiKey }) => {
   return choices[0].message.content === "strong" ? 1 : 0;
 };
 `;
+
+/** Blames the provider for a reply that is no answer. */
+const BLAMING_AGENT = AGENT.replace(
+  "const { choices }",
+  `if (!response.ok) return { error: { owner: "provider", message: await response.text() } };
+  const { choices }`,
+);
 
 async function strongUpstream(): Promise<ScriptedUpstream> {
   const upstream = await ScriptedUpstream.open();
@@ -352,6 +371,39 @@ describe("rollbook run with an agent of the user's", () => {
     expect(Number(rest) + Number(ended)).toBe(80);
     expect(Number(rest)).toBeGreaterThan(0);
   }, 60_000);
+
+  it("of rollouts that fail one after another by the provider stops unsealed, and a resume runs them again", async () => {
+    const cli = new Cli({ clock: systemClock });
+    const upstream = await strongUpstream();
+    try {
+      const config = agentLoop(cli, { upstream });
+      cli.file("agent.mjs", BLAMING_AGENT);
+      const answer = upstream.otherwise;
+      let answers = 8;
+      upstream.otherwise = (...asked) => (answers-- > 0 ? answer : json("{}", 503))(...asked);
+      // The first process collects some rollouts, so the failures are not the first results of the window.
+      const stopped = await cli.run(`run start --config ${config}`);
+      expect([stopped.code, stopped.err]).toEqual([
+        1,
+        expect.stringMatching(
+          /loop-w1 stopped: \d+ rollouts in a row failed, by the provider: .* It runs the rollouts of the window that have no result yet.*\[window-failing\]/,
+        ),
+      ]);
+      const before = await statusOf(cli, `status --config ${config}`);
+      expect([before.windows.length, before.windows[0]!.state]).toEqual([1, "collecting"]);
+      upstream.otherwise = answer;
+      const { err, code } = await cli.run(`run resume --config ${config}`);
+      expect([code, err]).toEqual([0, expect.not.stringContaining("failed by the provider")]);
+      const whole = new Cli({ clock: systemClock });
+      await whole.ok(`run start --config ${agentLoop(whole, { upstream })}`);
+      const assignments = async (of: Cli) =>
+        (await of.json("artifact ls --ending terminal")).map(({ task }) => task).sort();
+      expect(await assignments(cli)).toEqual(await assignments(whole));
+      expect(new Set(await assignments(cli)).size).toBe(36);
+    } finally {
+      await upstream.close();
+    }
+  }, 120_000);
 
   it.each([
     [

@@ -144,12 +144,25 @@ describe("rollbook run on the simulator", () => {
     expect(second.err).toContain(`ask it to stop with \`rollbook run stop --config ${config}\`.`);
     expect(await cli.ok(`run stop --config ${config}`)).toBe("loop: stopped\n");
     const stopped = await running;
-    expect([stopped.code, stopped.err]).toEqual([1, expect.stringContaining("[run-stopped]")]);
+    const told = `continue with \`rollbook run resume --config ${config}\`\n`;
+    expect([stopped.code, stopped.err]).toEqual([0, expect.stringContaining(told)]);
+    expect(stopped.err).toMatch(/^run loop: stopped after [01] of 2 windows; /m);
     expect(await cli.ok(`run stop --config ${config}`)).toBe("loop: no process runs it\n");
     const { windows, collected } = await statusOf(cli, `status --config ${config}`);
     if (windows.at(-1)?.state === "collecting")
       expect(collected).toMatchObject({ window: windows.length, total: windows.at(-1)!.rollouts });
     expect((await statusOf(cli, `start --resume --config ${config}`)).digest).toBe(expected.digest);
+  }, 60_000);
+
+  it("has one run digest, whatever the configuration plans, and it leads to all records of the run", async () => {
+    const { cli, config } = withLoop(SMALL);
+    const { digest } = await statusOf(cli, `start --config ${config}`);
+    const fewer = writeConfig(cli.folder, { ...SMALL, windows: 1 }, "fewer.yaml");
+    expect((await statusOf(cli, `status --config ${fewer}`)).digest).toBe(digest);
+    const [{ trust, counts, reached }] = await cli.json(`verify ${digest} --require-trusted`);
+    expect(trust).toMatchObject({ artifacts: 24, signed: 24 });
+    expect([reached.rollouts, reached.batches.length]).toEqual([24, 2]);
+    expect(counts).toMatchObject({ "rollbook.trainer-batch.v1": 2, "rollbook.gate-verdict.v1": 2 });
   }, 60_000);
 
   it("makes another run compare with its release, or say that it does not", async () => {

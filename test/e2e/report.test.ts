@@ -122,7 +122,7 @@ await describeNeeding(needs, "the report of a run", () => {
     const config = writeLoop(cli.folder, { ...LOOP, windows: 1, rollouts: 72, samples: 2 });
     const out = join(cli.folder, "report.html");
     const words = ["run", "report", "--config", config, "--book", cli.book, "--out", out];
-    expect((await cli.run(words)).err).toContain("[no-book]");
+    expect((await cli.run(words)).err).toContain("[run-not-begun]");
     await cli.ok(`run start --config ${config} --book ${cli.book}`);
     expect(await cli.ok(words)).toMatch(/report\.html: 1 window, /);
     expect(await cli.run(words)).toMatchObject({ code: 1, err: expect.stringContaining("not overwritten") });

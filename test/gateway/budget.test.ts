@@ -99,6 +99,16 @@ describe("a budget", () => {
     expect([(await first).status, (await next).status]).toEqual([200, 200]);
   });
 
+  it("of 0 in the configuration refuses calls without a rollout too, before they reach the upstream", async () => {
+    const test = await TestGateway.open({ rollouts: { budgetUsd: 0 } });
+    test.upstream.otherwise = good;
+    for (const path of [CHAT, (await test.openRollout()).basePath + CHAT]) {
+      const { status, body } = await test.post(path, ASK);
+      expect([status, body.error.code]).toEqual([402, "budget-cap"]);
+    }
+    expect(test.upstream.asked).toHaveLength(0);
+  });
+
   it("remembers over a restart what calls without usage are taken to have cost", async () => {
     const { test, ask } = await withBudget(60e-6);
     test.upstream.otherwise = withoutUsage;

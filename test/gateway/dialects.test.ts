@@ -91,6 +91,30 @@ describe("what servers reply, by the openai package", () => {
     },
   );
 
+  it.each([
+    [{ dialect: "openai" }, 400],
+    [{ dialect: "both" }, 200],
+    [{}, 200],
+  ])(
+    "of upstreams with %j: a call in the words of Anthropic's is answered with %d",
+    async (upstream, status) => {
+      const test = await TestGateway.open({ upstreams: { main: upstream }, routes: { auto: ["tiny"] } });
+      test.upstream.otherwise = json({});
+      for (const model of ["auto", "tiny", "of-the-default-upstream"]) {
+        const messages = [{ role: "user", content: "Hi" }];
+        const reply = await test.post("/v1/messages", { model, max_tokens: 9, messages });
+        expect(reply.status).toBe(status);
+        if (status === 400) {
+          const says = `the upstream of ${model} speaks OpenAI's dialect`;
+          expect(reply.body.error.message).toContain(says);
+          expect(reply.headers.get("x-rollbook-refusal")).toBe("wrong-dialect");
+        }
+        expect((await test.post("/v1/chat/completions", { model, messages })).status).toBe(200);
+      }
+      expect(test.upstream.asked).toHaveLength(status === 400 ? 3 : 6);
+    },
+  );
+
   it("completions keep prompt, parameters, usage, finish reason and an error that passed through", async () => {
     const fixture = fixtures.find(([name]) => name === "openai-completions")![1];
     const { test, rollout, client } = await open(fixture);

@@ -43,6 +43,7 @@ export interface LaunchRequest
         | "override"
         | "router"
         | "records"
+        | "onAttempt"
       >
     > {
   /** Name of the experiment; a new name gives new rollouts (default: default). */
@@ -147,7 +148,13 @@ async function openLaunch(
       ...settings,
       ...workerOptions(request),
       ...{ agent, book: book.store, queue, clock, signer, trusts, worker: workerName(request) },
-      ...given({ admit, retries, source: sourceOf(tasks), records: request.records }),
+      ...given({
+        admit,
+        retries,
+        source: sourceOf(tasks),
+        records: request.records,
+        onAttempt: request.onAttempt,
+      }),
       earlierRuns: await earlierRunsOf(book, settings.exp),
       rerun: rerunsOf(book, settings.exp),
       recorder: recorderAt(request.gateway, request),

@@ -1,12 +1,21 @@
 /** Recomputes everything that a book claims: for the whole book, or for records with all they depend on.
- *  In: an open book, names. Out: reports. A revision leads to its batches, a batch to its rollouts, a rollout to its
- *  calls. */
+ *  In: an open book, names. Out: reports. A run leads to its windows, a window to its revision, a revision to its
+ *  batches, a batch to its rollouts, a rollout to its calls. */
 import type { Digest } from "../../base/index.ts";
-import { Call, PolicyRevision, RolloutContent, TrainerBatch } from "../../contract/index.ts";
+import {
+  Call,
+  LoopEnvelope,
+  LoopTransition,
+  PolicyRevision,
+  RolloutContent,
+  RolloutEnvelope,
+  TrainerBatch,
+} from "../../contract/index.ts";
 import type { VerifyOptions, VerifyReport } from "../../keep/verify/index.ts";
 import { type Catalog, openCatalog } from "../../store/index.ts";
 import {
   artifactsOf,
+  type BookIndex,
   CatalogComparison,
   type CatalogDifference,
   catalogIndex,
@@ -117,6 +126,18 @@ export async function verifyBatches(
   return verifyRoots(book, roots, request);
 }
 
+/** A transition names rollouts without their envelopes. The batch, the revision and the verdict of its step are named by
+ *  its own envelope. */
+function runEnvelopes(index: BookIndex): (subject: { digest: Digest; kind: string }) => readonly Digest[] {
+  const steps = new Map<unknown, Digest[]>();
+  for (const { digest, fields } of index.ofKind(LoopEnvelope.kind))
+    steps.set(fields.transition, [...(steps.get(fields.transition) ?? []), digest]);
+  return ({ digest, kind }) =>
+    kind === RolloutContent.kind
+      ? index.about([digest], [RolloutEnvelope.kind]).map((each) => each.digest)
+      : (steps.get(digest) ?? []);
+}
+
 async function verifyRoots(
   book: OpenBook,
   roots: readonly { what: string; digest: Digest }[],
@@ -133,6 +154,7 @@ async function verifyRoots(
     const report = await verifyRecord(book.store, digest, {
       trustedKeys: keys,
       attestationsOf: (subject) => index.attestationsOf(subject),
+      ...(index.record(digest)?.kind === LoopTransition.kind ? { envelopesOf: runEnvelopes(index) } : {}),
       tombstonesOf: (erased) => index.tombstonesOf(erased),
       onBlob: (blob) => {
         if (blob.kind === TrainerBatch.kind) batches.push(blob.digest);

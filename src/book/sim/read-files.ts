@@ -11,14 +11,18 @@ import {
 import { parseStaticTable, type StaticTable } from "../../policy/index.ts";
 import { readText } from "../../store/index.ts";
 
-/** `tasks` is the folder that `rollbook sim generate` wrote. `models` is a YAML file (default: the built-in models). */
-export function readWorld({ tasks, models }: { tasks: string; models?: string | undefined }): SimWorld {
-  return makeWorld({ tasks: readTasks(tasks), models: readModels(models) });
+/** `tasks` is the folder that `rollbook sim generate` wrote. `models` is a YAML file (default: the built-in models), and
+ *  `setting` names it in errors. */
+export function readWorld(
+  { tasks, models }: { tasks: string; models?: string | undefined },
+  setting?: string,
+): SimWorld {
+  return makeWorld({ tasks: readTasks(tasks), models: readModels(models, setting) });
 }
 
 /** `path` is a YAML file (default: the built-in models). */
-export function readModels(path?: string): readonly SimModel[] {
-  return path === undefined ? DEFAULT_MODELS : parseModels(readText(path, "--models"), path);
+export function readModels(path?: string, setting = "--models"): readonly SimModel[] {
+  return path === undefined ? DEFAULT_MODELS : parseModels(readText(path, setting), path);
 }
 
 export function readTable(path: string, { candidates }: KnownWorld): StaticTable {

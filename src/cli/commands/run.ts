@@ -123,7 +123,8 @@ windows that have ended, and is made from the sealed records of the book.`,
     book: BOOK_HELP,
     summary: "ask the process of a run to stop, and wait until it has",
     description: `Ask the process of a run to stop, and wait until it has. It finishes its current stage. While it
-collects, it starts no more rollouts and waits for those that run. \`rollbook run resume\` continues the run.`,
+collects, it starts no more rollouts and waits for those that run. The process then exits with 0, and \`rollbook run resume\`
+continues the run.`,
     examples: ["rollbook run stop --config loop.yaml"],
   })
     .requiredOption("--config <file>", CONFIG_HELP)
@@ -137,8 +138,10 @@ async function work(io: Io, flags: LoopFlags, how: RunHow): Promise<void> {
   const clear = io.live ? "\r\u001b[K" : "";
   let begun = how === "resume";
   const { log, end } = tellFailuresOnce((line) => io.err(`${clear}${line}\n`));
-  const ran = interruptible(async (signal) =>
-    runLoop({
+  let asked: AbortSignal | undefined;
+  const ran = interruptible(async (signal) => {
+    asked = signal;
+    return runLoop({
       ...{ config, book, how, signal, clock: io.clock, identity: () => identityFrom(io), follow, metrics },
       log,
       onWindow(window) {
@@ -151,8 +154,8 @@ async function work(io: Io, flags: LoopFlags, how: RunHow): Promise<void> {
               io.err(`${clear}${renderLoopProgress({ window, ...progress }, config.windows)}`),
           }
         : {}),
-    }),
-  );
+    });
+  });
   const { state, done } = await ran.finally(end).catch((error: unknown) => {
     if (isRollbookError(error) && REFUSALS.includes(error.code)) throw error;
     const next = begun
@@ -169,11 +172,19 @@ async function work(io: Io, flags: LoopFlags, how: RunHow): Promise<void> {
   io.out(flags.json ? jsonLine(facts) : renderLoop(facts, config));
   if (done) return;
   const again = facts.windows.length === 0 ? "start" : "resume";
+  const stopped = `run ${config.run}: stopped after ${facts.ended} of ${plural(config.windows, "window")}; continue with \`rollbook run ${again} ${config.options}\``;
+  if (!isCancelled(asked)) return io.err(`${clear}${stopped}\n`);
   throw new RollbookError(
     "run-stopped",
     { run: config.run, ended: facts.ended, windows: config.windows },
-    `the run ${config.run} was stopped after ${facts.ended} of ${config.windows} windows. Continue it with \`rollbook run ${again} ${config.options}\`.`,
+    `${stopped}.`,
   );
+}
+
+/** Ctrl-C cancels the command, so the commands after it must not run. `run stop` and SIGTERM end it as planned: a
+ *  supervisor that restarts a failed process must not undo the stop. */
+function isCancelled(asked: AbortSignal | undefined): boolean {
+  return asked?.aborted === true && (asked.reason as Error).message === "SIGINT";
 }
 
 async function status(io: Io, flags: LoopFlags): Promise<void> {

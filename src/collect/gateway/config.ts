@@ -29,7 +29,7 @@ const upstream = z.strictObject({
   dialect: z
     .optional(z.enum([...VENDORS, "both"]))
     .describe(
-      "The wire formats that it speaks (default: `anthropic` with `auth: x-api-key` or at anthropic.com, else `openai`). A route takes models of one dialect.",
+      "The wire formats that it speaks (default: `anthropic` with `auth: x-api-key` or at anthropic.com, else `openai`). A route takes models of one dialect. If set, requests in the other dialect are refused.",
     ),
   timeoutMs: positive
     .default(600_000)
@@ -49,7 +49,9 @@ const upstream = z.strictObject({
   retryMaxMs: positive.default(10_000).describe("Longest pause before a retry, in milliseconds."),
   breaker: z
     .strictObject({
-      failures: positive.default(8).describe("Failures in a row that open the breaker."),
+      failures: positive
+        .default(8)
+        .describe("Failed calls in a row that open the breaker; repetitions of one request count once."),
       pauseMs: positive.default(15_000).describe("Milliseconds until one request tries again."),
     })
     .prefault({})

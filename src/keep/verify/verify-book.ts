@@ -76,13 +76,14 @@ function describeDamage({ code, file, offset, expected, kind, message }: Finding
     : { code, record: where, file, where, message };
 }
 
-/** Verifies one record and everything reachable from it. `attestationsOf` finds signatures, and `tombstonesOf` finds
- *  tombstones of erased records: these point to the record, not from it. */
+/** Verifies one record and everything reachable from it. `attestationsOf` finds signatures, `envelopesOf` finds envelopes,
+ *  and `tombstonesOf` finds tombstones of erased records: these point to the record, not from it. */
 export async function verifyRecord(
   store: Pick<BlobStore, "get">,
   root: Digest,
   options: VerifyOptions & {
     attestationsOf?: (subject: Digest) => Iterable<Digest>;
+    envelopesOf?: (subject: { digest: Digest; kind: string }) => Iterable<Digest>;
     /** Called for every visited blob. */
     onBlob?: (blob: { digest: Digest; kind: string }) => void;
     tombstonesOf?: (erased: Digest) => Iterable<Digest>;
@@ -97,7 +98,8 @@ export async function verifyRecord(
     if (found !== undefined) options.onBlob?.({ digest, kind: found.kind });
     if (found?.kind === TrainerBatch.kind) batches.push(digest);
     const back = found === undefined ? options.tombstonesOf : options.attestationsOf;
-    for (const next of [...(found?.references ?? []), ...(back?.(digest) ?? [])]) {
+    const around = found === undefined ? [] : (options.envelopesOf?.({ digest, kind: found.kind }) ?? []);
+    for (const next of [...(found?.references ?? []), ...(back?.(digest) ?? []), ...around]) {
       if (!seen.has(next)) ahead.push(next);
       seen.add(next);
     }

@@ -6,7 +6,7 @@ import { readWorld } from "../../book/sim/index.ts";
 import type { RunLearner, RunWindow } from "../../view/report/run-facts.ts";
 import type { DemoLearner, DemoSummary, DemoWindow, StageTime } from "../../view/runs/demo-summary.ts";
 import type { LoopConfig } from "../config.ts";
-import { loopFolder } from "../control.ts";
+import { loopFolder, startsOf } from "../control.ts";
 import type { RunState } from "../fold.ts";
 import { readRun } from "../read-run.ts";
 import { runFacts } from "../report/index.ts";
@@ -33,7 +33,7 @@ export function summarizeDemo(
       ...{ gapClosed: facts.gapClosed!, digest: facts.digest!, windows, learners: windows.at(-1)!.learners },
       costQuality: facts.costQuality.map((point) => ({ ...point, reward: point.reward! })),
       tasks: readWorld(world).tasks.length,
-      stages: stagesOf(state),
+      stages: stagesOf(state, startsOf({ root, run: config.run })),
       rewardAnalysis: ranking.map(({ arm, value }) => ({ model: arm, value })),
       ...checked,
     };
@@ -60,11 +60,19 @@ const STAGES = [
 ] as const;
 
 /** Duration of each stage, from the times of the transitions. */
-function stagesOf({ windows }: RunState): StageTime[] {
+function stagesOf({ windows }: RunState, starts: readonly number[]): StageTime[] {
   return windows.flatMap((window) =>
     STAGES.map(([from, to, stage]) => ({
       ...{ window: window.number, stage },
-      ms: window.need(to).envelope.atMs - window.need(from).envelope.atMs,
+      ms: workedMs({ fromMs: window.need(from).envelope.atMs, toMs: window.need(to).envelope.atMs }, starts),
     })),
   );
+}
+
+/** Time that the process that ended a stage worked on it. `starts`: those of all processes. */
+export function workedMs(
+  { fromMs, toMs }: { fromMs: number; toMs: number },
+  starts: readonly number[],
+): number {
+  return toMs - Math.max(fromMs, ...starts.filter((startMs) => startMs <= toMs));
 }

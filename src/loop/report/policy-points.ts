@@ -54,7 +54,10 @@ function policiesOf(state: RunState): NamedPolicy[] {
 
 async function exactPoints(request: PointsRequest): Promise<PolicyPoint[]> {
   const { config, state } = request;
-  const world = readWorld(config.world as Extract<LoopConfig["world"], { kind: "simulator" }>);
+  const world = readWorld(
+    config.world as Extract<LoopConfig["world"], { kind: "simulator" }>,
+    "world.models",
+  );
   const models = world.models.map(({ name }) => name);
   const points: PolicyPoint[] = models.map((name, m) => ({
     ...{ name, kind: "model", ...expectedOutcome(world, () => models.map((_, i) => (i === m ? 1 : 0))) },

@@ -32,7 +32,8 @@ export async function runFacts(book: BookOnDisk, request: RunFactsRequest): Prom
   const { config, folder } = request;
   const state = endedOf(request.state);
   const windows: RunWindow[] = [];
-  const perUsd = config.world.kind === "simulator" ? readWorld(config.world).weights.cost.perUsd : 1;
+  const perUsd =
+    config.world.kind === "simulator" ? readWorld(config.world, "world.models").weights.cost.perUsd : 1;
   for (const window of state.windows) windows.push(await windowFacts(book, { config, perUsd }, window));
   const [first, last] = [windows[0]!, windows.at(-1)!];
   const optimum = windowStatus(state.windows.at(-1)!).optimum;
@@ -61,7 +62,7 @@ function endedOf(state: RunState): RunState {
   throw new RollbookError(
     "no-run",
     { run: state.run },
-    `no window of ${state.run} has ended. Start the run with \`rollbook run start\`, or wait for its first window.`,
+    `no window of ${state.run} has ended. Wait for its first window, or continue the run with \`rollbook run resume\`.`,
   );
 }
 

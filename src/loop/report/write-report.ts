@@ -3,18 +3,21 @@ import { linkSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { RollbookError } from "../../base/index.ts";
-import { useBook } from "../../book/open/index.ts";
+import { isBook, useBook, workingCopy } from "../../book/open/index.ts";
 import { renderReportPage } from "../../view/report/render-report.ts";
 import type { RunFacts } from "../../view/report/run-facts.ts";
+import { requireBegun } from "../check-run.ts";
 import type { LoopConfig } from "../config.ts";
 import { readRun } from "../read-run.ts";
 import { runFacts } from "./run-facts.ts";
 
 export async function reportRun(book: string, config: LoopConfig): Promise<RunFacts> {
+  if (!isBook(await workingCopy(book))) requireBegun({ run: config.run, windows: [] }, { book, config });
   const folder = mkdtempSync(join(tmpdir(), "rollbook-report-"));
   try {
     return await useBook(book, { mode: "read" }, async (open) => {
       const state = await readRun(open, config.run);
+      requireBegun(state, { book, config });
       return runFacts(open, { config, state, folder });
     });
   } finally {

@@ -15,7 +15,7 @@ import { openNamedRouter, sealNamedRouter } from "../../book/serve/index.ts";
 import { type GatewayPlace, loadAgent, type RolloutResult } from "../../collect/rollout/index.ts";
 import { readText } from "../../store/index.ts";
 import type { LoopConfig } from "../config.ts";
-import { FailingStart } from "./failing-start.ts";
+import { FailingWindow } from "./failing-window.ts";
 import { choiceFamily } from "./families.ts";
 import { assignedOf, type LoopWorld } from "./world.ts";
 
@@ -61,24 +61,25 @@ export async function agentWorld(
       });
       try {
         const results: RolloutResult[] = [];
-        const start = new FailingStart();
+        const failing = new FailingWindow(assigned.rows.length * assigned.samples);
         const launched = launch(
           assigned.rows.map((row) => rows[row]! as object),
           {
             ...{ book, agent, environment, seed, exp: experiment, samples: assigned.samples },
             ...{ concurrency: workers, queue: place.queue, log: place.log, modelId: route },
             ...{ gateway: gateway.place, router: named.digest, identity: () => identity },
-            drain: AbortSignal.any([place.drain, start.signal]),
+            drain: AbortSignal.any([place.drain, failing.signal]),
+            onAttempt: (item, ending) => failing.tried(item, ending),
           },
         );
         const progress = await followLaunch(launched, {
           onProgress: place.onProgress,
           onResult(result) {
             results.push(result);
-            start.add(result);
+            failing.ended(result);
           },
         });
-        start.check(experiment, loop.options);
+        failing.check(experiment, loop.options);
         return { results, progress };
       } finally {
         await gateway.close();

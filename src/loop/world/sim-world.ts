@@ -17,7 +17,7 @@ type SimConfig = Extract<LoopConfig["world"], { kind: "simulator" }>;
 
 export function simWorld(config: SimConfig): LoopWorld {
   const { fast, engine } = config;
-  const world = readWorld(config);
+  const world = readWorld(config, "world.models");
   const { tasks, models, weights } = world;
   const digests = tasks.map(({ task }) => task.digest);
   return {

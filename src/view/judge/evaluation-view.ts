@@ -20,7 +20,7 @@ import {
   type Range,
 } from "../../judge/ope/index.ts";
 import { figuresText, standing, verdictSentence } from "../data/verdict-sentence.ts";
-import { plural, short, table, thousands } from "../format.ts";
+import { plural, sayOnce, short, table, thousands } from "../format.ts";
 import { costLine, judgedText } from "./gate-view.ts";
 
 type EvaluationFacts = Pick<PolicyEvaluation, "judged" | "setup" | "revision" | "kept" | "range">;
@@ -199,9 +199,9 @@ function contenderTable({ contenders, measures, level }: Evaluation, range: Rang
     const why = joinFaults(reasons);
     names.set(why, [...(names.get(why) ?? []), name]);
   }
-  return [rows, ...label, ...[...names].map(([why, alike]) => `${alike.join(", ")} refused: ${why}\n`)].join(
-    "",
-  );
+  const once = sayOnce([...names.keys()]);
+  const told = [...names.values()].map((alike, i) => `${alike.join(", ")} refused: ${once[i]}\n`);
+  return [rows, ...label, ...told].join("");
 }
 
 function comparisonTable({ comparisons, level }: Evaluation): string {

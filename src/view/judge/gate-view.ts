@@ -3,7 +3,7 @@ import type { EarlierGates, PolicyEvaluation } from "../../book/judge/index.ts";
 import type { GateVerdict, Sealed } from "../../contract/index.ts";
 import { enoughUnits, judgeShareOf } from "../../judge/ope/index.ts";
 import { measureName, WHOLE_REWARD } from "../data/verdict-sentence.ts";
-import { plural, short, table, thousands } from "../format.ts";
+import { plural, sayOnce, short, table, thousands } from "../format.ts";
 
 export function renderVerdict(
   { record, digest }: Sealed<GateVerdict>,
@@ -169,9 +169,10 @@ export function refusalText({ candidates, baseline, data, split, rule }: GateVer
       rule.total === undefined ? reasonText(each) : each,
     ))
       sharedBy.set(reason, [...(sharedBy.get(reason) ?? []), candidate]);
-  const told = [...sharedBy].map(([reason, alike]) => {
+  const once = sayOnce([...sharedBy.keys()]);
+  const told = [...sharedBy.values()].map((alike, i) => {
     const ids = alike.map(({ revision }) => revision.id).join(", ");
-    const told = reason.replace(/^the candidate: /, "").replace(/\.$/, "");
+    const told = once[i]!.replace(/^the candidate: /, "").replace(/\.$/, "");
     const ofMeasure = /^[a-z ]+: it may be /.test(told);
     return `${ids}${ofMeasure ? "," : ":"} ${told.replace(/^the baseline: /, `the gate cannot judge the baseline (${baselineName(baseline)}): `)}.`;
   });

@@ -56,6 +56,21 @@ test("the checkpoint lines name the policy that served after the last window, an
   );
 });
 
+test("a remedy that several refusals share is printed once, and figures of each stay", () => {
+  const remedy = "Record with more exploration: then weights are smaller.";
+  const reasons = ["the candidate", "the baseline"].map(
+    (who, i) => `${who}: one task holds 2${i} % of all weight. The largest weight is 99. ${remedy}`,
+  );
+  const window = { window: 1, state: "kept", rollouts: 40, collectedBy: "behaviour", reasons } as const;
+  const text = renderLoop(
+    { run: "loop", book: "book", planned: 1, ended: 1, running: false, windows: [window] },
+    { options: "--config loop.yaml", data: "all" },
+  );
+  expect(text).toContain(
+    `one task holds 20 % of all weight. The largest weight is 99. ${remedy.replace(/\.$/, "")}; the baseline: one task holds 21 % of all weight. The largest weight is 99\n`,
+  );
+});
+
 test("the status of a stopped run counts results, and the rollouts still to run", () => {
   const window = { window: 1, state: "collecting", rollouts: 240, collectedBy: "behaviour" } as const;
   const status = { run: "loop", book: "book", planned: 1, ended: 0, running: false, windows: [window] };

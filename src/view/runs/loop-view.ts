@@ -1,6 +1,6 @@
 /** Renders a training loop for people: one line per window, and the serving policy. */
 import { short } from "../../base/index.ts";
-import { plural, type TableColumn, table } from "../format.ts";
+import { plural, sayOnce, type TableColumn, table } from "../format.ts";
 
 /** One of several learners that a window compares. */
 interface CandidateStatus {
@@ -81,12 +81,15 @@ export function renderLoop(
   const isExact = windows.some(({ optimum }) => optimum !== undefined);
   const columns = COLUMNS.filter(({ title }) => isExact || !EXACT.has(title));
   const lines = windows.length === 0 ? "" : table(windows, columns);
+  const told = sayOnce(
+    windows.flatMap(({ reasons = [] }) => reasons.map((reason) => reason.replace(/^the candidate: /, ""))),
+  ).map((reason) => reason.replace(/\.$/, ""));
   // A gate that refuses a policy works as intended: it is no failure.
   const refused = windows.flatMap(({ window, reasons = [], serves }) =>
     reasons.length === 0
       ? []
       : [
-          `window ${window}: the gate refused the new policy, and ${serves ?? "the one before"} kept serving. The log does not show that the new one is good enough: ${reasons.map((reason) => reason.replace(/^the candidate: /, "")).join("; ")}\n`,
+          `window ${window}: the gate refused the new policy, and ${serves ?? "the one before"} kept serving. The log does not show that the new one is good enough: ${told.splice(0, reasons.length).join("; ")}\n`,
         ],
   );
   const unused = windows.flatMap(({ window, excluded = [] }) =>

@@ -4,7 +4,7 @@
 import type { Json } from "../../../base/index.ts";
 import { type PromptVectors, promptOfMessages } from "../../../policy/index.ts";
 import { type CallContext, ModelCall, reservationUsd } from "../call/index.ts";
-import type { Dialect, RequestFacts } from "../dialects/index.ts";
+import { type Dialect, otherVendor, type RequestFacts } from "../dialects/index.ts";
 import { type RedactOptions, redactValue } from "../redact/index.ts";
 import { cannotRecord, HttpRefusal, parseText, type ReplySink, textOfBody } from "../wire/index.ts";
 import { type ApiPath, upstreamPath } from "./api-path.ts";
@@ -42,6 +42,13 @@ export function callStarter(
     const request = readRequest(dialect, path, text);
     // An unknown model name is the client's own text and will be recorded, so it must hold no secret.
     if (!routes.isFamiliar(request.model)) refuseSecrets({ model: request.model }, redact);
+    const speaks = routes.vendorOf(request.model);
+    if (speaks !== undefined && speaks !== dialect.vendor)
+      throw new HttpRefusal(
+        400,
+        "wrong-dialect",
+        otherVendor(request.model, { speaks, asked: dialect.vendor }),
+      );
     // The embedding endpoint gets the redacted prompt: the text that is recorded and used for training.
     const prompt =
       embed === undefined || !routes.isAlias(request.model)
@@ -52,7 +59,9 @@ export function callStarter(
     const mayCostUsd = () =>
       reservationUsd(request, { bodyBytes: body.length, price: routes.dearest(request.model) });
     const rollout =
-      caller.rollout === undefined ? rollouts.openSingle() : rollouts.enter(caller.rollout, mayCostUsd);
+      caller.rollout === undefined
+        ? rollouts.openSingle(mayCostUsd)
+        : rollouts.enter(caller.rollout, mayCostUsd);
     const incoming = { dialect, body, rawHeaders, path: upstreamPath(path), rollout, response };
     const call = new ModelCall(incoming, context);
     if (embed === undefined || prompt === undefined) {

@@ -46,6 +46,12 @@ export function mixedRoute({ routes, models, upstreams }: RouteNames): string | 
   return undefined;
 }
 
+/** Says that a model speaks the formats of another vendor than a request. */
+export function otherVendor(model: string, { speaks, asked }: { speaks: Vendor; asked: Vendor }): string {
+  const [own, other] = [VENDOR_FACTS[speaks].owner, VENDOR_FACTS[asked].owner];
+  return `the upstream of ${model} speaks ${own} dialect (\`dialect: ${speaks}\`), and the request is in ${other}. The gateway does not translate requests. Ask for a model that speaks ${other}, or state \`dialect: both\` if the upstream speaks both.`;
+}
+
 /** The stated dialect, or the one that the address and the headers indicate. */
 function spokenBy(at: SpokenAt): Vendor | "both" {
   return at.dialect ?? VENDORS.find((vendor) => VENDOR_FACTS[vendor].isShownBy(at)) ?? "openai";

@@ -146,7 +146,7 @@ export class Rollouts {
       throw new HttpRefusal(429, "too-many-rollouts", `${count} rollouts are open. Close some.`, {
         retry: true,
       });
-    this.#start(id, opening);
+    this.#start(new OpenRollout(id, opening));
     await this.#deps.journal.flush();
     return { id, created: true };
   }
@@ -182,8 +182,9 @@ export class Rollouts {
     }
   }
 
-  /** Opens a rollout for one call without a rollout. It becomes durable together with the call. */
-  openSingle(): OpenRollout {
+  /** Opens a rollout for one call without a rollout. It becomes durable together with the call. Calls `mayCostUsd` only
+   *  if there is a budget. */
+  openSingle(mayCostUsd: () => number): OpenRollout {
     const { singles } = this.#states;
     if (singles >= this.#deps.config.limits.sealBacklog)
       throw new HttpRefusal(
@@ -193,7 +194,9 @@ export class Rollouts {
         { retry: true },
       );
     const id = parseId(this.#deps.newId(), "id");
-    return this.#start(id, singleOpening(id, {}, this.#defaults()));
+    const rollout = new OpenRollout(id, singleOpening(id, {}, this.#defaults()));
+    requireRoom(rollout, this.#deps.config.limits, mayCostUsd);
+    return this.#start(rollout);
   }
 
   /** The open rollout of that name, with room for one more call. The call must begin at once. Calls `mayCostUsd`
@@ -366,10 +369,9 @@ export class Rollouts {
     return { rollouts: config.rollouts, gatewayName: this.#gatewayName, atMs: clock.nowMs() };
   }
 
-  #start(id: Id, opening: OpenedEvent): OpenRollout {
-    const rollout = new OpenRollout(id, opening);
+  #start(rollout: OpenRollout): OpenRollout {
     // The journal write can fail, so it comes first: a rollout without a journal entry must not be open.
-    rollout.events.push(this.#deps.journal.event(id, opening));
+    rollout.events.push(this.#deps.journal.event(rollout.id, rollout.opening));
     this.#states.opens(rollout);
     this.#gauge();
     return rollout;

@@ -16,7 +16,7 @@ import {
   type Router,
 } from "../../../policy/index.ts";
 import type { GatewayConfig } from "../config.ts";
-import { openAiChat, type RequestFacts } from "../dialects/index.ts";
+import { openAiChat, type RequestFacts, type Vendor } from "../dialects/index.ts";
 import type { Choose } from "./choose.ts";
 import { NamedRouters, type NamedRoutersOptions } from "./named-routers.ts";
 import { dearestOf, type Target, type TargetFacts, targetOf } from "./targets.ts";
@@ -53,6 +53,8 @@ export class Routes {
   readonly #choose: Choose;
   readonly #namedRouters: NamedRouters;
   readonly #aliases = new Map<string, Alias>();
+  /** Vendors whose formats alone the upstreams of a model or an alias state to speak, by its name. */
+  readonly #vendors = new Map<string, Vendor>();
   #family: { readonly name: string; readonly id: Id } | undefined;
 
   constructor(config: GatewayConfig, choose: Choose, named: NamedRoutersOptions = {}) {
@@ -62,6 +64,29 @@ export class Routes {
     for (const [name, model] of Object.entries(config.models)) this.#targets.set(name, targetOf(name, model));
     for (const [alias, names] of Object.entries(config.routes))
       this.#aliases.set(alias, this.#aliasOf(names));
+    for (const name of this.names) {
+      const stated = new Set(
+        (this.#aliases.get(name)?.names ?? [name]).map((each) =>
+          this.#statedAt(this.#targets.get(each)!.upstream),
+        ),
+      );
+      const [vendor] = stated;
+      if (stated.size === 1 && vendor !== undefined) this.#vendors.set(name, vendor);
+    }
+  }
+
+  /** Undefined if the upstream states no dialect, or several. */
+  #statedAt(upstream: string): Vendor | undefined {
+    const { dialect } = this.#config.upstreams[upstream]!;
+    return dialect === "both" ? undefined : dialect;
+  }
+
+  /** The only vendor whose formats the model or alias understands, if its upstreams state it. An upstream that states
+   *  nothing may speak more formats than its address shows. */
+  vendorOf(model: string): Vendor | undefined {
+    const { defaultUpstream } = this.#config;
+    if (this.#targets.has(model) || this.isAlias(model)) return this.#vendors.get(model);
+    return defaultUpstream === undefined ? undefined : this.#statedAt(defaultUpstream);
   }
 
   get names(): string[] {

@@ -4,7 +4,7 @@
  *  missing rollouts: ids follow from content, the queue knows the done items, the book the sealed ones. Does not parse
  *  files or print. */
 import type { Clock, Id, Rng } from "../../../base/index.ts";
-import type { PublicKey, Signer } from "../../../contract/index.ts";
+import type { Ending, PublicKey, Signer } from "../../../contract/index.ts";
 import type { Book } from "../../../store/index.ts";
 import type { SettledItem, WorkQueue } from "../../queue/index.ts";
 import type { Admit } from "../../receipt.ts";
@@ -46,6 +46,8 @@ export interface LaunchOptions extends EnqueueOptions {
   readonly rerun?: (rollout: PlannedRollout) => Promise<RepeatedSample | undefined>;
   /** Number of concurrent rollouts in this process. 0: only other processes work. */
   readonly concurrency: number;
+  /** Called at the end of each attempt in this process. */
+  readonly onAttempt?: ((item: string, ending: Ending) => void) | undefined;
   readonly attempts?: Partial<Attempts>;
   readonly retryBaseMs?: number;
   readonly heartbeatMs?: number;

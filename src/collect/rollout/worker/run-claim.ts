@@ -6,6 +6,7 @@ import { type Clock, given, type Id, isRollbookError, parseId, type Rng } from "
 import {
   Assignment,
   Attestation,
+  type Ending,
   type FailureOwner,
   type Receipt,
   RolloutContent,
@@ -62,6 +63,8 @@ export interface ClaimRunner {
   readonly cancelled?: ReadonlySet<string>;
   /** Shared with a server in the same process (default: a new cache). */
   readonly records?: RecentRecords;
+  /** Called at the end of each attempt, before it is sealed or given up. Not called for cancelled ones. */
+  readonly onAttempt?: ((item: string, ending: Ending) => void) | undefined;
   readonly onReceipt?: (receipt: Sealed<Receipt>) => void;
   readonly log?: (message: string) => void;
 }
@@ -98,8 +101,10 @@ export async function runClaim(
     // failing disk, must stop the worker.
     if (!isRollbookError(error, "failed-infrastructure") && !isRollbookError(error, "missing-blob"))
       throw error;
-    if (isNameTaken(error)) await server.release(session, [claim]);
-    else await giveUp(claim, { owner: "infrastructure", message: error.message }, options);
+    if (isNameTaken(error)) return server.release(session, [claim]);
+    const ending = { kind: "failed", owner: "infrastructure", message: error.message } as const;
+    options.onAttempt?.(claim.item, ending);
+    await giveUp(claim, ending, options);
   }
 }
 
@@ -152,6 +157,7 @@ async function settleClaim(
     else await server.release(session, [claim]);
     return;
   }
+  options.onAttempt?.(claim.item, ending);
   if (ending.kind === "failed" && claim.attempt < attemptsFor(options, ending.owner)) {
     await execution.abandon();
     await giveUp(claim, ending, options);
