@@ -47,6 +47,21 @@ describe("POST /v1/route", () => {
     expect(steps[0]).toMatchObject({ chosen: body.model, probability: body.probability });
   });
 
+  test("a prompt has the same features in every form, and in a call", async () => {
+    const { post, steps } = await routedGateway({});
+    const prompt = "Prove “2 is prime”.";
+    const messages = [{ role: "user", content: prompt }];
+    await post("/v1/chat/completions", { model: "auto", messages });
+    await post("/v1/route", { model: "auto", messages });
+    await post("/v1/route", { model: "auto", prompt });
+    await post("/v1/route", { context: { team: "maths" }, model: "auto", prompt });
+    await post("/v1/route", { model: "auto", messages, context: { team: "x".repeat(99) } });
+    const seen = (await steps()).map(({ seen: { team: _, ...fields } = {} }) => fields);
+    const bytes = Buffer.byteLength(JSON.stringify({ model: "auto", messages }));
+    const fields = { messages: 1, requestTokens: Math.ceil(bytes / 4), stream: false, tools: 0 };
+    expect(seen).toEqual(Array(5).fill(fields));
+  });
+
   test.each([
     [
       "the order of the candidates, which the router's digest shows",

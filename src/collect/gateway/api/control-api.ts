@@ -7,7 +7,7 @@ import { passThrough, type Returned } from "../call/index.ts";
 import { textAt } from "../dialects/index.ts";
 import type { Rollouts } from "../rollouts/index.ts";
 import type { Upstream } from "../upstream/index.ts";
-import { HttpRefusal, parseBody, type ReplySink } from "../wire/index.ts";
+import { HttpRefusal, parseBody, type ReplySink, textOfBody } from "../wire/index.ts";
 import { type ApiPath, decodePart, upstreamPath } from "./api-path.ts";
 import { decideRoute, type RouteDeps } from "./decide-route.ts";
 import type { Caller } from "./identity.ts";
@@ -125,8 +125,7 @@ export class ControlApi {
     response: ServerResponse,
     { caller: { rollout }, body }: { caller: Caller; body: Buffer },
   ): Promise<void> {
-    const at = { within: rollout, requestBytes: body.length };
-    const decided = await decideRoute(this.#deps, parseBody(body), at);
+    const decided = await decideRoute(this.#deps, textOfBody(body), { within: rollout });
     sendJson(response, 200, decided, { "x-rollbook-rollout": encodeURIComponent(decided.id) });
   }
 

@@ -8,7 +8,7 @@ import { isObject, type JsonObject, openAiChat, type RequestFacts } from "../dia
 import { type RedactOptions, redactValue } from "../redact/index.ts";
 import type { Rollouts } from "../rollouts/index.ts";
 import type { Routes } from "../upstream/index.ts";
-import { HttpRefusal } from "../wire/index.ts";
+import { HttpRefusal, parseText, spliceFields } from "../wire/index.ts";
 import { check, routeContext } from "./requests.ts";
 
 interface RouteReply {
@@ -41,10 +41,13 @@ export interface RouteDeps {
 
 export async function decideRoute(
   { rollouts, routes, isResting, redact, embed }: RouteDeps,
-  body: JsonObject,
-  { within, requestBytes }: { within: string | undefined; requestBytes: number },
+  /** The body as text. */
+  text: string,
+  { within }: { within: string | undefined },
 ): Promise<RouteReply> {
+  const body = parseText(text);
   const { request, fields } = read(redactValue(body as Json, redact));
+  const requestBytes = Buffer.byteLength(asChatRequest(text, body));
   if (!routes.isAlias(request.model)) throw notAnAlias(request.model, routes);
   const vectors = await embed?.(promptOfMessages(request.messages));
   const decide = (rollout: Id) => {
@@ -82,11 +85,22 @@ function read(body: Json): { request: RequestFacts; fields: DecisionContext["fie
   if ((prompt === undefined) === (rest.messages === undefined))
     throw new HttpRefusal(400, "bad-request", "name either messages or prompt.");
   const { prompt: text, context: fields } = check(routeContext, { prompt, context });
-  const messages = text === undefined ? rest.messages : [{ role: "user", content: text }];
+  const messages = text === undefined ? rest.messages : messagesOf(text);
   const request = openAiChat.readRequest({ ...rest, messages });
   if (request === undefined)
     throw new HttpRefusal(400, "bad-request", "model is missing, or messages is not a list.");
   return { request, fields };
+}
+
+/** The chat request with which a client would call the model. The router sees its length, as it does for a call, so a
+ *  request has the same features in every form. */
+function asChatRequest(text: string, { prompt }: JsonObject): string {
+  const asked = prompt === undefined ? {} : { prompt: undefined, messages: messagesOf(prompt) };
+  return spliceFields(text, { context: undefined, ...asked });
+}
+
+function messagesOf(prompt: unknown): readonly object[] {
+  return [{ role: "user", content: prompt }];
 }
 
 function notAnAlias(model: string, { aliases }: Routes): HttpRefusal {
