@@ -235,7 +235,7 @@ function contradiction(config: RouterConfig): string | undefined {
 type Environment = Readonly<Record<string, string | undefined>>;
 
 /** ROLLBOOK_POLICY=1 enables a checkpoint, =0 disables it; ROLLBOOK_CHECKPOINT names it. A checkpoint named only by the
- *  environment is not used without ROLLBOOK_POLICY=1. */
+ *  environment is not used without ROLLBOOK_POLICY=1. If it is used, it replaces the strategy of the file. */
 function withEnvironment(value: object, env: Environment): object {
   const read = (name: string) => (env[name] === "" ? undefined : env[name]);
   const checkpoint = read("ROLLBOOK_CHECKPOINT");

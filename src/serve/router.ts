@@ -5,7 +5,7 @@
 import { type Clock, reasonOf, short } from "../base/index.ts";
 import type { RouteQuestion } from "../collect/gateway/index.ts";
 import { fieldsNeverSent, neverSentWarning, type PolicyModel, type Router } from "../policy/index.ts";
-import { defaultTable, hasWorth } from "./candidates.ts";
+import { declaredCandidates, defaultTable, hasWorth } from "./candidates.ts";
 import { checkRouterConfig, type RouterConfig } from "./config.ts";
 import { type Explanation, explainDecision } from "./explain.ts";
 import { type Loaded, type LoadPlace, loadServed, loadShadow, signatureOf } from "./load.ts";
@@ -131,8 +131,11 @@ export class ServedRouter {
     const { decision, question, served } = answer;
     const { router, model } = served;
     const ids = question.candidates.map(({ id }) => id);
+    // A table of the whole gateway lists the candidates of all routes.
+    const lists = [ids, (this.#place.candidates ?? declaredCandidates(this.config)).map(({ id }) => id)];
     const isList =
-      this.config.table === undefined && router.table.digest === defaultTable(this.config, ids).digest;
+      this.config.table === undefined &&
+      lists.some((list) => router.table.digest === defaultTable(this.config, list).digest);
     return explainDecision({
       ...{ decision, context: question.context, model, router, why: served.why },
       fallback: !isList ? "table" : hasWorth(this.config, ids) ? "worth" : "list",
