@@ -60,6 +60,26 @@ describe("the environment", () => {
     expect(read({}, { checkpoint: "q" }).enabled).toBe(true);
   });
 
+  test("leaves the file as it is without ROLLBOOK_POLICY=1, and replaces its strategy with it", () => {
+    const softmax = { strategy: "softmax", candidates: { a: { quality: 1 } } };
+    const read = (env: Record<string, string>, value: object) => checkRouterConfig(value, { env });
+    for (const env of [{}, { ROLLBOOK_POLICY: "0" }])
+      expect(read({ ROLLBOOK_CHECKPOINT: "p", ...env }, softmax)).toMatchObject({
+        ...{ strategy: "softmax", enabled: false },
+      });
+    const on = { ROLLBOOK_CHECKPOINT: "p", ROLLBOOK_POLICY: "1" };
+    const learned = { checkpoint: "p", enabled: true, strategy: "table" };
+    expect(read(on, softmax)).toMatchObject(learned);
+    expect(read(on, { ...softmax, checkpoint: "q", enabled: false })).toMatchObject(learned);
+    expect(read({ ROLLBOOK_POLICY: "1" }, { ...softmax, checkpoint: "p", enabled: false })).toMatchObject(
+      learned,
+    );
+    expect(read({ ROLLBOOK_POLICY: "1" }, softmax).strategy).toBe("softmax");
+    expect(read({ ROLLBOOK_CHECKPOINT: "p" }, { checkpoint: "q" })).toMatchObject({
+      ...{ checkpoint: "q", enabled: true },
+    });
+  });
+
   test("stands above the file for table, floor, exploration, constraints and the gate", () => {
     const env = {
       ...{ ROLLBOOK_TABLE: "t.yaml", ROLLBOOK_FLOOR: "0.7", ROLLBOOK_EXPLORATION: "0" },

@@ -206,11 +206,12 @@ export function constraintsOf({ constraints: stated }: RouterConfig): Constraint
 }
 
 function contradiction(config: RouterConfig): string | undefined {
-  const { checkpoint, strategy, rollback, candidates, constraints: limits = {}, trust, verdict } = config;
+  const { checkpoint, enabled, strategy, rollback, candidates, trust, verdict } = config;
+  const { constraints: limits = {} } = config;
   if (trust === "signed" && verdict !== undefined)
     return "trust: signed and a verdict file are both set, and a file carries no signature. Remove one";
-  if (checkpoint !== undefined && strategy !== "table")
-    return `checkpoint and strategy ${strategy} are both set. Remove one; below its floor a checkpoint falls back to the table`;
+  if (checkpoint !== undefined && enabled && strategy !== "table")
+    return `checkpoint and strategy ${strategy} are both set. Remove one, or set enabled: false until the policy is to decide; below its floor a checkpoint falls back to the table`;
   if (strategy === "softmax") {
     const bare = Object.entries(candidates).find(([, { quality }]) => quality === undefined);
     if (bare !== undefined)
@@ -234,21 +235,25 @@ function contradiction(config: RouterConfig): string | undefined {
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
-/** ROLLBOOK_POLICY=1 enables a checkpoint, =0 disables it; ROLLBOOK_CHECKPOINT names it. A checkpoint named only by the
- *  environment is not used without ROLLBOOK_POLICY=1. If it is used, it replaces the strategy of the file. */
+/** ROLLBOOK_POLICY=1 enables a checkpoint, =0 disables it; ROLLBOOK_CHECKPOINT names it. Without ROLLBOOK_POLICY=1 the
+ *  environment's checkpoint is not used: it is kept, disabled, if the file names none, so that the log can say so. A
+ *  checkpoint that the environment enables replaces the strategy of the file. */
 function withEnvironment(value: object, env: Environment): object {
   const read = (name: string) => (env[name] === "" ? undefined : env[name]);
   const checkpoint = read("ROLLBOOK_CHECKPOINT");
   const enabled = flag("ROLLBOOK_POLICY", read("ROLLBOOK_POLICY"));
   const allowUngated = flag("ROLLBOOK_ALLOW_UNGATED", read("ROLLBOOK_ALLOW_UNGATED"));
-  const stated = value as { constraints?: object };
+  const stated = value as { constraints?: object; checkpoint?: unknown };
+  const isIdle = checkpoint !== undefined && enabled !== true && stated.checkpoint === undefined;
+  const isNamed = checkpoint !== undefined || stated.checkpoint !== undefined;
   const limits = {
     ...numberOf("maxPriceUsdPerCall", "ROLLBOOK_MAX_PRICE_USD", read("ROLLBOOK_MAX_PRICE_USD")),
     ...numberOf("maxLatencyMs", "ROLLBOOK_MAX_LATENCY_MS", read("ROLLBOOK_MAX_LATENCY_MS")),
   };
   return {
     ...stated,
-    ...(checkpoint === undefined ? {} : { checkpoint, enabled: enabled ?? false }),
+    ...(isIdle ? { checkpoint, enabled: false } : {}),
+    ...(enabled === true && isNamed ? { ...given({ checkpoint }), strategy: "table" } : {}),
     ...given({ enabled, allowUngated }),
     ...(read("ROLLBOOK_TABLE") === undefined ? {} : { table: read("ROLLBOOK_TABLE") }),
     ...numberOf("floor", "ROLLBOOK_FLOOR", read("ROLLBOOK_FLOOR")),

@@ -71,8 +71,8 @@ export async function loadServed(config: RouterConfig, place: LoadPlace): Promis
     return { served: plain(`no checkpoint is configured: strategy ${strategy}`), previous: undefined };
   const context = { config, place, candidates, configured, ids };
   if (!enabled) {
-    const why =
-      "the learned policy is disabled, so the static table decides. A checkpoint that ROLLBOOK_CHECKPOINT names needs ROLLBOOK_POLICY=1, one of the file needs router.enabled: true";
+    const decides = strategy === "table" ? "the static table" : `strategy ${strategy}`;
+    const why = `the learned policy is disabled, so ${decides} decides. A checkpoint that ROLLBOOK_CHECKPOINT names needs ROLLBOOK_POLICY=1, one of the file needs router.enabled: true`;
     return { served: fallback(context, why), previous: undefined };
   }
   try {

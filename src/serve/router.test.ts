@@ -145,6 +145,19 @@ describe("a learned policy", () => {
     expect(off.router.status().why).toMatch(/disabled/);
   });
 
+  test("that the environment names and does not enable leaves the strategy of the file", async () => {
+    const candidates = { small: { quality: 0.9 }, large: { quality: 0.1 } };
+    const config = checkRouterConfig(
+      { strategy: "softmax", exploration: 0, candidates },
+      { env: { ROLLBOOK_CHECKPOINT: "nowhere" } },
+    );
+    const { router, lines } = await open(config);
+    expect(lines).toEqual([
+      expect.stringMatching(/disabled, so strategy softmax decides.*ROLLBOOK_POLICY=1/),
+    ]);
+    expect(ask(router, "r.0").decision.probabilities[0]).toBeGreaterThan(0.99);
+  });
+
   test("below its floor leaves the decision to the table, and says how sure it was", async () => {
     const unsure = makePolicy("r2", { sure: 0.4 });
     const config = { checkpoint: placePolicy(unsure), allowUngated: true, floor: 0.9, exploration: 0 };
