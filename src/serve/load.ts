@@ -24,6 +24,7 @@ import {
   distrustOf,
   findReleasedRouter,
   isPolicyTakenBack,
+  passedRevisionsOf,
   type ReleaseHistory,
   releasedRevisionsOf,
   servesAfterRollback,
@@ -205,7 +206,7 @@ async function learned(
       "router.checkpoint is `released`, which needs a book with gate verdicts, and there is none. Name the book with --book, or the folder of a checkpoint in router.checkpoint.",
     );
   if (passed[0] !== undefined) throw passed[0].error;
-  throw noRelease(context, standing);
+  throw await noRelease(context, standing);
 }
 
 /** Reads the checkpoint that a configuration names. The value may be a misspelt `released`. */
@@ -238,7 +239,12 @@ function isNoneYet(error: unknown): boolean {
   return error instanceof RollbookError && error.code === NONE_YET;
 }
 
-function noRelease({ config, configured, ids }: LoadContext, standing: ReleaseHistory): RollbookError {
+/** The reason why no release of the router's family is in the book. Releases whose checkpoint is missing are reported
+ *  before. */
+async function noRelease(
+  { config, place, configured, ids }: LoadContext,
+  standing: ReleaseHistory,
+): Promise<RollbookError> {
   const { family } = config;
   const fields = { family, verdicts: standing.verdicts.length };
   if (standing.verdicts.length === 0 && (standing.distrusted ?? 0) === 0) {
@@ -246,30 +252,31 @@ function noRelease({ config, configured, ids }: LoadContext, standing: ReleaseHi
     const serves = configured === undefined ? `${first} serves, the first of the list` : "the table decides";
     return new RollbookError(NONE_YET, fields, `no policy is released yet, so ${serves}`);
   }
-  const [missing] = releasedRevisionsOf(standing);
-  if (missing === undefined)
-    return new RollbookError(
-      "not-released",
-      fields,
-      `the book holds no checkpoint of ${family} that a gate verdict released${distrustOf(standing)}. Train from the book and judge it with \`rollbook gate\`, or name the folder of the checkpoint in router.checkpoint.`,
+  const error = (message: string) => new RollbookError("not-released", fields, message);
+  const familyOf = async (revision: RevisionKey) =>
+    (await place.releases?.checkpoint(revision, undefined))?.revision.record.family;
+  const others: { id: string; found: string }[] = [];
+  for (const { revision, withdrawnAtMs: atMs } of passedRevisionsOf(standing)) {
+    const found = await familyOf(revision);
+    if (atMs !== undefined && (found ?? family) === family)
+      return error(
+        `a rollback withdrew the newest released policy of ${family}, revision ${revision.id}, at ${new Date(atMs).toISOString()}, and no verdict has released one since. \`rollbook route rollbacks\` prints the evidence. Judge a policy with \`rollbook gate\`.`,
+      );
+    if (atMs === undefined && found !== undefined) others.push({ id: revision.id, found });
+  }
+  const [other] = others;
+  if (other !== undefined)
+    return error(
+      `no policy of family ${family} is released. The newest release of the book, revision ${other.id}, is of family ${other.found}. Set router.family to ${other.found}, or release a policy of ${family}.`,
     );
-  const { revision, verdict } = missing;
-  const message = notHeldText({ verdict, id: revision.id, family });
-  return new RollbookError("not-released", { ...fields, revision: revision.id }, message);
+  return error(
+    `the book holds no checkpoint of ${family} that a gate verdict released${distrustOf(standing)}. Train from the book and judge it with \`rollbook gate\`, or name the folder of the checkpoint in router.checkpoint.`,
+  );
 }
 
 /** Message about a policy that passed the gate but was trained outside the book that holds the verdict. */
-export function notHeldText({
-  verdict,
-  id,
-  family,
-}: {
-  verdict: Digest;
-  id: string;
-  family?: string;
-}): string {
-  const where = family === undefined ? "" : ` in family ${family}`;
-  return `revision ${id}${where} passed the gate (verdict ${short(verdict)}), but the book has no copy of its checkpoint, so \`checkpoint: released\` does not serve it. Set router.checkpoint to its folder, or train it from the book (without --data) and judge it again.`;
+export function notHeldText({ verdict, id }: { verdict: Digest; id: string }): string {
+  return `revision ${id} passed the gate (verdict ${short(verdict)}), but the book has no copy of its checkpoint, so \`checkpoint: released\` does not serve it. Set router.checkpoint to its folder, or train it from the book (without --data) and judge it again.`;
 }
 
 function serveCheckpoint(

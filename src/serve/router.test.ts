@@ -443,7 +443,17 @@ describe("a reload", () => {
     const from = { digest: router.status().router };
     held.standing = { ...held.standing, rollbacks: [{ from, atMs: 3000 }] };
     expect(await router.reload()).toBe("swapped");
-    expect(lines.at(-1)).toMatch(/^warning: router: now the configured policy cannot serve, so the static/);
+    expect(lines.at(-1)).toMatch(
+      /^warning: router: now the configured policy cannot serve, so the static table decides: a rollback withdrew the newest released policy of router, revision r1, at 1970-01-01T00:00:03\.000Z, and no verdict/,
+    );
+  });
+
+  test("names the family of the release, where the router has another one", async () => {
+    const { releases } = bookOf({ verdicts: [released(one)], rollbacks: [] }, [one]);
+    const { lines } = await open({ checkpoint: "released", family: "agent" }, { releases });
+    expect(lines[0]).toMatch(
+      /no policy of family agent is released\. The newest release of the book, revision r1, is of family router\. Set router\.family to router/,
+    );
   });
 
   test("passes over a release of another family in silence", async () => {
