@@ -48,10 +48,23 @@ export interface PolicyAnswer {
   monteCarlo?: MonteCarlo;
 }
 
-/** A trained policy: features in, distribution out. Pure: the same question gets the same answer. */
+/** Settings of `strategy: softmax`: P ∝ exp((quality − costWeight · callPrice) / temperature). */
+export interface DeclaredSoftmax {
+  readonly temperature: number;
+  readonly costWeight: number;
+  readonly candidates: readonly {
+    readonly id: string;
+    readonly quality: number;
+    readonly callPrice?: number | undefined;
+  }[];
+}
+
+/** A policy: features in, distribution out. Pure: the same question gets the same answer. */
 export interface DecisionPolicy {
   family: string;
   revision: RevisionKey;
+  /** Of a policy without training: the settings that its answers follow from. */
+  declared?: DeclaredSoftmax;
   answer(context: DecisionContext, candidates: readonly DecisionCandidate[]): PolicyAnswer;
 }
 

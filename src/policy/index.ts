@@ -22,6 +22,7 @@ export {
   type DecisionEnvironment,
   type DecisionPolicy,
   type DecisionReason,
+  type DeclaredSoftmax,
   type EnvironmentStep,
   type PromptVectors,
   vectorFor,

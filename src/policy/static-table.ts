@@ -50,6 +50,17 @@ export interface StaticTable {
   readonly names: ReadonlySet<string>;
   /** Index of the table's choice among the candidates; -1 if no named candidate is selectable. */
   choose(context: DecisionContext, candidates: readonly DecisionCandidate[]): number;
+  /** The rule that makes this choice; undefined if no named candidate is selectable. */
+  ruleFor(context: DecisionContext, candidates: readonly DecisionCandidate[]): TableRule | undefined;
+}
+
+/** A rule of a static table. */
+export interface TableRule {
+  /** Its place among the rules, from 1; undefined for the default. */
+  readonly number: number | undefined;
+  readonly when: Json | undefined;
+  /** Candidates in order of preference. */
+  readonly choose: readonly string[];
 }
 
 /** `known`: the existing candidates. A rule that names another candidate is a typo and is refused. */
@@ -71,6 +82,17 @@ export function parseStaticTable(text: string, where: string, known?: Iterable<s
         if (index >= 0) return index;
       }
       return firstSelectable(table.default, candidates);
+    },
+    ruleFor(context, candidates) {
+      const all = [...table.rules, { when: undefined, choose: table.default }];
+      const found = all.findIndex(
+        ({ when, choose }) =>
+          (when === undefined || holds(when, context)) && firstSelectable(choose, candidates) >= 0,
+      );
+      if (found < 0) return undefined;
+      const { when, choose } = all[found]!;
+      const number = when === undefined ? undefined : found + 1;
+      return { number, when: when as Json | undefined, choose };
     },
   };
 }

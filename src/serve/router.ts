@@ -17,6 +17,8 @@ export interface RouterPlace extends LoadPlace {
   readonly clock: Clock;
   /** True if the router only decides gateway calls. The log then names a policy that reads other fields. */
   readonly isForCalls?: boolean | undefined;
+  /** Called with each router that begins to serve, and the one before it. */
+  readonly onServe?: ((routers: readonly Served[]) => void) | undefined;
   /** Called with one line for each event that an operator should know: reloads, refusals, failures, rollbacks. */
   readonly log?: ((line: string) => void) | undefined;
 }
@@ -110,6 +112,7 @@ export class ServedRouter {
     this.#loadShadow();
     this.#log(`${warningOf(loaded)}router: ${loaded.served.why}`);
     this.#warnOfFields();
+    this.#tellServing();
     if (config.reload !== undefined) this.#watch(config.reload.everyMs);
   }
 
@@ -249,6 +252,14 @@ export class ServedRouter {
     this.#previous = previous;
     this.#sinceMs = this.#place.clock.nowMs();
     this.#warnOfFields();
+    this.#tellServing();
+  }
+
+  #tellServing(): void {
+    const routers = [this.#served, this.#previous].flatMap((each) => (each === undefined ? [] : [each]));
+    this.#place.onServe?.(
+      routers.flatMap((each) => [each, ...(each.withoutPolicy ? [each.withoutPolicy] : [])]),
+    );
   }
 
   /** Another process on the same book may have rolled back the router that serves here. */

@@ -78,17 +78,56 @@ describe("POST /v1/route", () => {
       { exploration: 1 },
       ". The router chose at random, with equal probabilities.",
     ],
-    [
-      "no rule if the router may have a table",
-      { table: { default: ["large"] } },
-      ". The record does not say whether the router has a static table. Without a table, it prefers the candidate with the best declared quality, or the first one.",
-    ],
   ])("its record explains %s", async (_, router, reason) => {
     const names = ["small", "medium", "large"];
     const { post, openAgain } = await routedGateway(router, { names });
     const { body } = await post("/v1/route", { model: "auto", prompt: "Prove that 2 is prime." });
     const { steps } = await explainCall(await openAgain(), body.id);
     expect(steps[0]!.lines).toContain(`No learned policy was in use${reason}`);
+  });
+
+  test.each([
+    [
+      "the rule of a table",
+      { table: { rules: [{ when: { contains: ["prove"] }, choose: ["large", "small"] }], default: "small" } },
+      [
+        "The static table decided: no learned policy serves.",
+        'Rule 1 of the table holds: {"contains":["prove"]}. It prefers large, then small.',
+      ],
+    ],
+    [
+      "the default of a table",
+      {
+        table: { rules: [{ when: { fields: { tools: { min: 1 } } }, choose: "large" }], default: "small" },
+        exploration: 0.3,
+      },
+      [
+        "The static table decided: no learned policy serves.",
+        "The default of the table was used. It prefers small.",
+      ],
+    ],
+    [
+      "the strategy softmax",
+      {
+        ...{ strategy: "softmax", temperature: 0.5, exploration: 0 },
+        candidates: { small: { quality: 0.4 }, large: { quality: 0.9, callPrice: 0.02 } },
+      },
+      [
+        "Strategy softmax decided: P ∝ exp((quality − costWeight · callPrice) / temperature), with costWeight 1 and temperature 0.5, for small (quality 0.4, callPrice 0), large (quality 0.9, callPrice 0.02).",
+      ],
+    ],
+  ])("its record explains %s, as the live router does", async (_what, router, lines) => {
+    const { post, openAgain, gateway } = await routedGateway(router);
+    const prompt = "Prove that 2 is prime.";
+    const { body } = await post("/v1/route", { model: "auto", prompt });
+    expect(body.reason).toBe("no-policy");
+    const { steps } = await explainCall(await openAgain(), body.id);
+    expect(steps[0]!.lines).toEqual(expect.arrayContaining(lines));
+    const answer = gateway.router!.choose({
+      ...{ alias: "auto", context: { prompt, fields: { tools: 0 } } },
+      candidates: ["small", "large"].map((id) => ({ id, selectable: true, reasons: [], features: {} })),
+    });
+    expect(gateway.router!.explain(answer).lines).toEqual(expect.arrayContaining(lines));
   });
 
   test("a gateway without a router is explained by the order of the route", async () => {

@@ -45,7 +45,9 @@ describe("a router in the gateway's configuration", () => {
     expect(await play({ default: ["large", "sonnet"] })).toEqual(["large", "sonnet"]);
     expect(await play(undefined)).toEqual(["small", "haiku"]);
     const refused = await rejectionOf(play({ default: ["large", "sonet"] }));
-    expect(refused.message).toMatch(/chooses "sonet".*Did you mean sonnet\? Known: small, large, haiku, sonnet/);
+    expect(refused.message).toMatch(
+      /chooses "sonet".*Did you mean sonnet\? Known: small, large, haiku, sonnet/,
+    );
   });
 
   test("draws the same for the same seed and the same calls", async () => {

@@ -57,11 +57,7 @@ interface RouterFile {
 }
 
 /** Reads a file with a router section. The file of a gateway also lists the candidates. */
-export async function readRouterFile(
-  text: string,
-  where: string,
-  env: Variables,
-): Promise<RouterFile> {
+export async function readRouterFile(text: string, where: string, env: Variables): Promise<RouterFile> {
   const value = readYaml(
     text,
     (what) => new RollbookError("bad-config", { where }, `${where}: ${what}. Correct the file.`),
