@@ -27,7 +27,7 @@ const candidate = z.strictObject({
     )
     .describe("US dollars per million tokens."),
   latencyMs: z.optional(amount).describe("Milliseconds that a call takes."),
-  contextTokens: z.optional(positive).describe("Tokens that a request may have."),
+  contextTokens: z.optional(positive).describe("Tokens of the request and its reply together."),
 });
 
 /** Path of a YAML file, or the table itself; `parseStaticTable` checks it. */
@@ -36,7 +36,9 @@ const table = z.union([path, z.record(z.string(), z.json())]);
 const constraints = z.strictObject({
   maxPriceUsdPerCall: z.optional(amount).describe("Highest price of one call, in US dollars."),
   maxLatencyMs: z.optional(amount).describe("Longest latency of one call, in milliseconds."),
-  fitContext: z.optional(z.boolean()).describe("The request must fit the candidate's context."),
+  fitContext: z
+    .optional(z.boolean())
+    .describe("The request and the longest reply that it allows must fit the candidate's context."),
   onNone: z
     .optional(z.enum(["cheapest", "refuse"]))
     .describe(
