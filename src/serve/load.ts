@@ -79,9 +79,10 @@ export async function loadServed(config: RouterConfig, place: LoadPlace): Promis
   try {
     const standing = await standingOf(config, place);
     const { served, passedOver } = await learned(context, standing);
-    const previous = servesAfterRollback(served.verdict, standing)
-      ? undefined
-      : await previousOf(context, { standing, served });
+    const previous =
+      place.asksOnly === true || servesAfterRollback(served.verdict, standing)
+        ? undefined
+        : await previousOf(context, { standing, served });
     return { served, previous, ...given({ passedOver }) };
   } catch (error) {
     if (place.asksOnly === true) throw error;
