@@ -59,7 +59,12 @@ export {
   type Tensors,
 } from "./safetensors.ts";
 export { hashText, mix } from "./scan-prompt.ts";
-export { parseStaticTable, requireKnownNames, type StaticTable } from "./static-table.ts";
+export {
+  parseStaticTable,
+  requireFieldsOfCalls,
+  requireKnownNames,
+  type StaticTable,
+} from "./static-table.ts";
 export {
   denseSizeOf,
   distinctRows,

@@ -37,6 +37,7 @@ describe("the router's configuration", () => {
       { constraints: { fitContext: true }, candidates: { a: { contextTokens: 1 }, b: {} } },
       /candidates\.b has no contextTokens/,
     ],
+    [{ shadow: { checkpoint: "released" } }, /works only for router\.checkpoint/],
     [{ rollback: { range: { low: 1, high: 1 } }, checkpoint: "p" }, /low must be below high/],
   ])("%j is refused with the place and the remedy", (value, message) => {
     expect(faultOf(value)).toMatch(message);
@@ -95,7 +96,14 @@ describe("the environment", () => {
   test.each([
     [{ ROLLBOOK_POLICY: "yes" }, /ROLLBOOK_POLICY: it is "yes", not 1 or 0/],
     [{ ROLLBOOK_FLOOR: "high" }, /ROLLBOOK_FLOOR: it is "high", not a number/],
-    [{ ROLLBOOK_FLOOR: "7" }, /floor/],
+    [
+      { ROLLBOOK_FLOOR: "7" },
+      /^ROLLBOOK_FLOOR: floor must be at most 1\. Correct the environment variable; docs\/reference\/serve\.md lists/,
+    ],
+    [
+      { ROLLBOOK_MAX_LATENCY_MS: "-1" },
+      /^ROLLBOOK_MAX_LATENCY_MS: constraints\.maxLatencyMs must be at least 0/,
+    ],
   ])("%j is refused", (env, message) => {
     expect(faultOf({}, env)).toMatch(message);
   });

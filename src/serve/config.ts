@@ -180,8 +180,17 @@ export function checkRouterConfig(
   value: unknown,
   { where = "router", env = {} }: { where?: string; env?: Readonly<Record<string, string | undefined>> } = {},
 ): RouterConfig {
-  const result = routerSchema.safeParse(withEnvironment(value ?? {}, env));
-  if (!result.success) throw badConfig(where, configProblem(routerSchema, result.error.issues, value));
+  const merged = withEnvironment(value ?? {}, env);
+  const result = routerSchema.safeParse(merged);
+  if (!result.success) {
+    const { issues } = result.error;
+    for (const issue of issues) {
+      const name = VARIABLES[issue.path.join(".")];
+      if (name !== undefined && (env[name] ?? "") !== "")
+        throw badVariable(name, configProblem(routerSchema, [issue], merged));
+    }
+    throw badConfig(where, configProblem(routerSchema, issues, merged));
+  }
   const config = result.data;
   parseId(config.family, `${where}: family`);
   const fault = contradiction(config);
@@ -209,7 +218,9 @@ export function constraintsOf({ constraints: stated }: RouterConfig): Constraint
 
 function contradiction(config: RouterConfig): string | undefined {
   const { checkpoint, enabled, strategy, rollback, candidates, trust, verdict } = config;
-  const { constraints: limits = {} } = config;
+  const { constraints: limits = {}, shadow } = config;
+  if (shadow?.checkpoint === "released")
+    return "shadow.checkpoint is `released`, which works only for router.checkpoint. Name the folder of a checkpoint";
   if (trust === "signed" && verdict !== undefined)
     return "trust: signed and a verdict file are both set, and a file carries no signature. Remove one";
   if (checkpoint !== undefined && enabled && strategy !== "table")
@@ -234,6 +245,14 @@ function contradiction(config: RouterConfig): string | undefined {
   }
   return undefined;
 }
+
+/** Variables with a range, by the setting that they override. */
+const VARIABLES: Readonly<Record<string, string>> = {
+  floor: "ROLLBOOK_FLOOR",
+  exploration: "ROLLBOOK_EXPLORATION",
+  "constraints.maxPriceUsdPerCall": "ROLLBOOK_MAX_PRICE_USD",
+  "constraints.maxLatencyMs": "ROLLBOOK_MAX_LATENCY_MS",
+};
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
@@ -267,14 +286,19 @@ function withEnvironment(value: object, env: Environment): object {
 function flag(name: string, text: string | undefined): boolean | undefined {
   if (text === undefined) return undefined;
   if (text === "1" || text === "0") return text === "1";
-  throw badConfig(name, `it is ${JSON.stringify(text)}, not 1 or 0`);
+  throw badVariable(name, `it is ${JSON.stringify(text)}, not 1 or 0`);
 }
 
 function numberOf(key: string, name: string, text: string | undefined): Record<string, number> {
   if (text === undefined) return {};
   const value = Number(text);
   if (text.trim() !== "" && Number.isFinite(value)) return { [key]: value };
-  throw badConfig(name, `it is ${JSON.stringify(text)}, not a number`);
+  throw badVariable(name, `it is ${JSON.stringify(text)}, not a number`);
+}
+
+function badVariable(name: string, problem: string): RollbookError {
+  const remedy = "Correct the environment variable; docs/reference/serve.md lists the variables.";
+  return new RollbookError("bad-config", { where: name }, `${name}: ${withRemedy(problem, remedy)}`);
 }
 
 function badConfig(where: string, problem: string): RollbookError {

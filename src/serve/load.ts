@@ -14,6 +14,7 @@ import {
   parseStaticTable,
   type Router,
   readCheckpoint,
+  requireFieldsOfCalls,
   requireSpec,
   type StaticTable,
 } from "../policy/index.ts";
@@ -395,13 +396,14 @@ async function standingOf(
 function readTable(table: RouterConfig["table"], ids: readonly string[]): StaticTable | undefined {
   if (table === undefined) return undefined;
   const known = ids.length === 0 ? undefined : ids;
-  if (typeof table !== "string")
-    return parseStaticTable(
-      JSON.stringify({ schema: "rollbook.static-table.v1", ...table }),
-      "router.table",
-      known,
-    );
-  return parseStaticTable(readText(table, "a static table"), table, known);
+  const isFile = typeof table === "string";
+  const where = isFile ? table : "router.table";
+  const text = isFile
+    ? readText(table, "a static table")
+    : JSON.stringify({ schema: "rollbook.static-table.v1", ...table });
+  const parsed = parseStaticTable(text, where, known);
+  requireFieldsOfCalls(parsed, where);
+  return parsed;
 }
 
 function specOf({ features }: RouterConfig): { spec?: FeatureSpec } {

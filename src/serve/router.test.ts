@@ -226,6 +226,14 @@ describe("a static table", () => {
     await expect(open({ table: { default: ["smal"] } })).rejects.toThrow(/"smal".*Did you mean small\?/);
     await expect(open({ table: { defualt: ["small"] } })).rejects.toThrow(/Did you mean default\?/);
     await expect(open({ table: "/no/such/table.yaml" })).rejects.toThrow(/cannot be read/);
+    const on = (fields: Record<string, number | string | { min: number }>) =>
+      open({ table: { rules: [{ when: { fields }, choose: "small" }], default: "small" } });
+    for (const wanted of [0, { min: 1 }])
+      await expect(on({ tool: wanted })).rejects.toThrow(
+        /the field tool, which no call has\. Did you mean tools\?/,
+      );
+    // A field that only /v1/route has.
+    expect((await on({ tool: "sql", team: "maths" })).lines).toHaveLength(1);
   });
 
   test("that names none of the candidates left still serves, in the order of the list", async () => {

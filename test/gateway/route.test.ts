@@ -230,7 +230,14 @@ describe("POST /v1/route", () => {
     ["a model instead of an alias", { model: "small", prompt: "x" }, 404, /"small" is not an alias.*auto/],
     ["neither messages nor prompt", { model: "auto" }, 400, /either messages or prompt/],
     ["both", { model: "auto", prompt: "x", messages: [] }, 400, /either messages or prompt/],
-    ["no model", { prompt: "x" }, 400, /model is missing/],
+    ["no model", { prompt: "x" }, 400, /^model is missing, or not a text\. Name a route\.$/],
+    ["messages that are no list", { model: "auto", messages: {} }, 400, /^messages is not a list\.$/],
+    [
+      "a field with nearly the name of another",
+      { model: "auto", prompt: "x", contxt: { team: "maths" } },
+      400,
+      /^unknown field contxt\. Did you mean context\?$/,
+    ],
     [
       "a context that is no map of facts",
       { model: "auto", prompt: "x", context: { a: [1] } },
@@ -243,6 +250,22 @@ describe("POST /v1/route", () => {
     expect(answer.status).toBe(status);
     expect(answer.body.error.message).toMatch(message);
     expect(await steps()).toEqual([]);
+  });
+
+  test("takes the fields of chat requests and of model servers", async () => {
+    const { post } = await routedGateway(EVEN);
+    const more = { max_tokens: 5, tool_choice: "auto", stream: false, guided_json: {}, models: ["a"] };
+    expect((await post("/v1/route", { model: "auto", prompt: "x", ...more })).status).toBe(200);
+  });
+
+  test("takes POST only, as the other paths that answer none but POST", async () => {
+    const { gateway } = await routedGateway(EVEN);
+    for (const path of ["/v1/route", "/v1/feedback", "/v1/chat/completions", "/v1/rollouts/r-1/close"]) {
+      const { status, headers } = await fetch(gateway.url + path);
+      expect([status, headers.get("allow")]).toEqual([405, "POST"]);
+    }
+    const { status, headers } = await fetch(`${gateway.url}/v1/route`, { method: "PUT" });
+    expect([status, headers.get("allow")]).toEqual([405, "GET, POST"]);
   });
 
   test("where constraints leave nothing, the refusal names every reason", async () => {
