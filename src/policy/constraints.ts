@@ -3,7 +3,7 @@
  *  masked. Pure: it reads only the facts that a step logs, so a judge masks the same candidates as the router.
  *  A missing fact breaks the constraint on it, because a limit that cannot be checked is not kept. */
 import { RollbookError } from "../base/index.ts";
-import type { DecisionCandidate, DecisionContext } from "./decision.ts";
+import type { DecisionCandidate, DecisionContext, MaskReason } from "./decision.ts";
 
 export interface Constraints {
   /** US dollars for the call: feature `callPrice`, else the token prices times the tokens of the request. */
@@ -15,15 +15,6 @@ export interface Constraints {
   /** If every candidate breaks a constraint: choose the cheapest that fits the context (default), or refuse. */
   readonly onNone?: "cheapest" | "refuse";
 }
-
-/** Why a candidate may not be chosen. */
-type MaskReason =
-  | "over-price"
-  | "price-unknown"
-  | "over-latency"
-  | "latency-unknown"
-  | "over-context"
-  | "context-unknown";
 
 /** Characters of English text per token, for a request that does not state its number of tokens. */
 const CHARS_PER_TOKEN = 4;

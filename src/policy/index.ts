@@ -16,6 +16,7 @@ export {
 export type { Constraints } from "./constraints.ts";
 export { decide, digestRouter, distribution, draw, type Router } from "./decide.ts";
 export {
+  CANDIDATE_REASONS,
   type Decision,
   type DecisionCandidate,
   type DecisionContext,

@@ -2,6 +2,7 @@
  *  In: a decision as made or as logged, its model if known. Out: sentences, and the numbers in them. */
 import { figure } from "../base/index.ts";
 import {
+  CANDIDATE_REASONS,
   type CandidateScore,
   crowdedBuckets,
   type Decision,
@@ -318,16 +319,7 @@ function rankOf({ score, known, tried }: CandidateScore): number {
   return score ?? (known || tried === 0 ? Number.POSITIVE_INFINITY : Number.NEGATIVE_INFINITY);
 }
 
-const WORDS: Readonly<Record<string, string>> = {
-  "over-price": "it costs more than the limit",
-  "price-unknown": "its price is not declared",
-  "over-latency": "it takes longer than the limit",
-  "latency-unknown": "its latency is not declared",
-  "over-context": "the request does not fit its context",
-  "context-unknown": "its context length is not declared",
-  failed: "it failed on this call",
-  resting: "its upstream is paused after failures",
-};
+const WORDS: Readonly<Record<string, string>> = CANDIDATE_REASONS;
 
 function inWords(reason: string): string {
   return WORDS[reason] ?? reason;
