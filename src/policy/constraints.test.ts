@@ -31,6 +31,11 @@ describe("a constraint", () => {
       ["over-price", "over-latency"],
     ]);
     expect(reasonsOf({ fitContext: true }, { requestTokens: 4000 })).toEqual([["over-context"], []]);
+    expect(reasonsOf({ fitContext: true }, { requestTokens: 900, maxTokens: 100 })).toEqual([[], []]);
+    expect(reasonsOf({ fitContext: true }, { requestTokens: 900, maxTokens: 101 })).toEqual([
+      ["over-context"],
+      [],
+    ]);
   });
 
   test("counts a fact that is not declared as broken", () => {
@@ -79,6 +84,9 @@ describe("where no candidate keeps the constraints", () => {
     const long = { ...context, fields: { requestTokens: 4000 } };
     const both = distribution(long, [small, large], router({ maxPriceUsdPerCall: 0, fitContext: true }));
     expect([both.probabilities, both.relaxed]).toEqual([[0, 1], ["over-price"]]);
+    const wordy = { ...context, fields: { requestTokens: 10, maxTokens: 4000 } };
+    const cheap = router({ maxPriceUsdPerCall: 0, fitContext: true });
+    expect(distribution(wordy, [small, large], cheap).probabilities).toEqual([0, 1]);
     const longer = { ...context, fields: { requestTokens: 9000 } };
     expect(distribution(longer, [small, large], router({ fitContext: true })).probabilities).toEqual([0, 1]);
   });

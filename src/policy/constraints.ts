@@ -3,27 +3,18 @@
  *  masked. Pure: it reads only the facts that a step logs, so a judge masks the same candidates as the router.
  *  A missing fact breaks the constraint on it, because a limit that cannot be checked is not kept. */
 import { RollbookError } from "../base/index.ts";
-import type { DecisionCandidate, DecisionContext } from "./decision.ts";
+import type { DecisionCandidate, DecisionContext, MaskReason } from "./decision.ts";
 
 export interface Constraints {
   /** US dollars for the call: feature `callPrice`, else the token prices times the tokens of the request. */
   readonly maxPriceUsdPerCall?: number;
   /** Compared with the feature `latencyMs`. */
   readonly maxLatencyMs?: number;
-  /** The request must fit the feature `contextTokens`. */
+  /** The request and the reply that it allows (`maxTokens`) must fit the feature `contextTokens`. */
   readonly fitContext?: boolean;
   /** If every candidate breaks a constraint: choose the cheapest that fits the context (default), or refuse. */
   readonly onNone?: "cheapest" | "refuse";
 }
-
-/** Why a candidate may not be chosen. */
-type MaskReason =
-  | "over-price"
-  | "price-unknown"
-  | "over-latency"
-  | "latency-unknown"
-  | "over-context"
-  | "context-unknown";
 
 /** Characters of English text per token, for a request that does not state its number of tokens. */
 const CHARS_PER_TOKEN = 4;
@@ -69,8 +60,12 @@ function callPrice(
   const { callPrice: stated, promptPrice, completionPrice } = features;
   if (stated !== undefined) return stated;
   if (promptPrice === undefined || completionPrice === undefined) return undefined;
-  const reply = typeof fields.maxTokens === "number" ? fields.maxTokens : 0;
-  return (tokens * promptPrice + reply * completionPrice) / 1e6;
+  return (tokens * promptPrice + replyTokens(fields) * completionPrice) / 1e6;
+}
+
+/** Most tokens of the reply, if the request states a number. */
+function replyTokens({ maxTokens }: DecisionContext["fields"]): number {
+  return typeof maxTokens === "number" ? maxTokens : 0;
 }
 
 export function checkConstraints({ maxPriceUsdPerCall, maxLatencyMs }: Constraints): void {
@@ -99,7 +94,7 @@ function faultsOf(candidate: DecisionCandidate, { context, tokens, constraints }
     ...(fitContext === true
       ? contextTokens === undefined
         ? (["context-unknown"] as const)
-        : tokens > contextTokens
+        : contextNeeded(context, tokens) > contextTokens
           ? (["over-context"] as const)
           : []
       : []),
@@ -134,8 +129,13 @@ function cheapest(candidates: readonly DecisionCandidate[], asked: Asked): numbe
   return ranked.sort((a, b) => b.length - a.length || compare(a.price, b.price) || a.i - b.i)[0]!.i;
 }
 
-function fitsContext({ features }: DecisionCandidate, { tokens, constraints }: Asked): boolean {
-  return constraints.fitContext !== true || tokens <= (features.contextTokens ?? 0);
+function fitsContext({ features }: DecisionCandidate, { context, tokens, constraints }: Asked): boolean {
+  return constraints.fitContext !== true || contextNeeded(context, tokens) <= (features.contextTokens ?? 0);
+}
+
+/** Model servers refuse a request whose prompt and longest reply together exceed the context. */
+function contextNeeded({ fields }: DecisionContext, tokens: number): number {
+  return tokens + replyTokens(fields);
 }
 
 /** Compares without subtraction: the difference of two infinite prices is NaN. */

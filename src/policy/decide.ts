@@ -20,7 +20,13 @@ export interface Router {
 
 const SUM_TOLERANCE = 1e-9;
 
-export function digestRouter({ policy, table, floor, exploration, constraints }: Router): Digest {
+export function digestRouter({
+  policy,
+  table,
+  floor,
+  exploration,
+  constraints,
+}: Omit<Router, "policy"> & { policy?: Pick<DecisionPolicy, "revision"> }): Digest {
   return digestJson("rollbook.router.v1", {
     policy: policy?.revision.digest ?? null,
     table: table.digest,
@@ -101,7 +107,8 @@ function unconstrained(
     const base = trusted ? answer.probabilities[i]! : i === best ? 1 : 0;
     probabilities[i] = candidates[i]!.selectable ? (1 - router.exploration) * base + share : 0;
   }
-  const reason = trusted ? "policy" : answer === undefined ? "no-policy" : "below-floor";
+  const isLearned = answer !== undefined && router.policy?.declared === undefined;
+  const reason = !isLearned ? "no-policy" : trusted ? "policy" : "below-floor";
   const decided: Omit<Decision, "chosen"> = { probabilities, reason, confidence };
   if (trusted && answer.monteCarlo !== undefined) decided.monteCarlo = answer.monteCarlo;
   return decided;

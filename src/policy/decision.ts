@@ -1,4 +1,5 @@
-/** Types of a decision: a policy's input, its candidates and its answer. */
+/** Types of a decision: a policy's input, its candidates, its answer, and the reasons in it. docs/reference/serve.md lists
+ *  the reasons with their meanings; a test compares. */
 import type { Rng } from "../base/index.ts";
 import type { RevisionKey } from "../contract/index.ts";
 
@@ -48,20 +49,53 @@ export interface PolicyAnswer {
   monteCarlo?: MonteCarlo;
 }
 
-/** A trained policy: features in, distribution out. Pure: the same question gets the same answer. */
+/** Settings of `strategy: softmax`: P ∝ exp((quality − costWeight · callPrice) / temperature). */
+export interface DeclaredSoftmax {
+  readonly temperature: number;
+  readonly costWeight: number;
+  readonly candidates: readonly {
+    readonly id: string;
+    readonly quality: number;
+    readonly callPrice?: number | undefined;
+  }[];
+}
+
+/** A policy: features in, distribution out. Pure: the same question gets the same answer. */
 export interface DecisionPolicy {
   family: string;
   revision: RevisionKey;
+  /** Of a policy without training: the settings that its answers follow from. */
+  declared?: DeclaredSoftmax;
   answer(context: DecisionContext, candidates: readonly DecisionCandidate[]): PolicyAnswer;
 }
 
-/** Source of the final distribution. `constraints-relaxed`: every candidate broke a constraint of the router. */
-export type DecisionReason =
-  | "policy"
-  | "below-floor"
-  | "no-policy"
-  | "only-candidate"
-  | "constraints-relaxed";
+/** Source of the final distribution. */
+export const DECISION_REASONS = {
+  policy: "the learned policy decided",
+  "below-floor": "the static table decided, because the confidence of the policy is below the floor",
+  "no-policy": "the static table or another strategy decided, because no learned policy serves",
+  "only-candidate": "only one candidate could be chosen",
+  "constraints-relaxed": "every candidate breaks a constraint; `relaxed` has those that the choice breaks",
+} as const;
+export type DecisionReason = keyof typeof DECISION_REASONS;
+
+/** Constraints that a candidate breaks. */
+export const MASK_REASONS = {
+  "over-price": "it costs more than the limit",
+  "price-unknown": "its price is not declared",
+  "over-latency": "it takes longer than the limit",
+  "latency-unknown": "its latency is not declared",
+  "over-context": "the request does not fit its context",
+  "context-unknown": "its context length is not declared",
+} as const;
+export type MaskReason = keyof typeof MASK_REASONS;
+
+/** Reasons why a candidate could not be chosen. */
+export const CANDIDATE_REASONS = {
+  ...MASK_REASONS,
+  failed: "it failed on this call",
+  resting: "its upstream is paused after failures",
+} as const;
 
 /** The choice of a second router for the same question. It is logged, not executed. */
 interface ShadowDecision {

@@ -16,12 +16,14 @@ export {
 export type { Constraints } from "./constraints.ts";
 export { decide, digestRouter, distribution, draw, type Router } from "./decide.ts";
 export {
+  CANDIDATE_REASONS,
   type Decision,
   type DecisionCandidate,
   type DecisionContext,
   type DecisionEnvironment,
   type DecisionPolicy,
   type DecisionReason,
+  type DeclaredSoftmax,
   type EnvironmentStep,
   type PromptVectors,
   vectorFor,
@@ -58,7 +60,12 @@ export {
   type Tensors,
 } from "./safetensors.ts";
 export { hashText, mix } from "./scan-prompt.ts";
-export { parseStaticTable, requireKnownNames, type StaticTable } from "./static-table.ts";
+export {
+  parseStaticTable,
+  requireFieldsOfCalls,
+  requireKnownNames,
+  type StaticTable,
+} from "./static-table.ts";
 export {
   denseSizeOf,
   distinctRows,

@@ -56,6 +56,11 @@ describe("a static table", () => {
     ["a key given twice", `${YAML}default: large\n`, /unique/i],
     ["another schema version", YAML.replace("table.v1", "table.v2"), /schema/],
     ["broken YAML", `${YAML}  - [`, /table.yaml/],
+    [
+      "a range without numbers",
+      YAML.replace("{ min: 100 }", "{ min: 100, max: 10 }"),
+      /promptChars: is empty: min is above max/,
+    ],
     ["an empty range", YAML.replace("{ min: 100 }", "{}"), /min nor max/],
   ])("refuses %s at load, naming the file", (_, text, message) => {
     expect(() => parseStaticTable(text, "table.yaml", ["small", "large"])).toThrow(message);

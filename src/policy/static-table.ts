@@ -6,10 +6,12 @@ import { type Digest, digestJson, type Json, nearestName, RollbookError, withRem
 import { configProblem } from "../contract/index.ts";
 import type { DecisionCandidate, DecisionContext } from "./decision.ts";
 import { readYaml } from "./read-yaml.ts";
+import { REQUEST_FIELDS } from "./request-fields.ts";
 
 const range = z
   .strictObject({ min: z.optional(z.number()), max: z.optional(z.number()) })
-  .refine((each) => each.min !== undefined || each.max !== undefined, "names neither min nor max");
+  .refine((each) => each.min !== undefined || each.max !== undefined, "names neither min nor max")
+  .refine(({ min, max }) => !((min ?? -Infinity) > (max ?? Infinity)), "is empty: min is above max");
 const scalar = z.union([z.string(), z.number(), z.boolean()]);
 
 /** All triggers of a rule must hold. */
@@ -50,6 +52,17 @@ export interface StaticTable {
   readonly names: ReadonlySet<string>;
   /** Index of the table's choice among the candidates; -1 if no named candidate is selectable. */
   choose(context: DecisionContext, candidates: readonly DecisionCandidate[]): number;
+  /** The rule that makes this choice; undefined if no named candidate is selectable. */
+  ruleFor(context: DecisionContext, candidates: readonly DecisionCandidate[]): TableRule | undefined;
+}
+
+/** A rule of a static table. */
+export interface TableRule {
+  /** Its place among the rules, from 1; undefined for the default. */
+  readonly number: number | undefined;
+  readonly when: Json | undefined;
+  /** Candidates in order of preference. */
+  readonly choose: readonly string[];
 }
 
 /** `known`: the existing candidates. A rule that names another candidate is a typo and is refused. */
@@ -72,7 +85,32 @@ export function parseStaticTable(text: string, where: string, known?: Iterable<s
       }
       return firstSelectable(table.default, candidates);
     },
+    ruleFor(context, candidates) {
+      const all = [...table.rules, { when: undefined, choose: table.default }];
+      const found = all.findIndex(
+        ({ when, choose }) =>
+          (when === undefined || holds(when, context)) && firstSelectable(choose, candidates) >= 0,
+      );
+      if (found < 0) return undefined;
+      const { when, choose } = all[found]!;
+      const number = when === undefined ? undefined : found + 1;
+      return { number, when: when as Json | undefined, choose };
+    },
   };
+}
+
+/** Refuses a rule on a field with nearly the name of a field of calls, and its kind of value: it would never hold.
+ *  Other names are fields of /v1/route. */
+export function requireFieldsOfCalls({ source }: Pick<StaticTable, "source">, where: string): void {
+  const { rules } = source as z.output<typeof schema>;
+  for (const [name, wanted] of rules.flatMap(({ when }) => Object.entries(when.fields ?? {}))) {
+    if ((REQUEST_FIELDS as readonly string[]).includes(name)) continue;
+    const near = nearestName(name, REQUEST_FIELDS);
+    const [value] = Array.isArray(wanted) ? wanted : [wanted];
+    const kind = typeof value === "object" ? "number" : typeof value;
+    if (near !== undefined && kind === (near === "stream" ? "boolean" : "number"))
+      throw bad(where, `a rule reads the field ${name}, which no call has. Did you mean ${near}?`);
+  }
 }
 
 /** Refuses a table that chooses a candidate which does not exist. */

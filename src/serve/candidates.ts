@@ -57,7 +57,10 @@ export function listTable(ids: readonly string[]): StaticTable {
 }
 
 /** Declared quality minus the weighted price of a call; undefined if no quality is declared. */
-export function worthOf(facts: DeclaredFacts | undefined, costWeight: number): number | undefined {
+export function worthOf(
+  facts: Pick<DeclaredFacts, "quality" | "callPrice"> | undefined,
+  costWeight: number,
+): number | undefined {
   if (facts?.quality === undefined) return undefined;
   return facts.quality - costWeight * (facts.callPrice ?? 0);
 }

@@ -37,6 +37,7 @@ describe("the router's configuration", () => {
       { constraints: { fitContext: true }, candidates: { a: { contextTokens: 1 }, b: {} } },
       /candidates\.b has no contextTokens/,
     ],
+    [{ shadow: { checkpoint: "released" } }, /works only for router\.checkpoint/],
     [{ rollback: { range: { low: 1, high: 1 } }, checkpoint: "p" }, /low must be below high/],
   ])("%j is refused with the place and the remedy", (value, message) => {
     expect(faultOf(value)).toMatch(message);
@@ -60,6 +61,26 @@ describe("the environment", () => {
     expect(read({}, { checkpoint: "q" }).enabled).toBe(true);
   });
 
+  test("leaves the file as it is without ROLLBOOK_POLICY=1, and replaces its strategy with it", () => {
+    const softmax = { strategy: "softmax", candidates: { a: { quality: 1 } } };
+    const read = (env: Record<string, string>, value: object) => checkRouterConfig(value, { env });
+    for (const env of [{}, { ROLLBOOK_POLICY: "0" }])
+      expect(read({ ROLLBOOK_CHECKPOINT: "p", ...env }, softmax)).toMatchObject({
+        ...{ strategy: "softmax", enabled: false },
+      });
+    const on = { ROLLBOOK_CHECKPOINT: "p", ROLLBOOK_POLICY: "1" };
+    const learned = { checkpoint: "p", enabled: true, strategy: "table" };
+    expect(read(on, softmax)).toMatchObject(learned);
+    expect(read(on, { ...softmax, checkpoint: "q", enabled: false })).toMatchObject(learned);
+    expect(read({ ROLLBOOK_POLICY: "1" }, { ...softmax, checkpoint: "p", enabled: false })).toMatchObject(
+      learned,
+    );
+    expect(read({ ROLLBOOK_POLICY: "1" }, softmax).strategy).toBe("softmax");
+    expect(read({ ROLLBOOK_CHECKPOINT: "p" }, { checkpoint: "q" })).toMatchObject({
+      ...{ checkpoint: "q", enabled: true },
+    });
+  });
+
   test("stands above the file for table, floor, exploration, constraints and the gate", () => {
     const env = {
       ...{ ROLLBOOK_TABLE: "t.yaml", ROLLBOOK_FLOOR: "0.7", ROLLBOOK_EXPLORATION: "0" },
@@ -75,7 +96,14 @@ describe("the environment", () => {
   test.each([
     [{ ROLLBOOK_POLICY: "yes" }, /ROLLBOOK_POLICY: it is "yes", not 1 or 0/],
     [{ ROLLBOOK_FLOOR: "high" }, /ROLLBOOK_FLOOR: it is "high", not a number/],
-    [{ ROLLBOOK_FLOOR: "7" }, /floor/],
+    [
+      { ROLLBOOK_FLOOR: "7" },
+      /^ROLLBOOK_FLOOR: floor must be at most 1\. Correct the environment variable; docs\/reference\/serve\.md lists/,
+    ],
+    [
+      { ROLLBOOK_MAX_LATENCY_MS: "-1" },
+      /^ROLLBOOK_MAX_LATENCY_MS: constraints\.maxLatencyMs must be at least 0/,
+    ],
   ])("%j is refused", (env, message) => {
     expect(faultOf({}, env)).toMatch(message);
   });

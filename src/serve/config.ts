@@ -27,7 +27,7 @@ const candidate = z.strictObject({
     )
     .describe("US dollars per million tokens."),
   latencyMs: z.optional(amount).describe("Milliseconds that a call takes."),
-  contextTokens: z.optional(positive).describe("Tokens that a request may have."),
+  contextTokens: z.optional(positive).describe("Tokens of the request and its reply together."),
 });
 
 /** Path of a YAML file, or the table itself; `parseStaticTable` checks it. */
@@ -36,7 +36,9 @@ const table = z.union([path, z.record(z.string(), z.json())]);
 const constraints = z.strictObject({
   maxPriceUsdPerCall: z.optional(amount).describe("Highest price of one call, in US dollars."),
   maxLatencyMs: z.optional(amount).describe("Longest latency of one call, in milliseconds."),
-  fitContext: z.optional(z.boolean()).describe("The request must fit the candidate's context."),
+  fitContext: z
+    .optional(z.boolean())
+    .describe("The request and the longest reply that it allows must fit the candidate's context."),
   onNone: z
     .optional(z.enum(["cheapest", "refuse"]))
     .describe(
@@ -178,8 +180,17 @@ export function checkRouterConfig(
   value: unknown,
   { where = "router", env = {} }: { where?: string; env?: Readonly<Record<string, string | undefined>> } = {},
 ): RouterConfig {
-  const result = routerSchema.safeParse(withEnvironment(value ?? {}, env));
-  if (!result.success) throw badConfig(where, configProblem(routerSchema, result.error.issues, value));
+  const merged = withEnvironment(value ?? {}, env);
+  const result = routerSchema.safeParse(merged);
+  if (!result.success) {
+    const { issues } = result.error;
+    for (const issue of issues) {
+      const name = VARIABLES[issue.path.join(".")];
+      if (name !== undefined && (env[name] ?? "") !== "")
+        throw badVariable(name, configProblem(routerSchema, [issue], merged));
+    }
+    throw badConfig(where, configProblem(routerSchema, issues, merged));
+  }
   const config = result.data;
   parseId(config.family, `${where}: family`);
   const fault = contradiction(config);
@@ -206,11 +217,14 @@ export function constraintsOf({ constraints: stated }: RouterConfig): Constraint
 }
 
 function contradiction(config: RouterConfig): string | undefined {
-  const { checkpoint, strategy, rollback, candidates, constraints: limits = {}, trust, verdict } = config;
+  const { checkpoint, enabled, strategy, rollback, candidates, trust, verdict } = config;
+  const { constraints: limits = {}, shadow } = config;
+  if (shadow?.checkpoint === "released")
+    return "shadow.checkpoint is `released`, which works only for router.checkpoint. Name the folder of a checkpoint";
   if (trust === "signed" && verdict !== undefined)
     return "trust: signed and a verdict file are both set, and a file carries no signature. Remove one";
-  if (checkpoint !== undefined && strategy !== "table")
-    return `checkpoint and strategy ${strategy} are both set. Remove one; below its floor a checkpoint falls back to the table`;
+  if (checkpoint !== undefined && enabled && strategy !== "table")
+    return `checkpoint and strategy ${strategy} are both set. Remove one, or set enabled: false until the policy is to decide; below its floor a checkpoint falls back to the table`;
   if (strategy === "softmax") {
     const bare = Object.entries(candidates).find(([, { quality }]) => quality === undefined);
     if (bare !== undefined)
@@ -232,23 +246,35 @@ function contradiction(config: RouterConfig): string | undefined {
   return undefined;
 }
 
+/** Variables with a range, by the setting that they override. */
+const VARIABLES: Readonly<Record<string, string>> = {
+  floor: "ROLLBOOK_FLOOR",
+  exploration: "ROLLBOOK_EXPLORATION",
+  "constraints.maxPriceUsdPerCall": "ROLLBOOK_MAX_PRICE_USD",
+  "constraints.maxLatencyMs": "ROLLBOOK_MAX_LATENCY_MS",
+};
+
 type Environment = Readonly<Record<string, string | undefined>>;
 
-/** ROLLBOOK_POLICY=1 enables a checkpoint, =0 disables it; ROLLBOOK_CHECKPOINT names it. A checkpoint named only by the
- *  environment is not used without ROLLBOOK_POLICY=1. */
+/** ROLLBOOK_POLICY=1 enables a checkpoint, =0 disables it; ROLLBOOK_CHECKPOINT names it. Without ROLLBOOK_POLICY=1 the
+ *  environment's checkpoint is not used: it is kept, disabled, if the file names none, so that the log can say so. A
+ *  checkpoint that the environment enables replaces the strategy of the file. */
 function withEnvironment(value: object, env: Environment): object {
   const read = (name: string) => (env[name] === "" ? undefined : env[name]);
   const checkpoint = read("ROLLBOOK_CHECKPOINT");
   const enabled = flag("ROLLBOOK_POLICY", read("ROLLBOOK_POLICY"));
   const allowUngated = flag("ROLLBOOK_ALLOW_UNGATED", read("ROLLBOOK_ALLOW_UNGATED"));
-  const stated = value as { constraints?: object };
+  const stated = value as { constraints?: object; checkpoint?: unknown };
+  const isIdle = checkpoint !== undefined && enabled !== true && stated.checkpoint === undefined;
+  const isNamed = checkpoint !== undefined || stated.checkpoint !== undefined;
   const limits = {
     ...numberOf("maxPriceUsdPerCall", "ROLLBOOK_MAX_PRICE_USD", read("ROLLBOOK_MAX_PRICE_USD")),
     ...numberOf("maxLatencyMs", "ROLLBOOK_MAX_LATENCY_MS", read("ROLLBOOK_MAX_LATENCY_MS")),
   };
   return {
     ...stated,
-    ...(checkpoint === undefined ? {} : { checkpoint, enabled: enabled ?? false }),
+    ...(isIdle ? { checkpoint, enabled: false } : {}),
+    ...(enabled === true && isNamed ? { ...given({ checkpoint }), strategy: "table" } : {}),
     ...given({ enabled, allowUngated }),
     ...(read("ROLLBOOK_TABLE") === undefined ? {} : { table: read("ROLLBOOK_TABLE") }),
     ...numberOf("floor", "ROLLBOOK_FLOOR", read("ROLLBOOK_FLOOR")),
@@ -260,14 +286,19 @@ function withEnvironment(value: object, env: Environment): object {
 function flag(name: string, text: string | undefined): boolean | undefined {
   if (text === undefined) return undefined;
   if (text === "1" || text === "0") return text === "1";
-  throw badConfig(name, `it is ${JSON.stringify(text)}, not 1 or 0`);
+  throw badVariable(name, `it is ${JSON.stringify(text)}, not 1 or 0`);
 }
 
 function numberOf(key: string, name: string, text: string | undefined): Record<string, number> {
   if (text === undefined) return {};
   const value = Number(text);
   if (text.trim() !== "" && Number.isFinite(value)) return { [key]: value };
-  throw badConfig(name, `it is ${JSON.stringify(text)}, not a number`);
+  throw badVariable(name, `it is ${JSON.stringify(text)}, not a number`);
+}
+
+function badVariable(name: string, problem: string): RollbookError {
+  const remedy = "Correct the environment variable; docs/reference/serve.md lists the variables.";
+  return new RollbookError("bad-config", { where: name }, `${name}: ${withRemedy(problem, remedy)}`);
 }
 
 function badConfig(where: string, problem: string): RollbookError {

@@ -2,14 +2,18 @@
  *  In: a decision as made or as logged, its model if known. Out: sentences, and the numbers in them. */
 import { figure } from "../base/index.ts";
 import {
+  CANDIDATE_REASONS,
   type CandidateScore,
   crowdedBuckets,
   type Decision,
   type DecisionCandidate,
   type DecisionContext,
+  type DecisionPolicy,
+  type DeclaredSoftmax,
   explainPolicy,
   type FeaturePart,
   type PolicyModel,
+  type Router,
   vectorFor,
 } from "../policy/index.ts";
 
@@ -25,13 +29,17 @@ interface ExplainRequest {
   /** Model of the learned policy; if absent, the probabilities are reported without their origin. */
   readonly model?: PolicyModel | undefined;
   /** Settings of the router, if known. */
-  readonly router?: { readonly floor: number; readonly exploration: number } | undefined;
+  readonly router?: ExplainedRouter | undefined;
   /** Rule that decides if the policy does not: `table`; without a table `list` (the order of the candidates) or `worth`
    *  (declared worth). Of a record: `order` (the order of the candidates, with or without a table), `unstated` (a router
    *  wrote the record, which does not state the rule) or `unknown` (it does not say that a router wrote it). */
   readonly fallback?: "table" | "list" | "worth" | "order" | "unstated" | "unknown" | undefined;
   /** Reason why this router serves. */
   readonly why?: string | undefined;
+}
+
+interface ExplainedRouter extends Pick<Router, "floor" | "exploration">, Partial<Pick<Router, "table">> {
+  readonly policy?: Pick<DecisionPolicy, "declared"> | undefined;
 }
 
 export interface Explanation {
@@ -96,6 +104,7 @@ function linesOf(facts: Facts, request: ExplainRequest): string[] {
       : `${chosen} was chosen with probability ${figure(probability)}.`,
     ...drawLine(facts, request),
     reasonLine(facts, request),
+    ...ruleLine(facts, request),
     ...(relaxed.length === 0 ? [] : [`${chosen} was taken although ${relaxed.map(inWords).join(" and ")}.`]),
     ...(why === undefined ? [] : [usedLine(why, facts, request)]),
     ...masked.map(({ id, reasons }) => `${id} could not be chosen: ${reasons.map(inWords).join(", ")}.`),
@@ -139,12 +148,46 @@ function untabledText(request: ExplainRequest): string {
   return `no table is configured, so the router prefers ${rule} (${id})`;
 }
 
-/** A step does not record whether its router had a table. */
+/** A step names its router by digest only. */
 const UNSTATED =
-  "The record does not say whether the router has a static table. Without a table, it prefers the candidate with the best declared quality, or the first one.";
+  "The book has no record of its router, so the table or the strategy that decided is unknown.";
+
+/** Line about the rule of the static table that made the choice. */
+function ruleLine({ reason }: Facts, request: ExplainRequest): string[] {
+  const { router, fallback, context, candidates } = request;
+  const isByTable = reason === "below-floor" || (reason === "no-policy" && declaredBy(request) === undefined);
+  if (!isByTable || fallback !== "table" || isUniform(request)) return [];
+  const rule = router?.table?.ruleFor(context, candidates);
+  if (rule === undefined) return [];
+  const order = rule.choose.join(", then ");
+  return [
+    rule.number === undefined
+      ? `The default of the table was used. It prefers ${order}.`
+      : `Rule ${rule.number} of the table holds: ${JSON.stringify(rule.when)}. It prefers ${order}.`,
+  ];
+}
+
+function declaredBy({ router }: ExplainRequest): DeclaredSoftmax | undefined {
+  return router?.policy?.declared;
+}
+
+function softmaxLine(
+  { candidates: declared, costWeight, temperature }: DeclaredSoftmax,
+  { candidates }: ExplainRequest,
+): string {
+  const facts = candidates
+    .filter(({ selectable }) => selectable)
+    .map(({ id }) => {
+      const one = declared.find((each) => each.id === id);
+      if (one === undefined) return `${id} (undeclared)`;
+      return `${id} (quality ${figure(one.quality)}, callPrice ${figure(one.callPrice ?? 0)})`;
+    });
+  return `Strategy softmax decided: P ∝ exp((quality − costWeight · callPrice) / temperature), with costWeight ${figure(costWeight)} and temperature ${figure(temperature)}, for ${facts.join(", ")}.`;
+}
 
 function reasonLine({ reason, confidence, scores }: Facts, request: ExplainRequest): string {
   const { router, fallback = "table" } = request;
+  const declared = declaredBy(request);
   const known = scores.filter((each) => each.known);
   const sure = confidence === null ? "" : ` with confidence ${figure(confidence)}`;
   const floor = router === undefined ? "its floor" : `its floor of ${figure(router.floor)}`;
@@ -159,6 +202,7 @@ function reasonLine({ reason, confidence, scores }: Facts, request: ExplainReque
         ? `The static table decided: the policy answered${sure}, below ${floor}.`
         : `The policy answered${sure}, below ${floor}, and ${untabledText(request)}.`;
     case "no-policy":
+      if (declared !== undefined) return softmaxLine(declared, request);
       if (fallback === "unknown")
         return "The record does not say what decided: no router of Rollbook wrote it.";
       if (isUniform(request))
@@ -288,16 +332,7 @@ function rankOf({ score, known, tried }: CandidateScore): number {
   return score ?? (known || tried === 0 ? Number.POSITIVE_INFINITY : Number.NEGATIVE_INFINITY);
 }
 
-const WORDS: Readonly<Record<string, string>> = {
-  "over-price": "it costs more than the limit",
-  "price-unknown": "its price is not declared",
-  "over-latency": "it takes longer than the limit",
-  "latency-unknown": "its latency is not declared",
-  "over-context": "the request does not fit its context",
-  "context-unknown": "its context length is not declared",
-  failed: "it failed on this call",
-  resting: "its upstream is paused after failures",
-};
+const WORDS: Readonly<Record<string, string>> = CANDIDATE_REASONS;
 
 function inWords(reason: string): string {
   return WORDS[reason] ?? reason;

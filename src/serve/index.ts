@@ -14,3 +14,4 @@ export { serveRewards } from "./reward-server.ts";
 export { openRouter, type RouterStatus, ServedRouter, serveRouter } from "./router.ts";
 export { routerMetrics } from "./router-metrics.ts";
 export type { Served } from "./served.ts";
+export { declaredSoftmax } from "./strategy.ts";

@@ -14,6 +14,7 @@ import {
   parseStaticTable,
   type Router,
   readCheckpoint,
+  requireFieldsOfCalls,
   requireSpec,
   type StaticTable,
 } from "../policy/index.ts";
@@ -24,6 +25,7 @@ import {
   distrustOf,
   findReleasedRouter,
   isPolicyTakenBack,
+  passedRevisionsOf,
   type ReleaseHistory,
   releasedRevisionsOf,
   servesAfterRollback,
@@ -71,16 +73,17 @@ export async function loadServed(config: RouterConfig, place: LoadPlace): Promis
     return { served: plain(`no checkpoint is configured: strategy ${strategy}`), previous: undefined };
   const context = { config, place, candidates, configured, ids };
   if (!enabled) {
-    const why =
-      "the learned policy is disabled, so the static table decides. A checkpoint that ROLLBOOK_CHECKPOINT names needs ROLLBOOK_POLICY=1, one of the file needs router.enabled: true";
+    const decides = strategy === "table" ? "the static table" : `strategy ${strategy}`;
+    const why = `the learned policy is disabled, so ${decides} decides. A checkpoint that ROLLBOOK_CHECKPOINT names needs ROLLBOOK_POLICY=1, one of the file needs router.enabled: true`;
     return { served: fallback(context, why), previous: undefined };
   }
   try {
     const standing = await standingOf(config, place);
     const { served, passedOver } = await learned(context, standing);
-    const previous = servesAfterRollback(served.verdict, standing)
-      ? undefined
-      : await previousOf(context, { standing, served });
+    const previous =
+      place.asksOnly === true || servesAfterRollback(served.verdict, standing)
+        ? undefined
+        : await previousOf(context, { standing, served });
     return { served, previous, ...given({ passedOver }) };
   } catch (error) {
     if (place.asksOnly === true) throw error;
@@ -205,7 +208,7 @@ async function learned(
       "router.checkpoint is `released`, which needs a book with gate verdicts, and there is none. Name the book with --book, or the folder of a checkpoint in router.checkpoint.",
     );
   if (passed[0] !== undefined) throw passed[0].error;
-  throw noRelease(context, standing);
+  throw await noRelease(context, standing);
 }
 
 /** Reads the checkpoint that a configuration names. The value may be a misspelt `released`. */
@@ -238,7 +241,12 @@ function isNoneYet(error: unknown): boolean {
   return error instanceof RollbookError && error.code === NONE_YET;
 }
 
-function noRelease({ config, configured, ids }: LoadContext, standing: ReleaseHistory): RollbookError {
+/** The reason why no release of the router's family is in the book. Releases whose checkpoint is missing are reported
+ *  before. */
+async function noRelease(
+  { config, place, configured, ids }: LoadContext,
+  standing: ReleaseHistory,
+): Promise<RollbookError> {
   const { family } = config;
   const fields = { family, verdicts: standing.verdicts.length };
   if (standing.verdicts.length === 0 && (standing.distrusted ?? 0) === 0) {
@@ -246,30 +254,31 @@ function noRelease({ config, configured, ids }: LoadContext, standing: ReleaseHi
     const serves = configured === undefined ? `${first} serves, the first of the list` : "the table decides";
     return new RollbookError(NONE_YET, fields, `no policy is released yet, so ${serves}`);
   }
-  const [missing] = releasedRevisionsOf(standing);
-  if (missing === undefined)
-    return new RollbookError(
-      "not-released",
-      fields,
-      `the book holds no checkpoint of ${family} that a gate verdict released${distrustOf(standing)}. Train from the book and judge it with \`rollbook gate\`, or name the folder of the checkpoint in router.checkpoint.`,
+  const error = (message: string) => new RollbookError("not-released", fields, message);
+  const familyOf = async (revision: RevisionKey) =>
+    (await place.releases?.checkpoint(revision, undefined))?.revision.record.family;
+  const others: { id: string; found: string }[] = [];
+  for (const { revision, withdrawnAtMs: atMs } of passedRevisionsOf(standing)) {
+    const found = await familyOf(revision);
+    if (atMs !== undefined && (found ?? family) === family)
+      return error(
+        `a rollback withdrew the newest released policy of ${family}, revision ${revision.id}, at ${new Date(atMs).toISOString()}, and no verdict has released one since. \`rollbook route rollbacks\` prints the evidence. Judge a policy with \`rollbook gate\`.`,
+      );
+    if (atMs === undefined && found !== undefined) others.push({ id: revision.id, found });
+  }
+  const [other] = others;
+  if (other !== undefined)
+    return error(
+      `no policy of family ${family} is released. The newest release of the book, revision ${other.id}, is of family ${other.found}. Set router.family to ${other.found}, or release a policy of ${family}.`,
     );
-  const { revision, verdict } = missing;
-  const message = notHeldText({ verdict, id: revision.id, family });
-  return new RollbookError("not-released", { ...fields, revision: revision.id }, message);
+  return error(
+    `the book holds no checkpoint of ${family} that a gate verdict released${distrustOf(standing)}. Train from the book and judge it with \`rollbook gate\`, or name the folder of the checkpoint in router.checkpoint.`,
+  );
 }
 
 /** Message about a policy that passed the gate but was trained outside the book that holds the verdict. */
-export function notHeldText({
-  verdict,
-  id,
-  family,
-}: {
-  verdict: Digest;
-  id: string;
-  family?: string;
-}): string {
-  const where = family === undefined ? "" : ` in family ${family}`;
-  return `revision ${id}${where} passed the gate (verdict ${short(verdict)}), but the book has no copy of its checkpoint, so \`checkpoint: released\` does not serve it. Set router.checkpoint to its folder, or train it from the book (without --data) and judge it again.`;
+export function notHeldText({ verdict, id }: { verdict: Digest; id: string }): string {
+  return `revision ${id} passed the gate (verdict ${short(verdict)}), but the book has no copy of its checkpoint, so \`checkpoint: released\` does not serve it. Set router.checkpoint to its folder, or train it from the book (without --data) and judge it again.`;
 }
 
 function serveCheckpoint(
@@ -387,13 +396,14 @@ async function standingOf(
 function readTable(table: RouterConfig["table"], ids: readonly string[]): StaticTable | undefined {
   if (table === undefined) return undefined;
   const known = ids.length === 0 ? undefined : ids;
-  if (typeof table !== "string")
-    return parseStaticTable(
-      JSON.stringify({ schema: "rollbook.static-table.v1", ...table }),
-      "router.table",
-      known,
-    );
-  return parseStaticTable(readText(table, "a static table"), table, known);
+  const isFile = typeof table === "string";
+  const where = isFile ? table : "router.table";
+  const text = isFile
+    ? readText(table, "a static table")
+    : JSON.stringify({ schema: "rollbook.static-table.v1", ...table });
+  const parsed = parseStaticTable(text, where, known);
+  requireFieldsOfCalls(parsed, where);
+  return parsed;
 }
 
 function specOf({ features }: RouterConfig): { spec?: FeatureSpec } {

@@ -19,6 +19,12 @@ interface ReleasedRouter {
   readonly verdict: Digest;
 }
 
+interface PassedRevision {
+  readonly revision: RevisionKey;
+  readonly verdict: Digest;
+  readonly withdrawnAtMs: number | undefined;
+}
+
 /** Candidate that a verdict passes, as it was judged. */
 function passedBy({ record: { passed, candidates } }: Sealed<GateVerdict>) {
   return candidates.find(({ outcome, revision }) => outcome === "pass" && revision.digest === passed?.digest);
@@ -26,14 +32,21 @@ function passedBy({ record: { passed, candidates } }: Sealed<GateVerdict>) {
 
 /** Revisions that verdicts pass and no later rollback withdrew: newest first, each once. */
 export function releasedRevisionsOf(standing: ReleaseHistory): { revision: RevisionKey; verdict: Digest }[] {
+  return passedRevisionsOf(standing).filter(({ withdrawnAtMs }) => withdrawnAtMs === undefined);
+}
+
+/** Revisions that verdicts pass, newest first, each once: with the time at which a rollback withdrew it, if one did so
+ *  after its newest verdict. */
+export function passedRevisionsOf(standing: ReleaseHistory): PassedRevision[] {
   const seen = new Set<Digest>();
   return standing.verdicts.flatMap((verdict) => {
     const judged = passedBy(verdict);
     if (judged === undefined || seen.has(judged.revision.digest)) return [];
     seen.add(judged.revision.digest);
     const back = takenBack(judged.router.digest, standing);
-    if (back !== undefined && back >= verdict.record.atMs) return [];
-    return [{ revision: judged.revision, verdict: verdict.digest }];
+    const isWithdrawn = back !== undefined && back >= verdict.record.atMs;
+    const withdrawnAtMs = isWithdrawn ? back : undefined;
+    return [{ revision: judged.revision, verdict: verdict.digest, withdrawnAtMs }];
   });
 }
 

@@ -145,6 +145,19 @@ describe("a learned policy", () => {
     expect(off.router.status().why).toMatch(/disabled/);
   });
 
+  test("that the environment names and does not enable leaves the strategy of the file", async () => {
+    const candidates = { small: { quality: 0.9 }, large: { quality: 0.1 } };
+    const config = checkRouterConfig(
+      { strategy: "softmax", exploration: 0, candidates },
+      { env: { ROLLBOOK_CHECKPOINT: "nowhere" } },
+    );
+    const { router, lines } = await open(config);
+    expect(lines).toEqual([
+      expect.stringMatching(/disabled, so strategy softmax decides.*ROLLBOOK_POLICY=1/),
+    ]);
+    expect(ask(router, "r.0").decision.probabilities[0]).toBeGreaterThan(0.99);
+  });
+
   test("below its floor leaves the decision to the table, and says how sure it was", async () => {
     const unsure = makePolicy("r2", { sure: 0.4 });
     const config = { checkpoint: placePolicy(unsure), allowUngated: true, floor: 0.9, exploration: 0 };
@@ -213,6 +226,14 @@ describe("a static table", () => {
     await expect(open({ table: { default: ["smal"] } })).rejects.toThrow(/"smal".*Did you mean small\?/);
     await expect(open({ table: { defualt: ["small"] } })).rejects.toThrow(/Did you mean default\?/);
     await expect(open({ table: "/no/such/table.yaml" })).rejects.toThrow(/cannot be read/);
+    const on = (fields: Record<string, number | string | { min: number }>) =>
+      open({ table: { rules: [{ when: { fields }, choose: "small" }], default: "small" } });
+    for (const wanted of [0, { min: 1 }])
+      await expect(on({ tool: wanted })).rejects.toThrow(
+        /the field tool, which no call has\. Did you mean tools\?/,
+      );
+    // A field that only /v1/route has.
+    expect((await on({ tool: "sql", team: "maths" })).lines).toHaveLength(1);
   });
 
   test("that names none of the candidates left still serves, in the order of the list", async () => {
@@ -430,7 +451,17 @@ describe("a reload", () => {
     const from = { digest: router.status().router };
     held.standing = { ...held.standing, rollbacks: [{ from, atMs: 3000 }] };
     expect(await router.reload()).toBe("swapped");
-    expect(lines.at(-1)).toMatch(/^warning: router: now the configured policy cannot serve, so the static/);
+    expect(lines.at(-1)).toMatch(
+      /^warning: router: now the configured policy cannot serve, so the static table decides: a rollback withdrew the newest released policy of router, revision r1, at 1970-01-01T00:00:03\.000Z, and no verdict/,
+    );
+  });
+
+  test("names the family of the release, where the router has another one", async () => {
+    const { releases } = bookOf({ verdicts: [released(one)], rollbacks: [] }, [one]);
+    const { lines } = await open({ checkpoint: "released", family: "agent" }, { releases });
+    expect(lines[0]).toMatch(
+      /no policy of family agent is released\. The newest release of the book, revision r1, is of family router\. Set router\.family to router/,
+    );
   });
 
   test("passes over a release of another family in silence", async () => {

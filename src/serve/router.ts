@@ -5,7 +5,7 @@
 import { type Clock, reasonOf, short } from "../base/index.ts";
 import type { RouteQuestion } from "../collect/gateway/index.ts";
 import { fieldsNeverSent, neverSentWarning, type PolicyModel, type Router } from "../policy/index.ts";
-import { defaultTable, hasWorth } from "./candidates.ts";
+import { declaredCandidates, defaultTable, hasWorth } from "./candidates.ts";
 import { checkRouterConfig, type RouterConfig } from "./config.ts";
 import { type Explanation, explainDecision } from "./explain.ts";
 import { type Loaded, type LoadPlace, loadServed, loadShadow, signatureOf } from "./load.ts";
@@ -17,6 +17,8 @@ export interface RouterPlace extends LoadPlace {
   readonly clock: Clock;
   /** True if the router only decides gateway calls. The log then names a policy that reads other fields. */
   readonly isForCalls?: boolean | undefined;
+  /** Called with each router that begins to serve, and the one before it. */
+  readonly onServe?: ((routers: readonly Served[]) => void) | undefined;
   /** Called with one line for each event that an operator should know: reloads, refusals, failures, rollbacks. */
   readonly log?: ((line: string) => void) | undefined;
 }
@@ -110,6 +112,7 @@ export class ServedRouter {
     this.#loadShadow();
     this.#log(`${warningOf(loaded)}router: ${loaded.served.why}`);
     this.#warnOfFields();
+    this.#tellServing();
     if (config.reload !== undefined) this.#watch(config.reload.everyMs);
   }
 
@@ -131,8 +134,11 @@ export class ServedRouter {
     const { decision, question, served } = answer;
     const { router, model } = served;
     const ids = question.candidates.map(({ id }) => id);
+    // A table of the whole gateway lists the candidates of all routes.
+    const lists = [ids, (this.#place.candidates ?? declaredCandidates(this.config)).map(({ id }) => id)];
     const isList =
-      this.config.table === undefined && router.table.digest === defaultTable(this.config, ids).digest;
+      this.config.table === undefined &&
+      lists.some((list) => router.table.digest === defaultTable(this.config, list).digest);
     return explainDecision({
       ...{ decision, context: question.context, model, router, why: served.why },
       fallback: !isList ? "table" : hasWorth(this.config, ids) ? "worth" : "list",
@@ -248,6 +254,14 @@ export class ServedRouter {
     this.#previous = previous;
     this.#sinceMs = this.#place.clock.nowMs();
     this.#warnOfFields();
+    this.#tellServing();
+  }
+
+  #tellServing(): void {
+    const routers = [this.#served, this.#previous].flatMap((each) => (each === undefined ? [] : [each]));
+    this.#place.onServe?.(
+      routers.flatMap((each) => [each, ...(each.withoutPolicy ? [each.withoutPolicy] : [])]),
+    );
   }
 
   /** Another process on the same book may have rolled back the router that serves here. */

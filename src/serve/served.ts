@@ -17,7 +17,7 @@ import {
 } from "../policy/index.ts";
 import { defaultTable } from "./candidates.ts";
 import { constraintsOf, DEFAULT_EXPLORATION, EPSILON_EXPLORATION, type RouterConfig } from "./config.ts";
-import { declaredSoftmax } from "./strategy.ts";
+import { declaredSoftmax, softmaxOf } from "./strategy.ts";
 
 export interface Served {
   readonly router: Router;
@@ -60,7 +60,7 @@ export function serveStatic(config: RouterConfig, table: StaticTable, why: strin
   const fallback = strategy === "epsilon-greedy" ? EPSILON_EXPLORATION : DEFAULT_EXPLORATION;
   const router = { table, floor: 0, exploration: config.exploration ?? fallback, ...limitsOf(config) };
   return strategy === "softmax"
-    ? serve({ ...router, floor, policy: declaredSoftmax(config) }, { why })
+    ? serve({ ...router, floor, policy: declaredSoftmax(config.family, softmaxOf(config)) }, { why })
     : serve(router, { why });
 }
 

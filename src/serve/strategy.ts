@@ -1,16 +1,25 @@
 /** Implements a policy without training: softmax over the declared facts of the configuration.
  *  In: declared qualities and prices. Out: a DecisionPolicy, with the digest of those numbers. */
 import { digestJson, parseId, softmax } from "../base/index.ts";
-import type { DecisionPolicy } from "../policy/index.ts";
+import type { DecisionPolicy, DeclaredSoftmax } from "../policy/index.ts";
 import { worthOf } from "./candidates.ts";
 import type { RouterConfig } from "./config.ts";
 
+/** Settings of the strategy, as the configuration states them. */
+export function softmaxOf({ candidates, costWeight, temperature }: RouterConfig): DeclaredSoftmax {
+  const stated = Object.entries(candidates).map(([id, { quality, callPrice }]) => ({
+    ...{ id, quality: quality! },
+    ...(callPrice === undefined ? {} : { callPrice }),
+  }));
+  return { temperature, costWeight, candidates: stated };
+}
+
 /** P ∝ exp((quality − costWeight · price of a call) / temperature), over the selectable candidates that are
  *  declared. */
-export function declaredSoftmax(config: RouterConfig): DecisionPolicy {
-  const { family, candidates, costWeight, temperature } = config;
+export function declaredSoftmax(family: string, declared: DeclaredSoftmax): DecisionPolicy {
+  const { candidates, costWeight, temperature } = declared;
   const worth = new Map(
-    Object.entries(candidates).map(([id, facts]) => [id, worthOf(facts, costWeight)! / temperature]),
+    candidates.map(({ id, ...facts }) => [id, worthOf(facts, costWeight)! / temperature]),
   );
   const digest = digestJson("rollbook.declared-softmax.v1", {
     worth: Object.fromEntries(worth),
@@ -18,6 +27,7 @@ export function declaredSoftmax(config: RouterConfig): DecisionPolicy {
   return {
     family,
     revision: { id: parseId(`declared-${digest.slice(7, 19)}`), digest },
+    declared,
     answer(_context, asked) {
       const scores = Float64Array.from(asked, ({ id, selectable }) =>
         selectable ? (worth.get(id) ?? Number.NEGATIVE_INFINITY) : Number.NEGATIVE_INFINITY,

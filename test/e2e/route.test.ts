@@ -362,6 +362,36 @@ router: { exploration: 0, table: ${table} }
     expect((await ask(`${file} hello`)).code).toBe(2);
   });
 
+  it("answers a request for the route that it names, and asks the named checkpoint for every call", async () => {
+    const { cli, checkpoint } = await trained();
+    const yaml = `upstreams: { own: { baseUrl: "local:own" } }
+models: { cheap: { upstream: own }, strong: { upstream: own }, haiku: { upstream: own }, sonnet: { upstream: own } }
+routes: { auto: [cheap, strong], claude-auto: [haiku, sonnet] }
+router:
+  aliases: [auto, claude-auto]
+  exploration: 0
+  checkpoint: ${checkpoint}
+  table: { default: [cheap, sonnet] }
+  rollback: { holdback: 0.5 }
+`;
+    const config = cli.file("gateway.yaml", yaml);
+    const messages = [{ role: "user", content: "Prove theorem 5 about the group" }];
+    const ask = async (model: string, ...words: string[]) => {
+      const request = cli.file("rq.json", JSON.stringify({ model, messages }));
+      return cli.run(["route", "ask", "--json", "--config", config, "--request", request, ...words]);
+    };
+    const claude = JSON.parse((await ask("claude-auto")).out);
+    expect(claude.candidates.map(({ id }: { id: string }) => id)).toEqual(["haiku", "sonnet"]);
+    expect(claude.explanation.chosen).toBe("sonnet");
+    expect((await ask("claude-atuo")).err).toMatch(
+      /"unknown-route".*the request names the model claude-atuo, which is not a route.* Did you mean claude-auto\?/,
+    );
+    for (let i = 0; i < 8; i++) {
+      const { out } = await ask("auto", "--checkpoint", checkpoint, "--call", `r-${i}.0`);
+      expect(JSON.parse(out).explanation).toMatchObject({ reason: "policy", chosen: "strong" });
+    }
+  });
+
   it("takes a file that begins with a mark of its byte order, and refuses a list of something else", async () => {
     const cli = new Cli();
     const ask = (text: string) =>

@@ -47,6 +47,21 @@ describe("POST /v1/route", () => {
     expect(steps[0]).toMatchObject({ chosen: body.model, probability: body.probability });
   });
 
+  test("a prompt has the same features in every form, and in a call", async () => {
+    const { post, steps } = await routedGateway({});
+    const prompt = "Prove “2 is prime”.";
+    const messages = [{ role: "user", content: prompt }];
+    await post("/v1/chat/completions", { model: "auto", messages });
+    await post("/v1/route", { model: "auto", messages });
+    await post("/v1/route", { model: "auto", prompt });
+    await post("/v1/route", { context: { team: "maths" }, model: "auto", prompt });
+    await post("/v1/route", { model: "auto", messages, context: { team: "x".repeat(99) } });
+    const seen = (await steps()).map(({ seen: { team: _, ...fields } = {} }) => fields);
+    const bytes = Buffer.byteLength(JSON.stringify({ model: "auto", messages }));
+    const fields = { messages: 1, requestTokens: Math.ceil(bytes / 4), stream: false, tools: 0 };
+    expect(seen).toEqual(Array(5).fill(fields));
+  });
+
   test.each([
     [
       "the order of the candidates, which the router's digest shows",
@@ -63,17 +78,56 @@ describe("POST /v1/route", () => {
       { exploration: 1 },
       ". The router chose at random, with equal probabilities.",
     ],
-    [
-      "no rule if the router may have a table",
-      { table: { default: ["large"] } },
-      ". The record does not say whether the router has a static table. Without a table, it prefers the candidate with the best declared quality, or the first one.",
-    ],
   ])("its record explains %s", async (_, router, reason) => {
     const names = ["small", "medium", "large"];
     const { post, openAgain } = await routedGateway(router, { names });
     const { body } = await post("/v1/route", { model: "auto", prompt: "Prove that 2 is prime." });
     const { steps } = await explainCall(await openAgain(), body.id);
     expect(steps[0]!.lines).toContain(`No learned policy was in use${reason}`);
+  });
+
+  test.each([
+    [
+      "the rule of a table",
+      { table: { rules: [{ when: { contains: ["prove"] }, choose: ["large", "small"] }], default: "small" } },
+      [
+        "The static table decided: no learned policy serves.",
+        'Rule 1 of the table holds: {"contains":["prove"]}. It prefers large, then small.',
+      ],
+    ],
+    [
+      "the default of a table",
+      {
+        table: { rules: [{ when: { fields: { tools: { min: 1 } } }, choose: "large" }], default: "small" },
+        exploration: 0.3,
+      },
+      [
+        "The static table decided: no learned policy serves.",
+        "The default of the table was used. It prefers small.",
+      ],
+    ],
+    [
+      "the strategy softmax",
+      {
+        ...{ strategy: "softmax", temperature: 0.5, exploration: 0 },
+        candidates: { small: { quality: 0.4 }, large: { quality: 0.9, callPrice: 0.02 } },
+      },
+      [
+        "Strategy softmax decided: P ∝ exp((quality − costWeight · callPrice) / temperature), with costWeight 1 and temperature 0.5, for small (quality 0.4, callPrice 0), large (quality 0.9, callPrice 0.02).",
+      ],
+    ],
+  ])("its record explains %s, as the live router does", async (_what, router, lines) => {
+    const { post, openAgain, gateway } = await routedGateway(router);
+    const prompt = "Prove that 2 is prime.";
+    const { body } = await post("/v1/route", { model: "auto", prompt });
+    expect(body.reason).toBe("no-policy");
+    const { steps } = await explainCall(await openAgain(), body.id);
+    expect(steps[0]!.lines).toEqual(expect.arrayContaining(lines));
+    const answer = gateway.router!.choose({
+      ...{ alias: "auto", context: { prompt, fields: { tools: 0 } } },
+      candidates: ["small", "large"].map((id) => ({ id, selectable: true, reasons: [], features: {} })),
+    });
+    expect(gateway.router!.explain(answer).lines).toEqual(expect.arrayContaining(lines));
   });
 
   test("a gateway without a router is explained by the order of the route", async () => {
@@ -176,7 +230,14 @@ describe("POST /v1/route", () => {
     ["a model instead of an alias", { model: "small", prompt: "x" }, 404, /"small" is not an alias.*auto/],
     ["neither messages nor prompt", { model: "auto" }, 400, /either messages or prompt/],
     ["both", { model: "auto", prompt: "x", messages: [] }, 400, /either messages or prompt/],
-    ["no model", { prompt: "x" }, 400, /model is missing/],
+    ["no model", { prompt: "x" }, 400, /^model is missing, or not a text\. Name a route\.$/],
+    ["messages that are no list", { model: "auto", messages: {} }, 400, /^messages is not a list\.$/],
+    [
+      "a field with nearly the name of another",
+      { model: "auto", prompt: "x", contxt: { team: "maths" } },
+      400,
+      /^unknown field contxt\. Did you mean context\?$/,
+    ],
     [
       "a context that is no map of facts",
       { model: "auto", prompt: "x", context: { a: [1] } },
@@ -189,6 +250,22 @@ describe("POST /v1/route", () => {
     expect(answer.status).toBe(status);
     expect(answer.body.error.message).toMatch(message);
     expect(await steps()).toEqual([]);
+  });
+
+  test("takes the fields of chat requests and of model servers", async () => {
+    const { post } = await routedGateway(EVEN);
+    const more = { max_tokens: 5, tool_choice: "auto", stream: false, guided_json: {}, models: ["a"] };
+    expect((await post("/v1/route", { model: "auto", prompt: "x", ...more })).status).toBe(200);
+  });
+
+  test("takes POST only, as the other paths that answer none but POST", async () => {
+    const { gateway } = await routedGateway(EVEN);
+    for (const path of ["/v1/route", "/v1/feedback", "/v1/chat/completions", "/v1/rollouts/r-1/close"]) {
+      const { status, headers } = await fetch(gateway.url + path);
+      expect([status, headers.get("allow")]).toEqual([405, "POST"]);
+    }
+    const { status, headers } = await fetch(`${gateway.url}/v1/route`, { method: "PUT" });
+    expect([status, headers.get("allow")]).toEqual([405, "GET, POST"]);
   });
 
   test("where constraints leave nothing, the refusal names every reason", async () => {

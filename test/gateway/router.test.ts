@@ -30,6 +30,26 @@ describe("a router in the gateway's configuration", () => {
     }
   });
 
+  test("decides for every route with one table, which may name the models of each", async () => {
+    const routes = { auto: ["small", "large"], "claude-auto": ["haiku", "sonnet"] };
+    const options = { names: ["small", "large", "haiku", "sonnet"], config: { routes } };
+    const play = async (table: object | undefined) => {
+      const router = { aliases: ["auto", "claude-auto"], exploration: 0, ...(table && { table }) };
+      const { post, gateway } = await routedGateway(router, options);
+      const chosen: string[] = [];
+      for (const model of ["auto", "claude-auto"])
+        chosen.push((await post("/v1/route", { model, prompt: "hello" })).body.model);
+      expect(gateway.router!.status().counts.fallbacks).toBe(0);
+      return chosen;
+    };
+    expect(await play({ default: ["large", "sonnet"] })).toEqual(["large", "sonnet"]);
+    expect(await play(undefined)).toEqual(["small", "haiku"]);
+    const refused = await rejectionOf(play({ default: ["large", "sonet"] }));
+    expect(refused.message).toMatch(
+      /chooses "sonet".*Did you mean sonnet\? Known: small, large, haiku, sonnet/,
+    );
+  });
+
   test("draws the same for the same seed and the same calls", async () => {
     const play = async () => {
       const { ask } = await routedGateway({ strategy: "epsilon-greedy", exploration: 1, seed: 5 });

@@ -72,7 +72,7 @@ export async function openGateway(request: GatewayRequest): Promise<OpenGateway>
     const trustsKey: Trusts = (key) => key === signer.publicKey || trusts(key);
     if (routing !== undefined)
       served = await openServedRouter(book, routing, {
-        ...{ candidates: routeCandidates(config, routing), log, trusts: trustsKey, isForCalls: true },
+        ...{ candidates: routeCandidates(config, routing), log, trusts: trustsKey, isForCalls: true, signer },
       });
     const named = { log, trusts: routing === undefined ? undefined : trustsOf(routing, trustsKey) };
     const router = served?.router;

@@ -28,10 +28,12 @@ interface AskRequest {
   readonly prompt: string | object;
   /** Additional fields of the request; they override the fields of the gateway. */
   readonly fields?: DecisionContext["fields"] | undefined;
-  /** Candidate ids (default: all known candidates). */
+  /** Candidate ids (default: those of the route that the request names, else all known candidates). */
   readonly candidates?: readonly string[] | undefined;
   /** Known candidates (default: those of the router section, else those the checkpoint was trained on). */
   readonly known?: readonly DecisionCandidate[] | undefined;
+  /** Of a gateway: the names of the candidates of each route. */
+  readonly routes?: Readonly<Record<string, readonly string[]>> | undefined;
   /** Id of the call: together with the seed of the configuration it fixes the draw. */
   readonly call?: string | undefined;
   readonly clock: Clock;
@@ -92,13 +94,29 @@ function requireKnownCandidates(named: readonly string[], known: readonly Decisi
   );
 }
 
+/** The route that the request names, else the first alias of the router. */
+function aliasOf({ aliases }: RouterConfig, { prompt, routes }: AskRequest): string {
+  const model = typeof prompt === "string" ? undefined : (prompt as { model?: unknown }).model;
+  if (routes === undefined || typeof model !== "string") return aliases[0]!;
+  if (Object.hasOwn(routes, model)) return model;
+  const known = Object.keys(routes);
+  const meant = nearestName(model, known);
+  throw new RollbookError(
+    "unknown-route",
+    { model, known },
+    `the request names the model ${model}, which is not a route of the gateway, so no router chooses for it. ${meant === undefined ? "" : `Did you mean ${meant}? `}Routes: ${known.join(", ")}.`,
+  );
+}
+
 export async function askRouter(config: RouterConfig, request: AskRequest): Promise<AskedRouter> {
   const { prompt, fields, clock, book, call = "ask" } = request;
   const releases =
     book === undefined ? undefined : policyReleasesOf(book, { trusts: trustsOf(config, request.trusts) });
   const known = request.known ?? (await knownTo(config, releases));
   if (request.known !== undefined) requireKnownCandidates(request.candidates ?? [], request.known);
-  const candidates = request.candidates?.map((id) => known.find((one) => one.id === id) ?? bare(id)) ?? known;
+  const alias = aliasOf(config, request);
+  const named = request.candidates ?? request.routes?.[alias];
+  const candidates = named?.map((id) => known.find((one) => one.id === id) ?? bare(id)) ?? known;
   if (candidates.length === 0)
     throw new RollbookError(
       "no-candidate",
@@ -107,8 +125,11 @@ export async function askRouter(config: RouterConfig, request: AskRequest): Prom
     );
   // A single question needs no reload watch.
   const { reload: _, ...once } = config;
-  const router = await openRouter(once, { releases, clock, candidates, asksOnly: request.asksCheckpoint });
-  const alias = config.aliases[0]!;
+  // The router is the one of the gateway, also if it is asked about some of its candidates.
+  const all = [...known, ...candidates.filter((one) => !known.includes(one))];
+  const router = await openRouter(once, {
+    ...{ releases, clock, candidates: all, asksOnly: request.asksCheckpoint },
+  });
   // Loaded on demand, because it loads the HTTP client of the gateway.
   const { contextOfPrompt } = await import("../../collect/gateway/index.ts");
   const own = contextOfPrompt(prompt, alias);

@@ -11,6 +11,7 @@ import { readRecord } from "../../store/index.ts";
 import { type OpenBook, resolveCall } from "../open/index.ts";
 import { isRewardedLater, seenBy } from "../rollouts/index.ts";
 import { fallbackOf } from "./fallback-of.ts";
+import { type RecordedRouter, recordedRouter } from "./named-router.ts";
 import { checkpointOf, judgedAs } from "./policy-releases.ts";
 
 export interface ExplainedCall {
@@ -109,9 +110,10 @@ async function explainStep(
   const { revision, policy, confidence, shadow, chosen, relaxed } = step;
   const checkpoint = policy === undefined ? undefined : await checkpointOf(book, policy);
   const judged = await judgedAs(book, revision.digest);
+  const recorded = await recordedRouter(book, revision.digest);
   const explanation = explainDecision({
     decision: {
-      ...{ chosen, confidence: confidence ?? null, reason: (step.reason ?? "no-policy") as DecisionReason },
+      ...{ chosen, confidence: confidence ?? null, reason: reasonOf(step, recorded) },
       // An imported row may log only the probability of the chosen candidate.
       probabilities: step.candidates.map(
         ({ probability }, i) => probability ?? (i === chosen ? step.propensity : undefined) ?? Number.NaN,
@@ -123,11 +125,23 @@ async function explainStep(
       ...{ id, selectable, reasons, features: seen ?? {} },
     })),
     model: checkpoint?.model,
-    fallback: fallbackOf(step),
-    router: judged === undefined ? undefined : { ...judged.router, floor: judged.router.floor ?? 1 },
+    fallback: fallbackOf(step, recorded),
+    router: recorded ?? settingsOf(judged),
     why: whyOf(step, { isHeld: checkpoint !== undefined, judged }),
   });
   return { ...explanation, family, router: revision, policy: policy ?? null };
+}
+
+function settingsOf(judged: Awaited<ReturnType<typeof judgedAs>>) {
+  if (judged === undefined) return undefined;
+  const { floor, exploration } = judged.router;
+  return { floor: floor ?? 1, exploration };
+}
+
+/** An older step of `strategy: softmax` has the reason of a learned policy. */
+function reasonOf({ reason = "no-policy", policy }: Step, recorded: RecordedRouter | undefined) {
+  const isLearned = policy !== undefined || (recorded?.policy !== undefined && !recorded.policy.declared);
+  return (reason === "policy" && !isLearned ? "no-policy" : reason) as DecisionReason;
 }
 
 function whyOf(

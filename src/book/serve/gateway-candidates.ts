@@ -33,12 +33,14 @@ export function withAliases(config: GatewayConfig, { aliases, candidates }: Rout
   return { ...config, router: config.router ?? {}, routes };
 }
 
-/** Candidates as the gateway will ask them. They reveal at start-up a table that names none of them. */
+/** Candidates of all routes, as the gateway will ask them: one table serves every route. They reveal at start-up a
+ *  table that names another model. */
 export function routeCandidates(
   { routes, models }: GatewayConfig,
   { aliases }: RouterConfig,
 ): DecisionCandidate[] {
-  return routes[aliases[0]!]!.map((id) => {
+  const names = new Set([routes[aliases[0]!]!, ...Object.values(routes)].flat());
+  return [...names].map((id) => {
     const { price } = models[id]!;
     const features =
       price === undefined ? {} : { promptPrice: price.prompt, completionPrice: price.completion };
@@ -46,12 +48,16 @@ export function routeCandidates(
   });
 }
 
+interface RouterFile {
+  readonly config: RouterConfig;
+  /** Of a gateway: the models of all routes. */
+  readonly candidates?: readonly DecisionCandidate[];
+  /** Of a gateway: the names of the models of each route. */
+  readonly routes?: GatewayConfig["routes"];
+}
+
 /** Reads a file with a router section. The file of a gateway also lists the candidates. */
-export async function readRouterFile(
-  text: string,
-  where: string,
-  env: Variables,
-): Promise<{ config: RouterConfig; candidates?: DecisionCandidate[] }> {
+export async function readRouterFile(text: string, where: string, env: Variables): Promise<RouterFile> {
   const value = readYaml(
     text,
     (what) => new RollbookError("bad-config", { where }, `${where}: ${what}. Correct the file.`),
@@ -75,7 +81,8 @@ export async function readRouterFile(
     throw badRouter(
       `${where} has no router section, so the gateway asks the first model of a route. Add the section, or name a checkpoint`,
     );
-  return { config, candidates: routeCandidates(withAliases(gateway, config), config) };
+  const routed = withAliases(gateway, config);
+  return { config, candidates: routeCandidates(routed, config), routes: routed.routes };
 }
 
 function badRouter(fault: string): RollbookError {

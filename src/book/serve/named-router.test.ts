@@ -8,13 +8,21 @@ import { digestJson } from "../../base/index.ts";
 import { behaviourRouter } from "../../collect/sim/index.ts";
 import { NamedRouter, newKeyPem, seal, signerFromPem } from "../../contract/index.ts";
 import { CHECKPOINT_KIND, parseStaticTable, policyOf, type Router } from "../../policy/index.ts";
+import { declaredSoftmax } from "../../serve/index.ts";
 import { makeSealer } from "../../store/index.ts";
 import { openGateway } from "../collect/index.ts";
 import { openBook } from "../open/index.ts";
-import { openNamedRouter, sealNamedRouter } from "./named-router.ts";
+import { openNamedRouter, recordedRouter, sealNamedRouter } from "./named-router.ts";
 
 const table = parseStaticTable("schema: rollbook.static-table.v1\ndefault: [small, large]\n", "table");
 const clock = manualClock(10_000);
+const DECLARED = {
+  ...{ temperature: 0.5, costWeight: 2 },
+  candidates: [
+    { id: "small", quality: 0.4 },
+    { id: "large", quality: 0.9, callPrice: 0.1 },
+  ],
+};
 const signer = signerFromPem(newKeyPem());
 
 async function makeBook(required?: ReadonlySet<string>) {
@@ -31,15 +39,17 @@ async function makeBook(required?: ReadonlySet<string>) {
 }
 
 test("a router read from its record chooses as the router that was sealed, and logs the same revision", async () => {
-  const { book, name, policy } = await makeBook();
+  const { book, name, policy, family } = await makeBook();
   const routers: Router[] = [
     { table, floor: 0, exploration: 1 },
     { policy, table, floor: 0.2, exploration: 0.3, constraints: { maxLatencyMs: 1e6, onNone: "cheapest" } },
     behaviourRouter("softmax", { models: ["small", "large"], table, temperature: 0.7 }),
+    { policy: declaredSoftmax(family, DECLARED), table, floor: 0, exploration: 0.1 },
   ];
   for (const router of routers) {
     const sealed = await name(router);
     expect((await name(router)).digest).toBe(sealed.digest);
+    expect(await recordedRouter(book, sealed.record.router)).toMatchObject({ floor: router.floor });
     const choose = await openNamedRouter(book, sealed.digest);
     const again = await openNamedRouter(book, sealed.digest);
     for (let i = 0; i < 20; i++) {

@@ -23,7 +23,7 @@ import {
   policyOf,
   type Router,
 } from "../../policy/index.ts";
-import { serveRouter } from "../../serve/index.ts";
+import { declaredSoftmax, serveRouter } from "../../serve/index.ts";
 import { makeSealer, readRecord } from "../../store/index.ts";
 import { type OpenBook, requireTrusted, splitByTrust, type TrustingBook } from "../open/index.ts";
 import { checkpointOf, type Trusts } from "./policy-releases.ts";
@@ -60,14 +60,10 @@ export async function openNamedRouter(
   const record = await readRecord(store, NamedRouter, digest);
   if (required !== undefined)
     await requireTrusted({ store, required }, await book.index(), [{ digest, kind: NamedRouter.kind }]);
-  const { family, table, floor, exploration, constraints, seed } = record;
+  const { family, seed } = record;
   const checkpoint = await checkpointIn(book, record, required);
   const policy = checkpoint === undefined ? declaredPolicy(record) : policyOf(checkpoint);
-  const router: Router = {
-    ...{ table: parseStaticTable(JSON.stringify(table), `named router ${digest}`), floor, exploration },
-    ...(policy === undefined ? {} : { policy }),
-    ...(constraints === undefined ? {} : { constraints: constraints as Constraints }),
-  };
+  const router: Router = { ...settingsOf(record), ...(policy === undefined ? {} : { policy }) };
   requireSame(record, digestRouter(router), digest);
   const served = serveRouter(router, {
     ...{ family, seed, model: checkpoint?.model, clock: book.clock, log },
@@ -76,13 +72,45 @@ export async function openNamedRouter(
   return served.choose;
 }
 
+/** The router of that digest, if the book has a record of it. Needs no trust: a record whose parts give another digest
+ *  is not of this router. */
+export async function recordedRouter(book: OpenBook, router: Digest): Promise<RecordedRouter | undefined> {
+  for (const { digest } of (await book.index()).ofKind(NamedRouter.kind)) {
+    const record = await readRecord(book.store, NamedRouter, digest);
+    if (record.router !== router) continue;
+    const { policy } = record;
+    const by = policy?.kind === "checkpoint" ? { revision: policy.revision } : declaredPolicy(record);
+    const found = { ...settingsOf(record), ...(by === undefined ? {} : { policy: by }) };
+    if (digestRouter(found) === router) return found;
+  }
+  return undefined;
+}
+
+export interface RecordedRouter extends Omit<Router, "policy"> {
+  readonly policy?: Pick<DecisionPolicy, "revision" | "declared">;
+}
+
+function settingsOf({ table, floor, exploration, constraints }: NamedRouter): Omit<Router, "policy"> {
+  return {
+    ...{ table: parseStaticTable(JSON.stringify(table), "a named router"), floor, exploration },
+    ...(constraints === undefined ? {} : { constraints: constraints as Constraints }),
+  };
+}
+
 function namedPolicy(policy: DecisionPolicy): NamedRouter["policy"] {
+  const { declared } = policy;
+  if (declared !== undefined)
+    return { kind: "declared-softmax", ...declared, candidates: [...declared.candidates] };
   return "temperature" in policy
     ? { kind: "price-by-length", temperature: policy.temperature as number }
     : { kind: "checkpoint", revision: policy.revision };
 }
 
-function declaredPolicy({ policy }: NamedRouter): DecisionPolicy | undefined {
+function declaredPolicy({ family, policy }: NamedRouter): DecisionPolicy | undefined {
+  if (policy?.kind === "declared-softmax") {
+    const { kind: _, ...declared } = policy;
+    return declaredSoftmax(family, declared);
+  }
   return policy?.kind === "price-by-length" ? priceByLength(policy.temperature) : undefined;
 }
 

@@ -5,7 +5,7 @@
  *  its duration. */
 import { readFileSync } from "node:fs";
 import { reasonOf } from "../../base/index.ts";
-import type { Rollback, Sealed } from "../../contract/index.ts";
+import type { Rollback, Sealed, Signer } from "../../contract/index.ts";
 import type { DecisionCandidate } from "../../policy/index.ts";
 import {
   checkRouterConfig,
@@ -21,6 +21,7 @@ import type { OpenBook } from "../open/index.ts";
 import { OutcomeReader } from "./outcomes.ts";
 import { policyReleasesOf, type Trusts, trustsOf } from "./policy-releases.ts";
 import { type RolledBack, sealRollback } from "./seal-rollback.ts";
+import { ServedRecords } from "./served-records.ts";
 
 interface ServeRequest {
   /** Environment variables that override the configuration (default: none). */
@@ -31,6 +32,8 @@ interface ServeRequest {
   readonly trusts?: Trusts | undefined;
   /** True if the router only decides gateway calls. The log then names a policy that reads other fields. */
   readonly isForCalls?: boolean | undefined;
+  /** Signs a record of each router that serves, which `route explain` reads (default: no records). */
+  readonly signer?: Signer | undefined;
   readonly log?: ((line: string) => void) | undefined;
 }
 
@@ -51,14 +54,20 @@ export async function openServedRouter(
   book: OpenBook,
   /** Path of a YAML file with a router section, or the content of that section. */
   config: string | RouterConfigInput,
-  { candidates, env = {}, trusts, isForCalls, log = () => {} }: ServeRequest = {},
+  { candidates, env = {}, trusts, isForCalls, signer, log = () => {} }: ServeRequest = {},
 ): Promise<BookRouter> {
   const checked =
     typeof config === "string"
       ? parseRouterConfig(readFileSync(config, "utf8"), config, env)
       : checkRouterConfig(config, { env });
   const releases = policyReleasesOf(book, { trusts: trustsOf(checked, trusts), log });
-  const router = await openRouter(checked, { releases, clock: book.clock, candidates, isForCalls, log });
+  const records =
+    signer === undefined ? undefined : new ServedRecords(book, { config: checked, signer, log });
+  const onServe = (routers: readonly Served[]) => records?.add(routers);
+  const router = await openRouter(checked, {
+    ...{ releases, clock: book.clock, candidates, isForCalls, onServe, log },
+  });
+  await records?.settle();
   const watch = new RollbackWatch(book, router, log);
   watch.start();
   return {
@@ -67,6 +76,7 @@ export async function openServedRouter(
     async close() {
       await router.close();
       await watch.stop();
+      await records?.settle();
     },
   };
 }

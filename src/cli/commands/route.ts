@@ -37,12 +37,13 @@ export function addRoute(program: Command, io: Io): void {
   addCommand(route, "ask", {
     summary: "print what the router would choose for a prompt, and why; nothing is called or recorded",
     description: `Ask the configured router for one decision, as the gateway would for a chat request with this one
-message, or for the whole request that --request gives. Nothing is called or recorded. The configuration is the
-gateway's file, or another with a \`router:\` section; docs/reference/serve.md lists the environment variables that
-override it.
+message, or for the whole request that --request gives. The \`model\` of that request names the route of the gateway.
+Nothing is called or recorded. The configuration is the gateway's file, or another with a \`router:\` section;
+docs/reference/serve.md lists the environment variables that override it.
 
 A learned policy of the configuration decides only if a gate verdict of the book releases it. The policy that
---checkpoint names always decides; the answer says if no verdict releases it.`,
+--checkpoint names decides without a verdict and for every call, except below its confidence floor; the answer says if
+no verdict releases it.`,
     examples: [
       "rollbook route ask --checkpoint policies/learned 'Prove that 2 is prime.'",
       "rollbook route ask --config gateway.yaml 'Prove that 2 is prime.'",
@@ -68,7 +69,7 @@ A learned policy of the configuration decides only if a gate verdict of the book
     )
     .option(
       "--candidate <id...>",
-      "candidates to choose among (default: those of the configuration, else those of the checkpoint)",
+      "candidates to choose among (default: those of the route, else of the configuration, else of the checkpoint)",
     )
     .option("--call <id>", "call id; with the configured seed it fixes the random draw")
     .option("--allow-ungated", "also use a configured checkpoint that no gate verdict releases")
@@ -155,11 +156,11 @@ async function textOf(stream: Io["stdin"]): Promise<string> {
 }
 
 async function ask(io: Io, prompt: string | object, flags: AskFlags): Promise<void> {
-  const { config, candidates: known } = await configOf(io, flags);
+  const { config, candidates: known, routes } = await configOf(io, flags);
   const { field: fields, candidate: candidates, call } = flags;
   const trusted = trustedKeys(keyringOf(io), () => {});
   const request = {
-    ...{ prompt, fields, candidates, known, call, clock: io.clock, env: io.env },
+    ...{ prompt, fields, candidates, known, routes, call, clock: io.clock, env: io.env },
     trusts: (key: PublicKey) => trusted.has(key),
     asksCheckpoint: flags.checkpoint !== undefined,
   };
@@ -172,6 +173,8 @@ async function ask(io: Io, prompt: string | object, flags: AskFlags): Promise<vo
   io.out(flags.json ? jsonLine(asked) : renderAsked(asked));
 }
 
+const NO_FILE = { candidates: undefined, routes: undefined };
+
 /** Flags override the environment, and the environment overrides the file. */
 async function configOf(io: Io, { config: path, checkpoint, allowUngated }: AskFlags) {
   const env = {
@@ -180,7 +183,7 @@ async function configOf(io: Io, { config: path, checkpoint, allowUngated }: AskF
     ...(allowUngated === true ? { ROLLBOOK_ALLOW_UNGATED: "1" } : {}),
   };
   return path === undefined
-    ? { config: checkRouterConfig({}, { where: "the environment", env }), candidates: undefined }
+    ? { config: checkRouterConfig({}, { where: "the environment", env }), ...NO_FILE }
     : readRouterFile(readText(path, "the configuration of a router", { code: "no-config" }), path, env);
 }
 

@@ -1,12 +1,23 @@
-/** A router that rollouts name when they are opened, with everything that determines its choices. Any gateway on the
- *  same book can serve it, independent of the process that trained it. */
+/** A router with everything that determines its choices. Rollouts name it when they are opened, and any gateway on the
+ *  same book can serve it, independent of the process that trained it. A gateway seals the routers that it serves, so
+ *  that their choices can be explained. */
 import * as z from "zod";
-import { defineRecord, digest, finite, id, json, probability, type RecordOf, u64 } from "../codec/index.ts";
+import {
+  defineRecord,
+  digest,
+  finite,
+  id,
+  json,
+  probability,
+  type RecordOf,
+  text,
+  u64,
+} from "../codec/index.ts";
 import { revisionKey } from "./policy-revision.ts";
 
 export const NamedRouter = defineRecord({
   kind: "rollbook.named-router.v1",
-  summary: "A router that a rollout names when it is opened, for example a rollout of a training loop.",
+  summary: "A router that rollouts name, for example those of a training loop, or that a gateway serves.",
   shape: {
     family: id,
     /** Digest under which the router's choices are logged. */
@@ -15,6 +26,14 @@ export const NamedRouter = defineRecord({
       z.discriminatedUnion("kind", [
         z.strictObject({ kind: z.literal("checkpoint"), revision: revisionKey }),
         z.strictObject({ kind: z.literal("price-by-length"), temperature: finite }),
+        z.strictObject({
+          kind: z.literal("declared-softmax"),
+          temperature: finite,
+          costWeight: finite,
+          candidates: z.array(
+            z.strictObject({ id: text(512), quality: finite, callPrice: z.optional(finite) }),
+          ),
+        }),
       ]),
     ),
     /** A static table, as `rollbook.static-table.v1` writes it. */

@@ -4,10 +4,10 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import { resolve } from "node:path";
 import type { Book } from "../../../store/index.ts";
 import { passThrough, type Returned } from "../call/index.ts";
-import { textAt } from "../dialects/index.ts";
+import { dialectAt, textAt } from "../dialects/index.ts";
 import type { Rollouts } from "../rollouts/index.ts";
 import type { Upstream } from "../upstream/index.ts";
-import { HttpRefusal, parseBody, type ReplySink } from "../wire/index.ts";
+import { HttpRefusal, parseBody, type ReplySink, textOfBody } from "../wire/index.ts";
 import { type ApiPath, decodePart, upstreamPath } from "./api-path.ts";
 import { decideRoute, type RouteDeps } from "./decide-route.ts";
 import type { Caller } from "./identity.ts";
@@ -71,7 +71,7 @@ export class ControlApi {
     }
     const [, name] = /^\/v1\/models\/(.+)$/.exec(path) ?? [];
     const model = name === undefined ? undefined : decodePart(name);
-    if (model === undefined) throw nothingAt(path);
+    if (model === undefined) throw isPosted(path) ? notGot(path) : nothingAt(path);
     if (!names.includes(model)) throw new HttpRefusal(404, "model_not_found", `no model is called ${model}.`);
     sendJson(response, 200, modelEntry(model));
   }
@@ -81,7 +81,7 @@ export class ControlApi {
     response: ServerResponse,
     { path, caller, body }: { path: ApiPath; caller: Caller; body: Buffer },
   ): Promise<void> {
-    const [, closed] = /^\/v1\/rollouts\/([^/]+)\/close$/.exec(path.path) ?? [];
+    const [, closed] = CLOSE_PATH.exec(path.path) ?? [];
     if (path.path === "/v1/messages/count_tokens")
       return this.#countTokens(request, response, { path, body });
     if (path.path === "/v1/route") return this.#route(response, { caller, body });
@@ -125,8 +125,7 @@ export class ControlApi {
     response: ServerResponse,
     { caller: { rollout }, body }: { caller: Caller; body: Buffer },
   ): Promise<void> {
-    const at = { within: rollout, requestBytes: body.length };
-    const decided = await decideRoute(this.#deps, parseBody(body), at);
+    const decided = await decideRoute(this.#deps, textOfBody(body), { within: rollout });
     sendJson(response, 200, decided, { "x-rollbook-rollout": encodeURIComponent(decided.id) });
   }
 
@@ -174,6 +173,20 @@ export function sendJson(
     ...headers,
   });
   response.end(body);
+}
+
+const CLOSE_PATH = /^\/v1\/rollouts\/([^/]+)\/close$/;
+const POSTED = new Set(["/v1/route", "/v1/feedback", "/v1/messages/count_tokens"]);
+
+/** True for paths that take POST only. */
+function isPosted(path: string): boolean {
+  return POSTED.has(path) || CLOSE_PATH.test(path) || dialectAt(path) !== undefined;
+}
+
+function notGot(path: string): HttpRefusal {
+  return new HttpRefusal(405, "method", `${path} does not answer GET. Send POST.`, {
+    headers: { allow: "POST" },
+  });
 }
 
 /** Clients append the path of a call to their base URL, which ends in /v1. */

@@ -1,14 +1,14 @@
 /** POST /v1/route: the router's choice without a call. In: the request as a client would send it, or a prompt. Out:
  *  the model with its probability, once the decision is durable. The decision is a separate rollout, so feedback can
  *  name it. The router sees the recorded text: secrets are replaced before the router is called. */
-import type { Id, Json } from "../../../base/index.ts";
+import { type Id, type Json, nearestName } from "../../../base/index.ts";
 import type { Step } from "../../../contract/index.ts";
 import { type DecisionContext, type PromptVectors, promptOfMessages, stepOf } from "../../../policy/index.ts";
 import { isObject, type JsonObject, openAiChat, type RequestFacts } from "../dialects/index.ts";
 import { type RedactOptions, redactValue } from "../redact/index.ts";
 import type { Rollouts } from "../rollouts/index.ts";
 import type { Routes } from "../upstream/index.ts";
-import { HttpRefusal } from "../wire/index.ts";
+import { HttpRefusal, parseText, spliceFields } from "../wire/index.ts";
 import { check, routeContext } from "./requests.ts";
 
 interface RouteReply {
@@ -41,10 +41,13 @@ export interface RouteDeps {
 
 export async function decideRoute(
   { rollouts, routes, isResting, redact, embed }: RouteDeps,
-  body: JsonObject,
-  { within, requestBytes }: { within: string | undefined; requestBytes: number },
+  /** The body as text. */
+  text: string,
+  { within }: { within: string | undefined },
 ): Promise<RouteReply> {
+  const body = parseText(text);
   const { request, fields } = read(redactValue(body as Json, redact));
+  const requestBytes = Buffer.byteLength(asChatRequest(text, body));
   if (!routes.isAlias(request.model)) throw notAnAlias(request.model, routes);
   const vectors = await embed?.(promptOfMessages(request.messages));
   const decide = (rollout: Id) => {
@@ -79,14 +82,48 @@ const NONE: ReadonlySet<string> = new Set();
 /** Reads a chat request with `messages`, or one `prompt`. `context` holds additional facts for the router. */
 function read(body: Json): { request: RequestFacts; fields: DecisionContext["fields"] | undefined } {
   const { prompt, context, ...rest } = isObject(body) ? body : {};
+  requireKnownKeys(Object.keys(rest));
   if ((prompt === undefined) === (rest.messages === undefined))
     throw new HttpRefusal(400, "bad-request", "name either messages or prompt.");
   const { prompt: text, context: fields } = check(routeContext, { prompt, context });
-  const messages = text === undefined ? rest.messages : [{ role: "user", content: text }];
+  const messages = text === undefined ? rest.messages : messagesOf(text);
   const request = openAiChat.readRequest({ ...rest, messages });
-  if (request === undefined)
-    throw new HttpRefusal(400, "bad-request", "model is missing, or messages is not a list.");
+  if (request === undefined) {
+    const isNamed = typeof rest.model === "string";
+    const fault = isNamed ? "messages is not a list." : "model is missing, or not a text. Name a route.";
+    throw new HttpRefusal(400, "bad-request", fault);
+  }
   return { request, fields };
+}
+
+/** Refuses a field with nearly the name of a known one. Other fields are those of a model server. */
+function requireKnownKeys(keys: readonly string[]): void {
+  for (const key of keys) {
+    if (KNOWN_KEYS.includes(key)) continue;
+    const meant = nearestName(key, KNOWN_KEYS);
+    if (meant !== undefined)
+      throw new HttpRefusal(400, "bad-request", `unknown field ${key.slice(0, 80)}. Did you mean ${meant}?`);
+  }
+}
+
+/** Fields of this path and of chat requests. */
+const KNOWN_KEYS: readonly string[] = [
+  ...["model", "prompt", "messages", "context", "tools", "tool_choice", "parallel_tool_calls"],
+  ...["stream", "stream_options", "response_format", "functions", "function_call", "logprobs"],
+  ...["top_logprobs", "reasoning_effort", "verbosity", "modalities", "audio", "prediction", "store"],
+  ...["metadata", "user", "safety_identifier", "prompt_cache_key", "service_tier", "models"],
+  ...["web_search_options", ...openAiChat.samplingFields],
+];
+
+/** The chat request with which a client would call the model. The router sees its length, as it does for a call, so a
+ *  request has the same features in every form. */
+function asChatRequest(text: string, { prompt }: JsonObject): string {
+  const asked = prompt === undefined ? {} : { prompt: undefined, messages: messagesOf(prompt) };
+  return spliceFields(text, { context: undefined, ...asked });
+}
+
+function messagesOf(prompt: unknown): readonly object[] {
+  return [{ role: "user", content: prompt }];
 }
 
 function notAnAlias(model: string, { aliases }: Routes): HttpRefusal {

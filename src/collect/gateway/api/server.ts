@@ -209,7 +209,9 @@ export class GatewayServer {
       return;
     }
     if (request.method !== "POST")
-      throw new HttpRefusal(405, "method", `${request.method} is not spoken here.`);
+      throw new HttpRefusal(405, "method", `${request.method} is not spoken here.`, {
+        headers: { allow: "GET, POST" },
+      });
     const done = (body: Buffer) => {
       const dialect = dialectAt(path.path);
       byOwner(body, () =>

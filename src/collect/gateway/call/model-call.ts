@@ -8,7 +8,7 @@ import type { PromptVectors } from "../../../policy/index.ts";
 import { isProviderFault } from "../../gateway-replies.ts";
 import type { RequestFacts, TokenUsage } from "../dialects/index.ts";
 import { type CallOutcome, SOON_MS, type Waiter } from "../journal/index.ts";
-import type { Exchange, Receiver, ReplyHeaders } from "../upstream/index.ts";
+import { type Exchange, type Receiver, type ReplyHeaders, UPSTREAM_FAULTS } from "../upstream/index.ts";
 import { digestBody, HttpRefusal, type ReplyReader, readerOf } from "../wire/index.ts";
 import type { CallContext, IncomingCall } from "./call-context.ts";
 import { callEvent } from "./call-report.ts";
@@ -354,7 +354,8 @@ export class ModelCall implements Receiver, Waiter {
 }
 
 function refusalOf(error: RollbookError): HttpRefusal {
-  const status = error.code === "upstream-timeout" ? 504 : error.code === "upstream-resting" ? 503 : 502;
+  const statuses: Readonly<Record<string, number>> = UPSTREAM_FAULTS;
+  const status = statuses[error.code] ?? 502;
   return new HttpRefusal(status, error.code, error.message, {
     retry: true,
     fields: error.fields,

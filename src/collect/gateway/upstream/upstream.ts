@@ -245,8 +245,22 @@ function keyHeader(auth: UpstreamConfig["auth"], key: string): [name: string, va
   }
 }
 
+/** Faults of an upstream, with the status of the refusal that a client gets. */
+export const UPSTREAM_FAULTS = {
+  "upstream-failed": 502,
+  "upstream-timeout": 504,
+  "upstream-resting": 503,
+} as const;
+
+function upstreamFault(
+  code: keyof typeof UPSTREAM_FAULTS,
+  ...rest: [Readonly<Record<string, unknown>>, string, { cause: Error }?]
+): RollbookError {
+  return new RollbookError(code, ...rest);
+}
+
 function breakerOpen({ name: upstream, breaker, url }: AttemptRules, waitMs: number): RollbookError {
-  return new RollbookError(
+  return upstreamFault(
     "upstream-resting",
     { upstream, waitMs },
     `upstream \`${upstream}\` (${url}) fails: ${breaker.lastFailure}. It is paused for ${Math.ceil(waitMs / 1000)} s after repeated failures. Check that the server runs at this URL, or route elsewhere.`,
@@ -257,7 +271,7 @@ function unreachable({ name: upstream, url }: AttemptRules, cause: Error): Rollb
   const { code } = cause as NodeJS.ErrnoException;
   const isTimeout = code === "UND_ERR_HEADERS_TIMEOUT" || code === "UND_ERR_BODY_TIMEOUT";
   const reason = isTimeout ? "it did not answer in time" : reasonOf(cause);
-  return new RollbookError(
+  return upstreamFault(
     isTimeout ? "upstream-timeout" : "upstream-failed",
     { upstream, code: code ?? null, reason },
     `upstream \`${upstream}\` (${url}) failed: ${reason}.`,

@@ -9,7 +9,12 @@ export class HttpRefusal extends RollbookError {
     status: number,
     code: string,
     message: string,
-    options: { retry?: boolean; fields?: Readonly<Record<string, unknown>>; cause?: unknown } = {},
+    options: {
+      retry?: boolean;
+      headers?: Readonly<Record<string, string>>;
+      fields?: Readonly<Record<string, unknown>>;
+      cause?: unknown;
+    } = {},
   ) {
     super(
       code,
@@ -20,6 +25,7 @@ export class HttpRefusal extends RollbookError {
     this.status = status;
     this.headers = {
       "x-rollbook-refusal": code,
+      ...options.headers,
       // The SDKs of OpenAI and Anthropic both obey this header.
       ...(options.retry === true ? {} : { "x-should-retry": "false" }),
     };

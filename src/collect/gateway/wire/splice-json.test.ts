@@ -14,6 +14,9 @@ it.each([
   ["{}", { a: true, b: [1] }, '{"a":true,"b":[1]}'],
   ['{"model":"a","model":"c"}', { model: "b" }, '{"model":"b","model":"b"}'],
   ['{"\\u006dodel":"a"}', { model: "b" }, '{"\\u006dodel":"b"}'],
+  ['{"a":1,"n":[2],"z":3}', { n: undefined }, '{"a":1,"z":3}'],
+  ['{ "a": 1, "n": 2, "m": 3 }', { n: undefined, m: undefined }, '{ "a": 1}'],
+  ['{"n":1}', { n: undefined, m: 2 }, '{"m":2}'],
 ])("%s with %j is %s", (text, fields, expected) => {
   expect(spliceFields(text, fields)).toBe(expected);
 });
@@ -24,6 +27,17 @@ it("sets the fields and leaves every other one as it was, in any object", () => 
     fc.property(fc.dictionary(fc.string(), fc.jsonValue()), fc.constantFrom(0, 1, 3), (object, space) => {
       const text = JSON.stringify(object, null, space);
       expect(JSON.parse(spliceFields(text, fields))).toEqual({ ...JSON.parse(text), ...fields });
+    }),
+  );
+});
+
+it("removes fields and leaves every other one as it was, in any object", () => {
+  const names = fc.constantFrom("a", "b", "c", "d");
+  fc.assert(
+    fc.property(fc.dictionary(names, fc.jsonValue()), fc.constantFrom(0, 1, 3), (object, space) => {
+      const text = JSON.stringify(object, null, space);
+      const { b: _, d: __, ...rest } = JSON.parse(text);
+      expect(JSON.parse(spliceFields(text, { b: undefined, d: undefined, e: 1 }))).toEqual({ ...rest, e: 1 });
     }),
   );
 });

@@ -55,9 +55,10 @@ const MODEL = '"model"';
 const MODEL_END = 'model"';
 const ESCAPE = "\\u";
 
-/** Sets each field. A duplicate field is set twice, because readers differ on which of the two counts. */
+/** Sets each field, and removes fields whose new value is undefined. A duplicate field is set twice, because readers
+ *  differ on which of the two counts. */
 export function spliceFields(text: string, fields: Readonly<Record<string, unknown>>): string {
-  const missing = new Set(Object.keys(fields));
+  const missing = new Set(Object.keys(fields).filter((name) => fields[name] !== undefined));
   let out = "";
   let copied = 0;
   let at = skip(text, text.indexOf("{") + 1, COMMA);
@@ -67,20 +68,24 @@ export function spliceFields(text: string, fields: Readonly<Record<string, unkno
     const name = spelled.includes("\\") ? (JSON.parse(`"${spelled}"`) as string) : spelled;
     const start = skip(text, nameEnd, COLON);
     const end = endOfValue(text, start);
+    const next = skip(text, end, COMMA);
     if (Object.hasOwn(fields, name)) {
       missing.delete(name);
-      out += text.slice(copied, start) + JSON.stringify(fields[name]);
-      copied = end;
+      const value = JSON.stringify(fields[name]) as string | undefined;
+      out += text.slice(copied, value === undefined ? at : start) + (value ?? "");
+      copied = value === undefined ? next : end;
+      if (value === undefined && text.charCodeAt(next) !== QUOTE) out = out.replace(/,\s*$/, "");
     }
-    at = skip(text, end, COMMA);
+    at = next;
   }
   if (missing.size === 0) return out + text.slice(copied);
   const close = text.lastIndexOf("}");
   const added = [...missing]
     .map((name) => `${JSON.stringify(name)}:${JSON.stringify(fields[name])}`)
     .join(",");
-  const isEmpty = /^\s*\{\s*$/.test(text.slice(0, close));
-  return `${out}${text.slice(copied, close)}${isEmpty ? "" : ","}${added}${text.slice(close)}`;
+  const kept = out + text.slice(copied, close);
+  const isEmpty = /^\s*\{\s*$/.test(kept);
+  return `${kept}${isEmpty ? "" : ","}${added}${text.slice(close)}`;
 }
 
 const [QUOTE, COMMA, COLON, BACKSLASH] = [0x22, 0x2c, 0x3a, 0x5c];
