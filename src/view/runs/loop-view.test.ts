@@ -32,7 +32,7 @@ test("a refused policy is reported as a result, with the policy that still serve
     { options: "--config loop.yaml", data: "all" },
   );
   expect(text).toContain(
-    "window 1: the gate refused the new policy, and behaviour still serves. The log does not show that the new one is good enough: the log is too small; nothing acts\nloop: 1 of 1 window ended, done\n",
+    "in window 1 the gate refused the new policy, and behaviour still serves:\n  the log is too small.\n  nothing acts.\nloop: 1 of 1 window ended, done\n",
   );
 });
 

@@ -1,6 +1,7 @@
 /** Renders a training loop for people: one line per window, and the serving policy. */
 import { short } from "../../base/index.ts";
 import { plural, type TableColumn, table } from "../format.ts";
+import { refusalsByCause } from "../judge/refusal-text.ts";
 
 /** One of several learners that a window compares. */
 interface CandidateStatus {
@@ -82,12 +83,13 @@ export function renderLoop(
   const columns = COLUMNS.filter(({ title }) => isExact || !EXACT.has(title));
   const lines = windows.length === 0 ? "" : table(windows, columns);
   // A gate that refuses a policy works as intended: it is no failure.
-  const refused = windows.flatMap(({ window, reasons = [], serves }) =>
+  const refused = windows.flatMap(({ window, reasons = [], candidates, serves = "the one before" }) =>
     reasons.length === 0
       ? []
-      : [
-          `window ${window}: the gate refused the new policy, and ${serves ?? "the one before"} still serves. The log does not show that the new one is good enough: ${reasons.map((reason) => reason.replace(/^the candidate: /, "")).join("; ")}\n`,
-        ],
+      : refusalsByCause(candidates ?? [{ learner: "the new policy", reasons }]).map(
+          ({ names, reasons: [only, ...more] }) =>
+            `in window ${window} the gate refused ${names}, and ${serves} still serves:${[only, ...more].map((reason) => (more.length === 0 ? ` ${reason}` : `\n  ${reason}`)).join("")}\n`,
+        ),
   );
   const unused = windows.flatMap(({ window, excluded = [] }) =>
     excluded.length === 0
