@@ -4,7 +4,13 @@
 import type { Id, Json } from "../../../base/index.ts";
 import type { Step } from "../../../contract/index.ts";
 import { type DecisionContext, type PromptVectors, promptOfMessages, stepOf } from "../../../policy/index.ts";
-import { isObject, type JsonObject, openAiChat, type RequestFacts } from "../dialects/index.ts";
+import {
+  isObject,
+  type JsonObject,
+  openAiChat,
+  type RequestFacts,
+  requestFaults,
+} from "../dialects/index.ts";
 import { type RedactOptions, redactValue } from "../redact/index.ts";
 import type { Rollouts } from "../rollouts/index.ts";
 import type { Routes } from "../upstream/index.ts";
@@ -83,9 +89,9 @@ function read(body: Json): { request: RequestFacts; fields: DecisionContext["fie
     throw new HttpRefusal(400, "bad-request", "name either messages or prompt.");
   const { prompt: text, context: fields } = check(routeContext, { prompt, context });
   const messages = text === undefined ? rest.messages : [{ role: "user", content: text }];
-  const request = openAiChat.readRequest({ ...rest, messages });
-  if (request === undefined)
-    throw new HttpRefusal(400, "bad-request", "model is missing, or messages is not a list.");
+  const chat = { ...rest, messages };
+  const request = openAiChat.readRequest(chat);
+  if (request === undefined) throw new HttpRefusal(400, "bad-request", `${requestFaults(openAiChat, chat)}.`);
   return { request, fields };
 }
 
