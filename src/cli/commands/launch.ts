@@ -91,7 +91,7 @@ Your key signs the rollouts. If there is none, the command makes one in $ROLLBOO
     )
     .option(
       "--base-url <url>",
-      "URL of the model server if there is no gateway, rollout_config.base_url (default: none)",
+      "URL of the model server, with /v1, if there is no gateway: context.baseUrl and rollout_config.base_url; the key is OPENAI_API_KEY of the environment (default: none)",
     )
     .option(
       "--sampling <json>",
