@@ -156,7 +156,8 @@ function addCompare(launchCommand: Command, io: Io): void {
   addCommand(launchCommand, "compare <A> <B>", {
     summary: "compare two experiments task by task",
     description: `Compare two experiments of the book, as \`launch --exp\` named them, paired by task: every task
-counts once, and the interval is over tasks. If a sample ran again, its last result counts.`,
+counts once, and the interval is over tasks. Of a task that was launched again with other options, only the last launch
+counts, and of a sample that ran again only the last result.`,
     examples: ["rollbook launch compare before after --book runs"],
   })
     .option(...PASS)
