@@ -1,12 +1,12 @@
 /** The agent: it asks a model one question and says what the answer is worth. Replace it with your own.
  *  Base URL and key are those of the gateway; the model `auto` leaves the choice to the router. */
-/** US dollars for one token, as in gateway.yaml. */
-const PRICES = { small: 0.2e-6, large: 5e-6 };
+/** US dollars for one token, as in gateway.yaml. Without a gateway, models have the names that the server knows. */
+const PRICES = { small: 0.2e-6, large: 5e-6, "sim-small": 0.2e-6, "sim-large": 5e-6 };
 
 export default async function solve(task, { baseUrl, apiKey, rolloutConfig, signal }) {
   if (baseUrl === undefined)
     throw new Error(
-      "the agent has no gateway to ask. Start `rollbook gateway --config gateway.yaml`, and launch with --gateway and the URL that it prints",
+      "the agent has no gateway to ask. Start `rollbook gateway --config gateway.yaml`, and launch with --gateway and the URL that it prints, or with --base-url and --model for a model server",
     );
   let response;
   try {

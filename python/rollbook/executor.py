@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import random
 import re
 import sys
@@ -39,13 +40,16 @@ class Rollout:
 
     @property
     def base_url(self) -> str:
-        """The gateway's base URL, with `/v1`."""
-        return self._need("base_url", "Launch with --gateway")
+        """Base URL with `/v1`: the gateway, else the server of `rollbook launch --base-url`."""
+        return self._need("base_url", "Launch with --gateway, or with --base-url")
 
     @property
     def api_key(self) -> str:
-        """Identifies this rollout to the gateway; calls need no other key."""
-        return self._need("api_key", "Launch with --gateway")
+        """Identifies this rollout to the gateway. Without a gateway, OPENAI_API_KEY of the environment."""
+        key = self._key()
+        if key is None:
+            raise LookupError("the rollout has no api_key. Launch with --gateway, or set OPENAI_API_KEY.")
+        return key
 
     @property
     def model(self) -> str:
@@ -69,7 +73,12 @@ class Rollout:
     def post(self, path: str, body: Any, *, timeout: float = 600.0) -> Any:
         """POSTs to the gateway as this rollout, and returns the parsed reply. Raises GatewayError."""
         url = join_url(self.base_url, path)
-        return request_json(url, body, key=self.api_key, timeout=timeout)
+        return request_json(url, body, key=self._key(), timeout=timeout)
+
+    def _key(self) -> str | None:
+        """None: a model server without a key."""
+        key = self.config.get("api_key")
+        return key if isinstance(key, str) else os.environ.get("OPENAI_API_KEY")
 
     def _need(self, name: str, remedy: str) -> str:
         value = self.config.get(name)

@@ -2,6 +2,7 @@
 
 import io
 import json
+import os
 import re
 import socket
 import threading
@@ -11,6 +12,7 @@ import urllib.request
 from contextlib import redirect_stderr
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
+from unittest.mock import patch
 
 import rollbook
 from rollbook import Rollout, cut_by, executor, failed_by
@@ -54,7 +56,18 @@ class Executors(unittest.TestCase):
 
     def test_a_rollout_without_a_gateway_says_what_is_missing(self):
         said = answer(lambda payload, rollout: rollout.base_url)["error"]["message"]
-        self.assertIn("Launch with --gateway", said)
+        self.assertIn("Launch with --gateway, or with --base-url", said)
+        with patch.dict(os.environ, clear=True):
+            said = answer(lambda payload, rollout: rollout.api_key, base_url="http://x/v1")["error"]["message"]
+        self.assertIn("Launch with --gateway, or set OPENAI_API_KEY", said)
+
+    def test_without_a_gateway_the_key_is_that_of_the_environment(self):
+        with patch.dict(os.environ, {"OPENAI_API_KEY": "sk-own"}):
+            keys = [
+                answer(lambda payload, rollout: {"final_state": rollout.api_key}, base_url="http://x/v1", **config)
+                for config in ({}, {"api_key": "rb-1"})
+            ]
+        self.assertEqual([key["final_state"] for key in keys], ["sk-own", "rb-1"])
 
     def test_the_model_is_that_of_the_launch_and_else_the_router_chooses(self):
         self.assertEqual(answer(lambda payload, rollout: {"final_state": rollout.model})["final_state"], "auto")

@@ -59,7 +59,7 @@ describe("the gate", () => {
     const [judged] = gate(rows, [wise]);
     expect(judged).toMatchObject({ outcome: "refuse", checks: [] });
     expect(judged!.reasons.join()).toMatch(
-      /^the log is too small: 25 tasks left to judge by, with an effective sample size below 50\. Record about 1000/,
+      /^the log is too small\. It has 25 tasks left to judge by, with an effective sample size below 50\. Record about 1000/,
     );
   });
 

@@ -212,7 +212,7 @@ describe("the gate on chains", () => {
     );
     expect(judged).toMatchObject({ outcome: "refuse", checks: [] });
     expect(judged.reasons.join()).toMatch(
-      /the candidate: the log is too small: 5 tasks left to judge by, with an effective sample size below 50\. Record about 1000/,
+      /the candidate: the log is too small\. It has 5 tasks left to judge by, with an effective sample size below 50\. Record about 1000/,
     );
     expect(judged.support.effectiveSize).toBeLessThanOrEqual(5);
   });

@@ -76,7 +76,6 @@ export function table<Row>(rows: readonly Row[], columns: readonly TableColumn<R
   return lines.map((line) => `${render(line).join("  ").trimEnd()}\n`).join("");
 }
 
-/** Joins lines that may contain text of records, and makes them safe to print. */
 /** Leaves out each sentence that an earlier text has, as the remedies of several faults often do. Sentences with figures
  *  stay: they are facts about their own text. */
 export function sayOnce(texts: readonly string[]): string[] {
@@ -92,6 +91,7 @@ export function sayOnce(texts: readonly string[]): string[] {
   });
 }
 
+/** Joins lines that may contain text of records, and makes them safe to print. */
 export function page(lines: readonly string[]): string {
   return lines.map((line) => `${printable(line)}\n`).join("");
 }

@@ -34,6 +34,21 @@ describe("admission", () => {
     return { rows: batch.totals.rows, reasons };
   };
 
+  it("against a target that is older names the target that accepts all, and judges the rollouts of one revision", async () => {
+    const { out, err } = await cli.run("artifact admit --target r1 --drift 9/9");
+    expect(out).toMatch(/from-r8 .*its policy r8 is 7 revisions newer than the target$/m);
+    expect(err).toContain("  rollbook artifact admit --target r8 --drift 9/9  # 3 more\n");
+    expect((await cli.run("artifact admit --target r8 --drift 9/9")).err).toBe("4 judgements: 4 accepted\n");
+    expect(await cli.json("artifact admit --target r4 --chosen-by r4")).toMatchObject([
+      { rolloutId: "from-r4", disposition: "accepted" },
+    ]);
+    expect((await cli.run("artifact admit --target r4 --chosen-by r2")).err).toMatch(
+      /^nothing to judge: r2 chose in none/,
+    );
+    const { code, err: idle } = await cli.run("artifact admit --validate --chosen-by r4");
+    expect([code, idle]).toEqual([2, expect.stringContaining("--chosen-by has no effect on --validate")]);
+  });
+
   it("by budgets at assembly: what is stale or quarantined is in the ledger, now and in later batches", async () => {
     expect(await assemble("--freshness none")).toEqual({ rows: 4, reasons: {} });
     const judged = { rows: 2, reasons: { quarantined: 1, stale: 1 } };
@@ -94,7 +109,7 @@ describe("admission", () => {
     expect((await admit()).map(({ added }) => added)).toEqual([false, false, false, false]);
     expect(await cli.ok("artifact show from-r4")).toMatch(/age check +quarantined: drift 4/);
     const { out, err } = await cli.run("artifact admit --target r8 --rollout-age 30/60");
-    expect(out).toMatch(/from-r4 +freshness +quarantined +its policy is 4 revisions behind the target/);
+    expect(out).toMatch(/from-r4 +freshness +quarantined +its policy r4 is 4 revisions behind the target/);
     expect(out).not.toContain("from-r6");
     expect(err).toContain("4 judgements, 4 of them as before: 1 rejected, 1 quarantined, 2 accepted\n");
   });
@@ -214,6 +229,13 @@ describe("an imported log", () => {
       await cli.ok(`train linucb --id ${id} --out ${join(cli.folder, id!)} ${parent}`.trim());
   });
 
+  it("whose target is not comparable gets the command that accepts it", async () => {
+    const { err } = await cli.run("artifact admit --target r3");
+    expect(err).toMatch(/accepts more of them:\n {2}rollbook artifact admit --target logged {2}# 40 more$/m);
+    await cli.ok("artifact admit --target logged");
+    expect(await cli.json(`${assemble} r3`)).toMatchObject([{ batch: { totals: { rows: 40 } } }]);
+  });
+
   it("rejected as of unknown distance, is back after the advice of the error", async () => {
     const { code, err } = await cli.run(`${assemble} r3 --rollout-age 1/2`);
     expect([code, err]).toEqual([
@@ -232,7 +254,7 @@ describe("an imported log", () => {
   it("passes no limit of the policy age, because its age is unknown", async () => {
     const [{ rolloutId }] = await cli.json("artifact ls");
     expect(await cli.json(`artifact admit ${rolloutId} --target r4 --policy-age 0/0`)).toMatchObject([
-      { disposition: "rejected", why: expect.stringContaining("the age of its policy is unknown") },
+      { disposition: "rejected", why: expect.stringContaining("the age of its policy logged is unknown") },
     ]);
     await cli.ok("artifact admit --target r4");
     expect(await cli.run(`${assemble} r4 --policy-age 0/9`)).toMatchObject({

@@ -86,6 +86,14 @@ describe("chat logs of OpenAI and Anthropic", () => {
       1,
       expect.stringContaining("<stdin>:1: the request has no model with messages"),
     ]);
+    for (const [line, fault] of [
+      [{ request: OPENAI.request }, "response is missing"],
+      [{ response: OPENAI.response, id: "x" }, "request is missing"],
+      [{ request: OPENAI.request, response: "ok" }, "response is not an object"],
+    ])
+      expect((await cli.run("artifact import -", lines(line))).err).toContain(
+        `<stdin>:1: this looks like a line of a chat log, but ${fault}. A line needs both bodies`,
+      );
   });
 });
 

@@ -149,11 +149,14 @@ describe("an imported log", () => {
     const refused = await cli.run(`${words},cost=c`);
     expect(refused).toMatchObject({ code: 1 });
     expect(refused.err).toMatch(
-      /log\.csv is already in this book, as a whole or in part, imported without cost=\. You now import it with --map cost=c; the rest is the same\. .*--again/,
+      /log\.csv is already in this book, as a whole or in part, imported without cost=\. You now import it with --map cost=c; the rest is the same\. Each row would get another id, and so count twice\./,
     );
+    expect(refused.err).not.toContain("--again");
     expect(await cli.ok(`${words},cost=c --again`)).toContain("2 decisions sealed");
     const moved = await cli.run(`${words} --family router`);
-    expect(moved.err).toMatch(/imported without --family\. You now import it with --family router; /);
+    expect(moved.err).toMatch(
+      /imported without --family\. You now import it with --family router; .*--again/,
+    );
     // Imported decisions hold no conversation. An export would be empty, so it is refused.
     for (const export_ of [
       "data export --format sft",
@@ -164,6 +167,22 @@ describe("an imported log", () => {
         /of 4 .*rollouts none has a conversation that ends with a reply of the model/,
       );
     expect(existsSync(join(cli.folder, "empty.jsonl"))).toBe(false);
+  });
+
+  it("whose rows keep mapped ids says that the book would hold two contents of each", async () => {
+    const cli = new Cli();
+    await cli.ok("init");
+    const file = cli.file("log.csv", "n,arm,score,p,c\nx1,a,1,0.5,2\nx2,b,0,0.5,3\n");
+    const words = `data import ${file} --data-source real --map id=n,model=arm,reward=score,propensity=p`;
+    await cli.ok(words);
+    const { err } = await cli.run(`${words},cost=c`);
+    expect(err).toMatch(/Its rows keep their ids, so the book would hold two contents of each\./);
+    expect(err).not.toContain("--again");
+    const moved = `${words} --family router`;
+    expect((await cli.run(moved)).err).toContain("To have them in both families, add --again");
+    expect(await cli.ok(`${moved} --again`)).toContain("2 decisions sealed");
+    const out = join(cli.folder, "out.jsonl");
+    expect((await cli.json(`data export --family router --out ${out}`))[0]).toMatchObject({ rows: 2 });
   });
 
   it("makes a batch of decisions that log the probability of their choice alone", async () => {

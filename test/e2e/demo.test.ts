@@ -49,7 +49,7 @@ describe("rollbook demo", () => {
     const report = join(cli.folder, "demo.html");
     const again = await cli.ok(`demo --resume --out ${out} --report ${report}`);
     expect(again).toContain("known optimum");
-    expect(again).toMatch(/^window 1 refused .*\bbc\b/m);
+    expect(again).toMatch(/^in window 1 the gate refused .*\bbc\b/m);
     expect(again).toContain(summary.digest.slice(7, 19));
     expect(readFileSync(join(out, "report.html"), "utf8")).toContain("<svg");
     expect(readFileSync(report)).toEqual(readFileSync(join(out, "report.html")));

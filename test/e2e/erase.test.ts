@@ -3,7 +3,9 @@ import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { systemClock } from "../../src/base/clock.ts";
 import type { Digest } from "../../src/base/digest.ts";
-import { Attestation, BookHead, Tombstone } from "../../src/contract/index.ts";
+import { parseId } from "../../src/base/ids.ts";
+import { Journal } from "../../src/collect/gateway/journal/index.ts";
+import { Attestation, BookHead, type EnvironmentKey, Tombstone } from "../../src/contract/index.ts";
 import { openBook } from "../../src/store/index.ts";
 import { filesHolding } from "../support/book-files.ts";
 import { Cli, lines } from "../support/cli.ts";
@@ -271,14 +273,34 @@ describe("artifact erase", () => {
     expect(filesHolding(cli.book, SECRET)).toEqual([]);
   });
 
-  it("says so where the gateway's journal still holds the rollout", async () => {
+  it("names the open rollouts whose journal still holds the rollout, and the steps that remove it", async () => {
+    const cli = await bookWith();
+    const journal = Journal.open(join(cli.book, "journal/gw"), { event() {}, called() {} });
+    for (const id of ["b", "open-1"])
+      journal.event(parseId(id), {
+        ...({ kind: "opened", dataSource: "real", seed: 1n, atMs: 1 } as const),
+        ...{ worker: parseId("gw"), environment: "e@1" as EnvironmentKey, task: { id: parseId("t") } },
+      });
+    journal.event(parseId("b"), { kind: "closed", ending: { kind: "terminal" }, scores: [], atMs: 2 });
+    await journal.close();
+    const held =
+      "journal/gw/0000000001.log holds calls of it while 1 rollout of its journal is open (open-1).";
+    expect((await erase(cli)).err).toContain(held);
+    const { code, err } = await erase(cli, "--yes");
+    expect(code).toBe(1);
+    expect(err).toContain(`erased from the book, but not from a journal. ${held}`);
+    expect(err).toMatch(
+      /- start the gateway again under its name, gw, if it is stopped.*\n.*- close .*\/v1\/rollouts\/open-1\/close.*\n.*- run this command again \[journal-holds\]/,
+    );
+  });
+
+  it("says that a start of the gateway frees a journal without open rollouts", async () => {
     const cli = await bookWith();
     mkdirSync(join(cli.book, "journal/gateway"), { recursive: true });
     writeFileSync(join(cli.book, "journal/gateway/0000000001.log"), '{"rollout":"b"}');
-    expect(await erase(cli, "--yes")).toMatchObject({
-      code: 1,
-      err: expect.stringMatching(/journal\/gateway\/0000000001.log still holds.*\[journal-holds\]/),
-    });
+    expect((await erase(cli, "--yes")).err).toMatch(
+      /0000000001\.log holds calls of it until its gateway starts again\. .*\n.*start the gateway again under its name, gateway: /,
+    );
   });
 });
 

@@ -383,7 +383,7 @@ describe("evaluate and gate on the command line", () => {
     const refused = await cli.run(`gate --data ${data} --candidate ${bc}`);
     expect(refused.code).toBe(1);
     expect(refused.out).toContain("REFUSE");
-    expect(refused.err).toMatch(/bc, quality: it may be .* worse .*, and the margin is 0|bc, cost/);
+    expect(refused.err).toMatch(/bc: quality may be .* worse .*, and the margin is 0|bc: cost/);
     expect(refused.err).toMatch(
       /If you decided before you saw this result to accept a \w+.*, judge again with --epsilon-\w+.*\. A margin chosen/,
     );
@@ -461,7 +461,7 @@ describe("evaluate and gate on the command line", () => {
     );
     expect(code).toBe(1);
     expect(out).toMatch(
-      /^static.* refused: the log is too small: 63 tasks left to judge by, with an effective sample size below 50\. Record about 1000/m,
+      /^static.* refused: the log is too small\. It has 63 tasks left to judge by, with an effective sample size below 50\. Record about 1000/m,
     );
     const reasons = [...out.matchAll(/^\S.* refused: (.*)$/gm)].map(([, why]) => why);
     expect(new Set(reasons).size).toBe(reasons.length);

@@ -1,5 +1,8 @@
 import { execFile, spawnSync } from "node:child_process";
-import { existsSync, readFileSync } from "node:fs";
+import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { promisify } from "node:util";
 import { beforeAll, describe, expect, it, onTestFinished } from "vitest";
@@ -59,6 +62,45 @@ describe("the examples in examples/sums", () => {
         expect((await test.verify()).problems).toEqual([]);
         const again = await launchAt(test, ["--agent", `examples/sums/${agent}`, "--samples", "2"]);
         expect(again.at(-1)).toMatchObject({ done: 6, earlier: 6 });
+      },
+    );
+
+  const alone = [["first-project/agent.mjs", true] as const, ["sums/agent.py", hasPython] as const];
+  for (const [agent, isHere] of alone)
+    it.skipIf(!isHere)(
+      `${agent} calls the model server of --base-url where there is no gateway`,
+      async () => {
+        const keys: unknown[] = [];
+        const server = createServer((request, response) => {
+          keys.push(request.headers.authorization);
+          const choices = [{ message: { role: "assistant", content: "5" } }];
+          response.end(JSON.stringify({ choices, usage: { total_tokens: 10 } }));
+        });
+        await new Promise<void>((listening) => server.listen(0, "127.0.0.1", listening));
+        onTestFinished(() => void server.close());
+        const folder = mkdtempSync(join(tmpdir(), "rollbook-base-url-"));
+        onTestFinished(() => rmSync(folder, { recursive: true }));
+        const { port } = server.address() as AddressInfo;
+        const words = [
+          "launch",
+          "--tasks",
+          "examples/sums/tasks.jsonl",
+          "--agent",
+          `examples/${agent}`,
+          "--json",
+        ];
+        const at = [
+          "--base-url",
+          `http://127.0.0.1:${port}/v1`,
+          "--model",
+          "sim-small",
+          "--book",
+          join(folder, "b"),
+        ];
+        const env = { ...process.env, OPENAI_API_KEY: "sk-own", ROLLBOOK_HOME: join(folder, "home") };
+        const { stdout } = await promisify(execFile)(process.execPath, [main, ...words, ...at], { env });
+        expect(JSON.parse(stdout.trim().split("\n").at(-1)!)).toMatchObject({ done: 3, failed: {} });
+        expect(keys).toEqual(Array(3).fill("Bearer sk-own"));
       },
     );
 

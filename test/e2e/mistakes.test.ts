@@ -487,6 +487,12 @@ describe("decisions of another family or session", () => {
     expect((await cli.run(`route explain ${rolloutId}.3`)).err).toContain(
       `has no recorded calls. Leave out .3 to explain its decision: \`rollbook route explain ${rolloutId}\`. [unknown-call]`,
     );
+    const decision = `${rolloutId}/0/0`;
+    expect(await cli.ok(`route explain ${decision}`)).toContain("was chosen with probability 0.5.");
+    expect(await cli.ok(`artifact show ${decision}`)).toContain(`rollout ${rolloutId}`);
+    expect((await cli.run(`artifact erase ${decision} --reason test`)).err).toContain(
+      `${rolloutId} is the rollout of this decision.`,
+    );
     const rated = await cli.run(`feedback ${rolloutId}.0 --name solved --value 1`);
     expect(rated.err).toContain("has no recorded calls. Leave out .0 to rate the whole rollout.");
   });

@@ -72,6 +72,24 @@ describe("where nothing is left", () => {
     await cli.ok(`${BATCH} --target logged`);
   });
 
+  it("every command that reads decisions says that a validator rejected all of them, and how to undo it", async () => {
+    const cli = await imported("router");
+    await cli.ok("artifact admit --validate");
+    const out = join(cli.folder, "out");
+    for (const words of [
+      "data check",
+      "reward analyze",
+      `data export --out ${out}`,
+      `train ucb --id p --out ${out}`,
+    ])
+      expect(await cli.run(words), words).toMatchObject({
+        code: 1,
+        err: expect.stringMatching(/none of 200 rollouts has .*rejected 200\. .*admit --validate --no-proof/),
+      });
+    await cli.ok("artifact admit --validate --no-proof");
+    expect((await cli.json("data check"))[0]).toMatchObject({ rows: 200 });
+  });
+
   it("filters are named, no empty dataset is written, and an empty file is called empty", async () => {
     const cli = await imported("router");
     const out = join(cli.folder, "out");

@@ -85,7 +85,7 @@ await describeNeeding(needs, "the report of a run", () => {
         "0.871",
         "failed-sandbox",
         "demo-w3-cql",
-        "it may be up to 0.0546 worse",
+        "quality may be up to 0.0546 worse",
       ])
         expect(text).toContain(fact);
       const least = (await page.evaluate(CONTRAST)) as { contrast: number; text: string };

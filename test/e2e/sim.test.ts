@@ -101,6 +101,21 @@ describe("an agent that blames others", () => {
   });
 });
 
+it("an agent that always fails ends the command with its reasons and the next step, as in a launch", async () => {
+  const cli = withTasks(4);
+  cli.file("agent.mjs", 'export default () => { throw new Error("no such tool"); };\n');
+  const { code, out, err } = await cli.run(
+    `sim run --tasks ${cli.folder}/tasks --engine quickjs --agent ${cli.folder}/agent.mjs`,
+  );
+  expect(out).toMatch(
+    /failed 4 \(agent 4\)\n\nFAILURES {2}OWNER {2}FIRST MESSAGE\n +4 {2}agent {2}.*no such tool/,
+  );
+  expect(code).toBe(1);
+  expect(err).toMatch(
+    /all 4 rollouts failed.* Correct the cause, then give the command again with another --exp/,
+  );
+});
+
 describe("what was collected", () => {
   it("is cut into batches for the router that decided and for what learned from it, and verifies", async () => {
     const cli = withTasks(3);

@@ -3,6 +3,7 @@ import { join } from "node:path";
 import { expect, it } from "vitest";
 import { systemClock } from "../../src/base/clock.ts";
 import { parseId } from "../../src/base/ids.ts";
+import { openInJournal } from "../../src/book/maintain/index.ts";
 import { RolloutContent, RolloutEvent } from "../../src/contract/index.ts";
 import { eraseRollouts } from "../../src/keep/erase/index.ts";
 import { verifyBook } from "../../src/keep/verify/index.ts";
@@ -75,6 +76,9 @@ it("names the journal segment that keeps calls of it because another rollout in 
   const subject = await contentOf(test.root, id);
   const { journal, tombstone } = await erase(test, subject);
   expect(journal).toHaveLength(1);
+  expect(await openInJournal(test.root, journal)).toEqual([
+    { path: journal[0], gateway: "gateway", open: [open.id] },
+  ]);
   expect(filesHolding(test.root, SECRET)).toEqual(journal.map((path) => join(test.root, path)));
 
   // The journal still holds calls of the erased rollout. The gateway must not seal it again.

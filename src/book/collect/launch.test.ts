@@ -13,6 +13,8 @@ import { verifyBook } from "../maintain/verify.ts";
 import { openBook, useBook } from "../open/open-book.ts";
 import { listRollouts, showRollout } from "../rollouts/rollouts.ts";
 import { launch } from "./launch.ts";
+import { experimentOutcomes } from "./launch-outcomes.ts";
+import { reportLaunch } from "./launch-report.ts";
 import { startWorker } from "./worker.ts";
 
 const tasks = [{ i: 1 }, { i: 2 }];
@@ -127,6 +129,27 @@ export default ({ i }) => { if (existsSync(${JSON.stringify(broken)})) throw new
       retried.map(({ rolloutId }) => rolloutId).sort(),
     );
     expect(again.progress()).toMatchObject({ done: 4, earlier: 4, failed: {} });
+  });
+
+  it("counts the last launch of a task, with all equal lines of its file", async () => {
+    const { path } = libraryHome();
+    const book = path("runs");
+    const lines = [{ i: 1 }, { i: 1 }, { i: 2 }];
+    const failing: RolloutFunction = () => {
+      throw new Error("down");
+    };
+    await collect(launch(lines, { book, agent: failing, worker: "first" }));
+    await collect(launch(lines, { book, agent: echo, samples: 2, worker: "second" }));
+    await collect(launch([{ i: 3 }], { book, agent: failing, worker: "third" }));
+    await useBook(book, { mode: "read" }, async (opened) => {
+      const outcomes = await experimentOutcomes(opened, "default");
+      expect(outcomes.map(({ reward }) => reward).sort()).toEqual([1, 1, 1, 1, 2, 2, null]);
+      const { passAt, tasks } = reportLaunch(outcomes);
+      expect(passAt[0]!.value).toBeCloseTo(2 / 3, 12);
+      expect(tasks.map(({ rollouts }) => rollouts).sort()).toEqual([1, 2, 4]);
+    });
+    const retried = await collect(launch([...lines, { i: 3 }], { book, agent: echo, retry: {} }));
+    expect(retried.map((each) => each.state === "sealed" && each.reward)).toEqual([3]);
   });
 
   it("leaves an open book open, and signs with its key", async () => {

@@ -6,7 +6,10 @@ import { createHash } from "node:crypto";
 import { appendFileSync, createReadStream, existsSync, readFileSync } from "node:fs";
 import { basename, join } from "node:path";
 import { type Clock, canonicalize, type Json, RollbookError } from "../../base/index.ts";
-import type { LogOptions } from "./read-log.ts";
+import { RolloutContent } from "../../contract/index.ts";
+import { sealDecision } from "../../convert/index.ts";
+import { useBook } from "../open/index.ts";
+import { type LogOptions, readLog } from "./read-log.ts";
 
 const LIST = "imports.jsonl";
 
@@ -33,7 +36,40 @@ export async function requireFirstImport(
   throw new RollbookError(
     "imported-otherwise",
     { file, sha256, first: first.settings, now: settings },
-    `${file} is already in this book, as a whole or in part, imported ${differs(first.settings, settings)}. You now import it ${differs(settings, first.settings)}; the rest is the same. Rows whose id changes would count twice. For rows that keep their id, the old values may stay. Import it into another book (\`rollbook init --book DIR\`, then add --book DIR), or add --again to import it here.`,
+    `${file} is already in this book, as a whole or in part, imported ${differs(first.settings, settings)}. You now import it ${differs(settings, first.settings)}; the rest is the same. ${await remedyOf(root, file, { options, known })}`,
+  );
+}
+
+const OTHER_BOOK = "Import it into another book (`rollbook init --book DIR`, then add --book DIR).";
+
+/** A row without a mapped id is named by its content, so a map of other columns gives it another id. */
+async function remedyOf(
+  root: string,
+  file: string,
+  { options, known }: { options: LogOptions; known: readonly ImportedFile[] },
+): Promise<string> {
+  if (!(await keepsIds(root, file, options)))
+    return `Each row would get another id, and so count twice. ${OTHER_BOOK}`;
+  const isNewFamily = known.every(({ settings }) => statedIn(settings).get("--family") !== options.family);
+  return isNewFamily
+    ? "Its rows keep their ids. To have them in both families, add --again: commands use one family, so no row counts twice."
+    : `Its rows keep their ids, so the book would hold two contents of each. Commands use the one with the smaller digest, not the newer one. ${OTHER_BOOK}`;
+}
+
+/** Rows looked up: the settings name all rows of a file in the same way. */
+const LOOKED_UP = 100;
+
+/** True if the book holds rollouts with ids that the settings give to rows of the file. */
+async function keepsIds(root: string, file: string, options: LogOptions): Promise<boolean> {
+  const ids: string[] = [];
+  for await (const row of readLog(file, { ...options, onNote: undefined })) {
+    ids.push(sealDecision(row).content.record.rolloutId);
+    if (ids.length === LOOKED_UP) break;
+  }
+  return useBook(
+    root,
+    { mode: "read" },
+    async (book) => (await book.index()).digestsOf(RolloutContent.kind, ids).length > 0,
   );
 }
 

@@ -14,7 +14,7 @@ import {
 } from "../../learn/index.ts";
 import type { TrainingDataset } from "../../policy/index.ts";
 import type { OpenBook } from "../open/index.ts";
-import { type AdmittedRollouts, nothingAt } from "../rollouts/index.ts";
+import { type AdmittedRollouts, nothingAt, requireAdmitted } from "../rollouts/index.ts";
 import { type DecisionRequest, decisionRows, everyDecision } from "./decision-rows.ts";
 import { FilterTally, requireSelected } from "./filters.ts";
 import { readDataset, wrongUsage } from "./read-log.ts";
@@ -179,10 +179,12 @@ export async function viewDecisions(source: DecisionSource, request: DecisionReq
   return rows;
 }
 
-/** Refuses a selection, over all families of a book, that leaves no rollout to consider. */
+/** Refuses a selection, over all families of a book, that leaves no rollout. */
 export function requireSome(admitted: readonly AdmittedRollouts[], request: DecisionRequest): void {
   if (admitted.length === 0) throw nothingAt("step");
   requireSelected(admitted, request);
+  // The ledger of the first family gives the reasons why no row is admitted.
+  if (admitted.every(({ rows }) => rows.length === 0)) requireAdmitted(admitted[0]!);
 }
 
 /** Identifies a dataset in a lineage: a file by the SHA-256 of its bytes, as `sha256sum` prints it; a replay store by

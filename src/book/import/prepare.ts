@@ -37,7 +37,7 @@ import {
   psionicRevision,
 } from "../../contract/psionic/index.ts";
 
-import { CHAT_LOG_FAMILY, chatLogDraft, isChatLog } from "../../convert/chat/index.ts";
+import { CHAT_LOG_FAMILY, chatLogDraft, chatLogFault, isChatLog } from "../../convert/chat/index.ts";
 
 /** Record types that a file may contain, sorted so that none refers to a later one. The others (batches, ledgers,
  *  manifests) are derived from these. */
@@ -91,6 +91,13 @@ export function prepare(
   if (kind === RolloutDraft.kind) return [named(where, () => fromRollout(parseRolloutDraft(value, where)))];
   const type = IMPORTABLE.find((each) => each.kind === kind);
   if (kind === undefined && "model_chosen" in keys) throw decisionRow(where);
+  const chatFault = kind === undefined ? chatLogFault(value) : undefined;
+  if (chatFault !== undefined)
+    throw refuse(
+      "bad-record",
+      { where },
+      `${where}: this looks like a line of a chat log, but ${chatFault}. A line needs both bodies, request and response.`,
+    );
   if (type === undefined) throw unknownKind(kind, where);
   const record = decodeWire(type, value, where);
   if (type.kind === Attestation.kind) named(where, () => checkAttestation(record as Attestation));

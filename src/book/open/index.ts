@@ -36,6 +36,7 @@ export {
   artifactsOf,
   artifactsWith,
   callIn,
+  decisionIn,
   everyArtifact,
   type IndexedArtifact,
   knownRevisions,

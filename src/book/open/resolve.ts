@@ -1,5 +1,5 @@
 /** Resolves a typed name (an id, a digest, or the beginning of one) to exactly one record. */
-import { type Digest, type Id, RollbookError, short } from "../../base/index.ts";
+import { type Digest, given, type Id, RollbookError, short } from "../../base/index.ts";
 import {
   PolicyRevision,
   RolloutContent,
@@ -71,14 +71,16 @@ function lostRecords(index: BookIndex): Digest[] {
   return [...named.filter((content) => !contents.has(content)), ...index.lostSubjects()].sort();
 }
 
-/** Finds an artifact by rollout id, by the first characters of an id, or by the digest of its content or of an
- *  envelope. With `wholeId`, the beginning of an id is not enough: an irreversible operation must not hit another
- *  rollout. */
+/** Finds an artifact by rollout id, by the first characters of an id, by the id of a decision, or by the digest of its
+ *  content or of an envelope. With `wholeId`, only ids and digests of rollouts are accepted: an irreversible operation
+ *  must not hit another rollout, or more than one decision. */
 export function resolveArtifact(
   index: BookIndex,
   name: string,
   { wholeId = false, also }: ResolveOptions = {},
 ): IndexedArtifact {
+  const decision = decisionIn(name);
+  if (decision !== undefined && !wholeId) return resolveArtifact(index, decision.rollout, given({ also }));
   const named = new Set<Digest>(
     index.named(name).flatMap(({ kind, digest, fields }) => {
       if (kind === RolloutContent.kind) return [digest];
@@ -101,7 +103,10 @@ export function resolveArtifact(
     what: "rollout",
     name,
     form: wholeId ? "id" : "start",
-    hint: also === undefined ? seeArtifacts : `${seeArtifacts} ${also}`,
+    hint: [
+      ...(decision === undefined ? [] : [`${decision.rollout} is the rollout of this decision.`]),
+      ...[seeArtifacts, also ?? []].flat(),
+    ].join(" "),
     key: ({ content }) => content,
   });
 }
@@ -129,6 +134,12 @@ function rolloutsStarting(index: BookIndex, name: string): IndexedRecord[] {
 export function callIn(name: string): { rollout: string; call: number } | undefined {
   const [, rollout, digits] = /^(.+)\.(\d{1,9})$/.exec(name) ?? [];
   return rollout === undefined ? undefined : { rollout, call: Number(digits) };
+}
+
+/** `<rollout>/<stream>/<step>` names a decision, as the findings of `data check` do. No other name holds a slash. */
+export function decisionIn(name: string): { rollout: string; stream: number; step: number } | undefined {
+  const [, rollout, stream, step] = /^(.+)\/(\d{1,9})\/(\d{1,9})$/.exec(name) ?? [];
+  return rollout === undefined ? undefined : { rollout, stream: Number(stream), step: Number(step) };
 }
 
 /** Finds a rollout, or one of its calls. A rollout id may end like the name of a call; the rollout then takes

@@ -22,6 +22,7 @@ import {
   freshnessVerdict,
   makeAdmission,
   releaseQuarantined,
+  sourcesOf,
   validateBundle,
 } from "../../keep/admit/index.ts";
 import { makeSealer, readRecord } from "../../store/index.ts";
@@ -35,6 +36,7 @@ import {
   resolveArtifact,
 } from "../open/index.ts";
 import { chooseArtifacts, type RolloutFilter } from "./admitted-rollouts.ts";
+import { type FittingTarget, FittingTargets } from "./fitting-targets.ts";
 import { readRevision } from "./read-revision.ts";
 import { taskFailures } from "./task-failures.ts";
 import {
@@ -52,12 +54,23 @@ interface FreshnessTarget {
   readonly budgets?: FreshnessBudgets | undefined;
 }
 
+interface FreshnessJudging extends RolloutFilter, FreshnessTarget {
+  readonly family?: string | undefined;
+  /** Judges only rollouts in which this revision chose, by id or digest. */
+  readonly chosenBy?: string | undefined;
+}
+
 /** Checks freshness against a policy revision: the drift of their policy from it, and the ages of policy and rollout.
  *  The submission time of a rollout is that of its first receipt, else now. */
-export async function admitRollouts(
+export async function admitRollouts(book: OpenBook, request: FreshnessJudging): Promise<AdmissionResult[]> {
+  return (await judgeFreshness(book, request)).results;
+}
+
+/** As `admitRollouts`, with the targets that accept rollouts beyond the target. */
+export async function judgeFreshness(
   book: OpenBook,
-  request: RolloutFilter & FreshnessTarget & { readonly family?: string | undefined },
-): Promise<AdmissionResult[]> {
+  request: FreshnessJudging,
+): Promise<{ results: AdmissionResult[]; fitting: FittingTarget[] }> {
   const { store, clock } = book;
   const index = await book.index();
   const artifacts = chooseOrAll(index, request);
@@ -66,26 +79,38 @@ export async function admitRollouts(
   const submitted = firstReceipts(index);
   const nowMs = clock.nowMs();
   const atMs = afterAll(index, nowMs);
+  const budgets = request.budgets ?? FRESHNESS_PROFILES.default;
   const writer = new VerdictWriter(book, index);
+  const fitting = new FittingTargets({ target, revision, budgets });
+  const chooser =
+    request.chosenBy === undefined
+      ? undefined
+      : (await readRevision(book, request.chosenBy, target.family)).record;
   const results: AdmissionResult[] = [];
   for (const { content, envelopes } of artifacts) {
-    const freshness = checkFreshness({
-      content: await readRecord(store, RolloutContent, content.digest),
+    const record = await readRecord(store, RolloutContent, content.digest);
+    if (
+      chooser !== undefined &&
+      !sourcesOf(record, target.family).some(({ digest }) => digest === chooser.digest)
+    )
+      continue;
+    const asked = {
+      content: record,
       envelope: await readRecord(store, RolloutEnvelope, envelopes[0]!),
-      target,
-      revision,
-      submittedAtMs: submitted.get(content.digest) ?? nowMs,
-      budgets: request.budgets ?? FRESHNESS_PROFILES.default,
-    });
+      ...{ target, revision, budgets, submittedAtMs: submitted.get(content.digest) ?? nowMs },
+    };
+    const freshness = checkFreshness(asked);
     const subject = content.digest;
     const verdict = freshnessVerdict(freshness, { subject, family: target.family, atMs });
     const beside = [freshnessReceipt(freshness, { subject, atMs: nowMs })];
     const { message } = freshness;
-    const why = explainFreshness(freshness);
+    const why = explainFreshness(freshness, asked);
+    const { disposition } = verdict.record;
+    if (disposition !== "unobserved") fitting.see(record, { isAccepted: disposition === "accepted" });
     results.push(await writer.add(verdict, { rolloutId: content.id!, message, why, beside }));
   }
   await writer.commit();
-  return results;
+  return { results, fitting: fitting.found() };
 }
 
 /** Checks proofs, times, token counts and copies. Without names, it checks the rollouts that this validator has not

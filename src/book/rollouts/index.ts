@@ -1,4 +1,10 @@
-export { admissionFor, admitRollouts, releaseRollout, validateRollouts } from "./admit-rollouts.ts";
+export {
+  admissionFor,
+  admitRollouts,
+  judgeFreshness,
+  releaseRollout,
+  validateRollouts,
+} from "./admit-rollouts.ts";
 export {
   type AdmittedRequest,
   type AdmittedRollouts,
@@ -14,6 +20,7 @@ export {
   requireTrustedManifest,
 } from "./admitted-rollouts.ts";
 export { addFeedback, sendFeedback } from "./feedback.ts";
+export type { FittingTarget } from "./fitting-targets.ts";
 export { nothingAt, RECORD_ROLLOUTS, requireExperiment, requireRollouts } from "./no-rollouts.ts";
 export { readRevision } from "./read-revision.ts";
 export type { RolloutQuery, RolloutRow } from "./rollout-row.ts";

@@ -8,7 +8,7 @@ import { Call, RolloutContent, type Step, type StepStream } from "../../contract
 import type { DecisionReason } from "../../policy/index.ts";
 import { type Explanation, explainDecision } from "../../serve/index.ts";
 import { readRecord } from "../../store/index.ts";
-import { type OpenBook, resolveCall } from "../open/index.ts";
+import { type BookIndex, decisionIn, type OpenBook, resolveArtifact, resolveCall } from "../open/index.ts";
 import { isRewardedLater, seenBy } from "../rollouts/index.ts";
 import { fallbackOf } from "./fallback-of.ts";
 import { type RecordedRouter, recordedRouter } from "./named-router.ts";
@@ -30,9 +30,10 @@ interface ExplainedStep extends Explanation {
   readonly isRewardedLater: boolean;
 }
 
-/** `name` is `<rollout>.<number>` as in the gateway's replies, or the id of a rollout with a single call. */
+/** `name` is `<rollout>.<number>` as in the gateway's replies, the id of a rollout with a single call, or the id of a
+ *  decision. */
 export async function explainCall(book: OpenBook, name: string): Promise<ExplainedCall> {
-  const { rollout, content, call } = await findCall(book, name);
+  const { rollout, content, call, only } = await findCall(book, name);
   const routed = content.streams
     .filter((stream): stream is StepStream => stream.level === "step" && stream.family !== NAMED_FAMILY)
     .flatMap((stream) =>
@@ -41,7 +42,7 @@ export async function explainCall(book: OpenBook, name: string): Promise<Explain
         isLater: isRewardedLater(step, stream),
       })),
     );
-  const decided = routed.filter(({ of }) => of === call);
+  const decided = routed.filter(({ of, step }) => (only === undefined ? of === call : step === only));
   if (decided.length === 0) {
     const others = [...new Set(routed.map(({ of }) => `${rollout}.${of}`))];
     throw new RollbookError(
@@ -66,8 +67,18 @@ function isRouted({ revision: { id, digest } }: Step): boolean {
   return id !== agentName(digest);
 }
 
-async function findCall(book: OpenBook, name: string) {
+interface FoundCall {
+  readonly rollout: string;
+  readonly content: RolloutContent;
+  readonly call: number;
+  /** Set if the name is that of one decision: a failover gives a call a second one. */
+  readonly only?: Step;
+}
+
+async function findCall(book: OpenBook, name: string): Promise<FoundCall> {
   const index = await book.index();
+  const decision = decisionIn(name);
+  if (decision !== undefined) return findDecision(book, index, decision);
   const { artifact, call: named } = resolveCall(index, name);
   const { content: found } = artifact;
   const content = await readRecord(book.store, RolloutContent, found.digest);
@@ -90,6 +101,24 @@ async function findCall(book: OpenBook, name: string) {
     "unknown-call",
     { rollout: found.id, call, calls },
     `${found.id} has ${plural(calls, "call")}${call < calls ? "" : `, and no call ${call}`}: ${listed(shown, calls)}. Name one of them, for example \`rollbook route explain ${found.id}.0\`.`,
+  );
+}
+
+async function findDecision(
+  book: OpenBook,
+  index: BookIndex,
+  { rollout: name, stream: at, step: number }: NonNullable<ReturnType<typeof decisionIn>>,
+): Promise<FoundCall> {
+  const found = resolveArtifact(index, name).content;
+  const content = await readRecord(book.store, RolloutContent, found.digest);
+  const rollout = found.id!;
+  const stream = content.streams[at];
+  const only = stream?.level === "step" ? stream.steps[number] : undefined;
+  if (only !== undefined) return { rollout, content, call: only.call ?? 0, only };
+  throw new RollbookError(
+    "no-decision",
+    { rollout, stream: at, step: number },
+    `${rollout} has no decision ${at}/${number} (stream/step). Give the rollout alone: \`rollbook route explain ${rollout}\`.`,
   );
 }
 

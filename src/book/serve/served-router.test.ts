@@ -267,6 +267,8 @@ describe("an explanation of a recorded call", () => {
     expect(step!.features).toEqual([{ feature: "bias of the prompt", part: 1 }]);
     expect(step!.lines.join("\n")).toMatch(/around revision r1, judged by the gate verdict/);
     expect((await explainCall(book, "run-1")).steps).toEqual(steps);
+    expect((await explainCall(book, "run-1/0/0")).steps).toEqual(steps.slice(0, 1));
+    await expect(explainCall(book, "run-1/0/9")).rejects.toThrow(/run-1 has no decision 0\/9/);
     await expect(explainCall(book, "run-1.4")).rejects.toThrow(/and no call 4/);
     await expect(explainCall(book, "run-9.0")).rejects.toThrow(/no rollout "run-9"/);
   });

@@ -24,6 +24,7 @@ import type {
 import { environmentKey, type FailureOwner, failureOwner, outsideBaseline } from "../../contract/index.ts";
 import { jsonLine, plural } from "../../view/format.ts";
 import { renderComparison, renderLaunchReport, renderSummary } from "../../view/runs/launch-view.ts";
+import { causeText, requireSuccess } from "../all-failed.ts";
 import { addCommand, seedOption } from "../command.ts";
 import { interruptible } from "../interrupted.ts";
 import type { Io } from "../io.ts";
@@ -90,7 +91,7 @@ Your key signs the rollouts. If there is none, the command makes one in $ROLLBOO
     )
     .option(
       "--base-url <url>",
-      "URL of the model server if there is no gateway, rollout_config.base_url (default: none)",
+      "URL of the model server, with /v1, if there is no gateway: context.baseUrl and rollout_config.base_url; the key is OPENAI_API_KEY of the environment (default: none)",
     )
     .option(
       "--sampling <json>",
@@ -155,7 +156,8 @@ function addCompare(launchCommand: Command, io: Io): void {
   addCommand(launchCommand, "compare <A> <B>", {
     summary: "compare two experiments task by task",
     description: `Compare two experiments of the book, as \`launch --exp\` named them, paired by task: every task
-counts once, and the interval is over tasks. If a sample ran again, its last result counts.`,
+counts once, and the interval is over tasks. Of a task that was launched again with other options, only the last launch
+counts, and of a sample that ran again only the last result.`,
     examples: ["rollbook launch compare before after --book runs"],
   })
     .option(...PASS)
@@ -277,13 +279,13 @@ function finish(io: Io, { progress, report, policies, excluded, flags, interrupt
   if (left === 0) {
     if (progress.total === 0 && flags.retry !== undefined)
       io.err(`no sample of experiment ${flags.exp} has such a failure: nothing to run again\n`);
-    else refuseNothing(progress, report, flags);
+    else requireResult(progress, report, flags);
     return;
   }
   const why = interrupted
     ? "interrupted"
     : dead > 0
-      ? `${plural(dead, "rollout")} set aside after the last attempt${causeText(report, flags)}`
+      ? `${plural(dead, "rollout")} set aside after the last attempt${causeText(report.failures, flags.json)}`
       : "the deadline passed";
   throw new RollbookError(
     "launch-incomplete",
@@ -323,31 +325,11 @@ function batchHint({ family, level, revision }: ResultPolicy, { book, exp, sampl
   return `a batch of these rollouts: rollbook batch assemble${at} --level ${level} --target ${revision} --family ${family} --exp ${exp}${alone}`;
 }
 
-/** Throws if the launch is complete but has no usable result: scripts that check the exit code must not continue. */
-function refuseNothing(progress: Progress, report: LaunchReport, flags: LaunchFlags): void {
-  const { tasks } = flags;
-  const { total, failed } = progress;
-  if (total === 0)
+function requireResult(progress: Progress, { failures }: LaunchReport, { tasks, json }: LaunchFlags): void {
+  if (progress.total === 0)
     throw new RollbookError("no-tasks", { tasks }, `${tasks} holds no task. Write one JSON object a line.`);
-  const failures = Object.values(failed).reduce((sum, count) => sum + count, 0);
-  if (failures === total)
-    throw new RollbookError(
-      "all-failed",
-      { total, failed },
-      `${total === 1 ? "the one rollout" : `all ${plural(total, "rollout")}`} failed and ${total === 1 ? "is" : "are"} sealed${causeText(report, flags)}. Correct the cause, then add --retry failed, or launch under another --exp.`,
-    );
-}
-
-/** Maximum characters of the cause: the table of failures has more of it. */
-const MOST_CAUSE = 300;
-
-/** Most common reason of the failures. Text output already has it in the table of failures. */
-function causeText({ failures: [first] }: LaunchReport, { json }: LaunchFlags): string {
-  if (first === undefined) return "";
-  if (json !== true) return ", as the table of failures says";
-  const line = first.message.split("\n")[0]!;
-  const told = line.length > MOST_CAUSE ? `${line.slice(0, MOST_CAUSE)}…` : line.replace(/\.$/, "");
-  return `. ${plural(first.count, "failure")} of ${first.owner}: ${told}`;
+  const remedy = "Correct the cause, then add --retry failed, or launch under another --exp.";
+  requireSuccess({ progress, failures, json, remedy });
 }
 
 function retried(text: string): { owner?: FailureOwner } {

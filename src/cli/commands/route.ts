@@ -86,7 +86,7 @@ exploration, as it was served.`,
   })
     .argument(
       "<call>",
-      "<rollout>.<number>, as the header x-rollbook-call of the reply says. For a rollout with one call, or a single decision (`POST /v1/route`, an imported row), its id is enough",
+      "<rollout>.<number>, as the header x-rollbook-call of the reply says. For a rollout with one call, or a single decision (`POST /v1/route`, an imported row), its id is enough. The id of a decision, <rollout>/<stream>/<step>, names that decision",
     )
     .action(async (call: string, flags: BookFlags & { json?: true }) => {
       const explained = await withBook(io, flags, (book) => explainCall(book, call));

@@ -92,6 +92,22 @@ export function budgetsOf(flags: FreshnessFlags): FreshnessBudgets | undefined {
   };
 }
 
+/** The flags as they were typed. */
+export function freshnessWords(flags: FreshnessFlags): string[] {
+  const { freshness, drift, policyAge, rolloutAge, clockSkew } = flags;
+  const words = (name: string, value: string | number | undefined) =>
+    value === undefined ? [] : [`--${name}`, `${value}`];
+  const limits = (limit: Budget | undefined, unit = 1) =>
+    limit && `${limit.accept / unit}/${limit.quarantine / unit}`;
+  return [
+    ...words("freshness", freshness),
+    ...words("drift", limits(drift)),
+    ...words("policy-age", limits(policyAge, 1000)),
+    ...words("rollout-age", limits(rolloutAge, 1000)),
+    ...words("clock-skew", clockSkew),
+  ];
+}
+
 function budget(text: string): Budget {
   const [, accept, quarantine] = /^(\d+(?:\.\d+)?)\/(\d+(?:\.\d+)?)$/.exec(text) ?? [];
   if (accept === undefined || Number(accept) > Number(quarantine))

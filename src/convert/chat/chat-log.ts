@@ -31,6 +31,16 @@ export function isChatLog(value: Json): value is { request: Json; response: Json
   return isObject(value) && isObject(value.request) && isObject(value.response);
 }
 
+/** Says what a line lacks that has one of `request` and `response`. Undefined if it has none of them. */
+export function chatLogFault(value: Json): string | undefined {
+  const fields = ["request", "response"] as const;
+  if (!isObject(value) || fields.every((field) => value[field] === undefined)) return undefined;
+  const faults = fields.flatMap((field) =>
+    isObject(value[field]) ? [] : [`${field} is ${value[field] === undefined ? "missing" : "not an object"}`],
+  );
+  return faults.join(", and ");
+}
+
 export function chatLogDraft(
   line: Json,
   { where, dataSource = "real" }: { where: string; dataSource?: "real" | "synthetic" | undefined },

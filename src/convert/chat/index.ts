@@ -1,4 +1,4 @@
-export { CHAT_LOG_FAMILY, chatLogDraft, isChatLog } from "./chat-log.ts";
+export { CHAT_LOG_FAMILY, chatLogDraft, chatLogFault, isChatLog } from "./chat-log.ts";
 export { type ChatPart, type ChatTurn, readTurn, sameTurn, toolName } from "./read-turn.ts";
 export {
   type ChatMessage,

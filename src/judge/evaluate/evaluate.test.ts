@@ -155,7 +155,7 @@ describe("evaluate", () => {
       const found = contenders.find((each) => each.name === name)!;
       expect([name, found.basis, Object.keys(found.values)]).toEqual([name, "refused", []]);
       expect(found.reasons[0]).toMatch(
-        /the log is too small: 55 tasks left to judge by, with an effective sample size below 50\. Record about 1000 different tasks/,
+        /the log is too small\. It has 55 tasks left to judge by, with an effective sample size below 50\. Record about 1000 different tasks/,
       );
     }
     expect(comparisons).toEqual([]);

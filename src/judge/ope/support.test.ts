@@ -64,7 +64,7 @@ describe("refusal", () => {
     const verdict = judgePolicy(few, { rng: rngFrom(1) });
     expect(kinds(verdict)).toEqual(["thin-support"]);
     expect(panelText(verdict)).toContain(
-      "the log is too small: 19 tasks left to judge by, with an effective sample size below 50. Record about 1000 different tasks to train",
+      "the log is too small. It has 19 tasks left to judge by, with an effective sample size below 50. Record about 1000 different tasks to train",
     );
   });
 

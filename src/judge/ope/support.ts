@@ -152,7 +152,7 @@ function thinText(
   const log = { judgeShare, unit, counted: rows === undefined ? undefined : { rows, units } };
   const judging = plural(units, unit ?? "task");
   return isSmallLog(fault, judgeShare)
-    ? `the log is too small: ${judging} left to judge by, with an effective sample size below ${needed}. ${smallLogRemedy({ ...log, judging: judgeShare === 1 ? enough : null })}.`
+    ? `the log is too small. It has ${judging} left to judge by, with an effective sample size below ${needed}. ${smallLogRemedy({ ...log, judging: judgeShare === 1 ? enough : null })}.`
     : `effective sample size ${below(fault.effectiveSize)} of ${judging}, ${needed} needed: few rows carry most of the weight. ${smallLogRemedy({ ...log, judging: enough })}. Or explore more, or judge a policy closer to the logging one.`;
 }
 

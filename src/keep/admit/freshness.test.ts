@@ -3,11 +3,11 @@ import { describe, expect, it } from "vitest";
 import { refusalOf } from "../../../test/support/refusal-of.ts";
 import { FAMILY, makeRevision, makeRollout, weightsOf } from "../../../test/support/shelf.ts";
 import type { PolicyRevision } from "../../contract/index.ts";
+import { beyondTarget, explainFreshness } from "./explain-freshness.ts";
 import {
   type Budget,
   CLOCK_SKEW_MS,
   checkFreshness,
-  explainFreshness,
   FRESHNESS_PROFILES,
   type FreshnessBudgets,
 } from "./freshness.ts";
@@ -17,14 +17,16 @@ const revision = (n: number, over: Partial<PolicyRevision> = {}) =>
   makeRevision(`r${n}`, { number: BigInt(n), producedAtMs: 1000 * n, ...over }).record;
 const keyOf = ({ id, digest }: PolicyRevision) => ({ id, digest });
 
-/** A rollout that ended at 5 000 ms, sampled by `sources`, checked against `target`. */
-function check(options: {
+interface Checked {
   target: PolicyRevision;
   sources: PolicyRevision[];
   budgets?: FreshnessBudgets;
   submittedAtMs?: number;
   known?: PolicyRevision[];
-}) {
+}
+
+/** A rollout that ended at 5 000 ms, sampled by `sources`, to check against `target`. */
+function requestOf(options: Checked) {
   const { target, sources, budgets = FRESHNESS_PROFILES.default, submittedAtMs = 5000 } = options;
   const segments = sources.map((source, i) => ({ start: i, end: i + 1, revision: keyOf(source) }));
   const column = (value: number) => sources.map(() => value);
@@ -41,15 +43,17 @@ function check(options: {
     },
   );
   const known = options.known ?? sources;
-  return checkFreshness({
+  return {
     content: content.record,
     envelope: envelope.record,
     target,
-    revision: (key) => known.find((each) => each.id === key.id),
+    revision: (key: { id: string }) => known.find((each) => each.id === key.id),
     submittedAtMs,
     budgets,
-  });
+  };
 }
+
+const check = (options: Checked) => checkFreshness(requestOf(options));
 
 const outcome = (options: Parameters<typeof check>[0]) => check(options).outcome;
 
@@ -77,17 +81,25 @@ describe("drift", () => {
     expect(message).toBe("quarantined; drift 4 (accepts 3, quarantines 5)");
   });
 
-  it("is explained in words: behind the target, newer than it, or unknown", () => {
-    const why = (source: PolicyRevision, known = [source]) =>
-      explainFreshness(check({ target: revision(10), sources: [source], known }));
-    expect(why(revision(6))).toBe(
-      "its policy is 4 revisions behind the target (accepted up to 3, quarantined up to 5)",
-    );
-    expect(why(revision(11))).toBe(
-      "its policy is 1 revision newer than the target; its policy is 1 s newer than the target",
-    );
-    expect(why(revision(9), [])).toMatch(/^its policy's distance from the target is unknown: /);
-    expect(why(revision(9))).toBe("");
+  it("is explained by the name of the policy: behind the target, newer than it, or unknown", () => {
+    const why = (source: PolicyRevision, known = [source]) => {
+      const request = requestOf({ target: revision(10), sources: [source], known });
+      return [explainFreshness(checkFreshness(request), request), beyondTarget(request).map(({ id }) => id)];
+    };
+    expect(why(revision(6))).toEqual([
+      "its policy r6 is 4 revisions behind the target (accepted up to 3, quarantined up to 5)",
+      [],
+    ]);
+    expect(why(revision(11))).toEqual(["its policy r11 is 1 revision newer than the target", ["r11"]]);
+    expect(why(revision(9, { producedAtMs: 10_500 }))).toEqual([
+      "its policy r9 was made 0.5 s after the target",
+      ["r9"],
+    ]);
+    expect(why(revision(9), [])).toEqual([
+      expect.stringMatching(/^the distance of its policy r9 from the target is unknown: /),
+      ["r9"],
+    ]);
+    expect(why(revision(9))).toEqual(["", []]);
   });
 
   it("is that of the source furthest off, where a hot swap left several", () => {

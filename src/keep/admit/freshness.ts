@@ -2,7 +2,7 @@
  *  In: the artifact, the target revision, the source revisions, budgets, the time. Out: an admission (outcome, signals
  *  with the observed value and both budgets, message), which a Receipt records. Pure. Outcomes by precedence:
  *  discarded, quarantined, accepted-exact, accepted-off-policy. */
-import { given, parseId, plural, RollbookError } from "../../base/index.ts";
+import { given, parseId, RollbookError } from "../../base/index.ts";
 import {
   type DriftBudgets,
   isOnlyLogged,
@@ -61,7 +61,7 @@ export type FreshnessOutcome =
   | "quarantined"
   | "discarded"
   | "unknown";
-type Signal = Receipt["signals"][number];
+export type FreshnessSignal = Receipt["signals"][number];
 
 export function checkFreshness(request: FreshnessRequest): Freshness {
   const { envelope, submittedAtMs, budgets } = request;
@@ -97,7 +97,7 @@ export function measureDrift(
 type Sampled = Pick<FreshnessRequest, "content" | "target" | "revision" | "budgets">;
 
 /** Sampling revisions other than the target; undefined if the target's family sampled nothing. */
-function measureSources(request: Sampled): MeasuredSources | undefined {
+export function measureSources(request: Sampled): MeasuredSources | undefined {
   const { content, target } = request;
   const keys = sourcesOf(content, target.family);
   if (keys.length === 0) return undefined;
@@ -119,7 +119,7 @@ function driftSignals(
   { sources, within }: MeasuredSources,
   budgets: FreshnessBudgets,
   unaged: "discarded" | "unknown",
-): Signal[] {
+): FreshnessSignal[] {
   return [
     worst(
       sources.map(({ drift }) => signalOf("drift", drift, budgets.drift, within)),
@@ -135,7 +135,7 @@ function driftSignals(
   ];
 }
 
-function conclude(within: FreshnessOutcome, signals: Signal[]): Freshness {
+function conclude(within: FreshnessOutcome, signals: FreshnessSignal[]): Freshness {
   const outcome = RANK.find((rank) => signals.some((signal) => signal.outcome === rank)) ?? within;
   return { outcome, signals, message: messageOf(outcome, signals) };
 }
@@ -145,9 +145,11 @@ function noStream({ family }: PolicyRevision): Freshness {
 }
 
 const CLOCK_SKEW: Budget = { accept: CLOCK_SKEW_MS, quarantine: CLOCK_SKEW_MS };
-const RANK = ["discarded", "quarantined"] as const;
+/** Outcomes that exclude a rollout, the more severe first. */
+export const RANK = ["discarded", "quarantined"] as const;
 
 interface Measured {
+  readonly key: RevisionKey;
   /** Negative: the source is ahead of the target. Null: unknown. */
   drift: number | null;
   ageMs: number | null;
@@ -162,7 +164,7 @@ function measure({ target, revision, budgets }: Sampled, key: RevisionKey): Meas
   const ageMs = dated ? target.producedAtMs - known.producedAtMs : null;
   const measured =
     (drift !== null && budgets.drift !== undefined) || (ageMs !== null && budgets.policyAgeMs !== undefined);
-  return { drift, ageMs, measured };
+  return { key, drift, ageMs, measured };
 }
 
 /** Revisions that a source is behind the target, by their numbers, else along the recorded parents. Negative: the source
@@ -208,7 +210,7 @@ function signalOf(
   observed: number | null,
   budget: Budget | undefined,
   within: FreshnessOutcome,
-): Signal {
+): FreshnessSignal {
   const outcome =
     observed === null
       ? "unknown"
@@ -226,7 +228,7 @@ function signalOf(
 }
 
 /** Signal for a policy with an unknown distance to the target. */
-const UNMEASURED: Signal = {
+const UNMEASURED: FreshnessSignal = {
   name: parseId("unmeasured-mismatch"),
   observed: null,
   acceptBudget: null,
@@ -234,7 +236,7 @@ const UNMEASURED: Signal = {
   outcome: "discarded",
 };
 
-const SEVERITY: readonly Signal["outcome"][] = [
+const SEVERITY: readonly FreshnessSignal["outcome"][] = [
   "accepted-exact",
   "accepted-off-policy",
   "unknown",
@@ -243,13 +245,14 @@ const SEVERITY: readonly Signal["outcome"][] = [
 ];
 
 /** The most severe signal; among equals the most distant. */
-function worst(signals: readonly Signal[], none: Signal): Signal {
-  const severity = ({ outcome }: Signal) => SEVERITY.indexOf(outcome);
-  const size = ({ observed }: Signal) => Math.abs(observed ?? 0);
+function worst(signals: readonly FreshnessSignal[], none: FreshnessSignal): FreshnessSignal {
+  const severity = ({ outcome }: FreshnessSignal) => SEVERITY.indexOf(outcome);
+  const size = ({ observed }: FreshnessSignal) => Math.abs(observed ?? 0);
   return [...signals].sort((a, b) => severity(b) - severity(a) || size(b) - size(a))[0] ?? none;
 }
 
-function sourcesOf(content: RolloutContent, family: string): RevisionKey[] {
+/** Revisions of the family that made choices of a rollout. */
+export function sourcesOf(content: Pick<RolloutContent, "streams">, family: string): RevisionKey[] {
   const keys = new Map<string, RevisionKey>();
   for (const stream of content.streams) {
     if (stream.family !== family) continue;
@@ -259,41 +262,8 @@ function sourcesOf(content: RolloutContent, family: string): RevisionKey[] {
   return [...keys.values()];
 }
 
-/** Reason of an outcome in words, for a person. Empty if the rollout was accepted. */
-export function explainFreshness({ outcome, signals }: Pick<Receipt, "outcome" | "signals">): string {
-  if (outcome === "unknown") return "it holds no choice by the target's family";
-  return signals
-    .filter((signal) => signal.outcome === outcome && RANK.includes(outcome as never))
-    .map(explainSignal)
-    .join("; ");
-}
-
-function explainSignal({ name, observed, acceptBudget, quarantineBudget }: Signal): string {
-  if (observed === null && `${name}` === "policy-age-ms")
-    return "the age of its policy is unknown: no record says when it, or the target, was made";
-  if (observed === null)
-    return "its policy's distance from the target is unknown: neither revision numbers nor parents connect the two";
-  const inMs = name.endsWith("-ms");
-  const amount = inMs ? `${Math.abs(observed) / 1000} s` : plural(Math.abs(observed), "revision");
-  if (observed < 0) return `its policy is ${amount} newer than the target`;
-  const [accept, quarantine] = [acceptBudget!, quarantineBudget!].map((each) => (inMs ? each / 1000 : each));
-  const limits = `accepted up to ${accept}, quarantined up to ${quarantine}`;
-  switch (`${name}`) {
-    case "drift":
-      return `its policy is ${amount} behind the target (${limits})`;
-    case "policy-age-ms":
-      return `its policy is ${amount} older than the target (${limits} s)`;
-    case "rollout-age-ms":
-      return `it was submitted ${amount} after its end (${limits} s)`;
-    case "clock-skew-ms":
-      return `it ended ${amount} after its submission (${limits} s)`;
-    default:
-      return `${name} ${observed} (${limits})`;
-  }
-}
-
 /** Ledgers of batches seal this text, and a repeated batch must have the same bytes: it never changes. */
-function messageOf(outcome: FreshnessOutcome, signals: readonly Signal[]): string {
+function messageOf(outcome: FreshnessOutcome, signals: readonly FreshnessSignal[]): string {
   const causes = signals
     .filter((signal) => signal.outcome === outcome && RANK.includes(outcome as never))
     .map(({ name, observed, acceptBudget, quarantineBudget }) => {

@@ -1,13 +1,15 @@
 export type { AdmitOptions, AdmitRequest, Admitted, AdmittedStream } from "./admitted.ts";
+export { beyondTarget, explainFreshness } from "./explain-freshness.ts";
 export {
   type Budget,
   checkFreshness,
   driftFrom,
-  explainFreshness,
   FRESHNESS_PROFILES,
   type FreshnessBudgets,
   type FreshnessOutcome,
   type FreshnessRequest,
+  measureDrift,
+  sourcesOf,
 } from "./freshness.ts";
 export {
   type AdmissionOptions,

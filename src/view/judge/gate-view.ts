@@ -4,6 +4,7 @@ import type { GateVerdict, Sealed } from "../../contract/index.ts";
 import { enoughUnits, judgeShareOf } from "../../judge/ope/index.ts";
 import { measureName, WHOLE_REWARD } from "../data/verdict-sentence.ts";
 import { plural, sayOnce, short, table, thousands } from "../format.ts";
+import { reasonText } from "./refusal-text.ts";
 
 export function renderVerdict(
   { record, digest }: Sealed<GateVerdict>,
@@ -35,7 +36,9 @@ export function renderVerdict(
     ...(outcome === "refuse"
       ? []
       : candidates.flatMap(({ revision, reasons }) =>
-          reasons.map((reason) => `  ${revision.id}: ${isWhole ? reasonText(reason) : reason}`),
+          reasons.map(
+            (reason) => `  ${revision.id}: ${reasonText(isWhole ? renamed(reason) : reason, against)}`,
+          ),
         )),
     ...repeatText(earlier, record, { sealed, rows: judged.rows }),
     outcome === "pass"
@@ -165,16 +168,12 @@ export function costLine({
 export function refusalText({ candidates, baseline, data, split, rule }: GateVerdict): string {
   const sharedBy = new Map<string, GateVerdict["candidates"]>();
   for (const candidate of candidates)
-    for (const reason of candidate.reasons.map((each) =>
-      rule.total === undefined ? reasonText(each) : each,
-    ))
+    for (const reason of candidate.reasons.map((each) => (rule.total === undefined ? renamed(each) : each)))
       sharedBy.set(reason, [...(sharedBy.get(reason) ?? []), candidate]);
   const once = sayOnce([...sharedBy.keys()]);
   const told = [...sharedBy.values()].map((alike, i) => {
     const ids = alike.map(({ revision }) => revision.id).join(", ");
-    const told = once[i]!.replace(/^the candidate: /, "").replace(/\.$/, "");
-    const ofMeasure = /^[a-z ]+: it may be /.test(told);
-    return `${ids}${ofMeasure ? "," : ":"} ${told.replace(/^the baseline: /, `the gate cannot judge the baseline (${baselineName(baseline)}): `)}.`;
+    return `${ids}: ${reasonText(once[i]!, baselineName(baseline))}`;
   });
   const units = Math.min(...candidates.map(({ checks }) => unitsToProve(checks, data.units)));
   const share = judgeShareOf(split.shares, { isCalibrated: data.leftOut.calibration > 0 });
@@ -202,7 +201,7 @@ function baselineName({ kind, revision }: GateVerdict["baseline"]): string {
 }
 
 /** Uses the name of the measure in the table of the checks; the record has another name. */
-const reasonText = (reason: string) => reason.replace(/^reward:/, `${measureName("reward")}:`);
+const renamed = (reason: string) => reason.replace(/^reward:/, `${measureName("reward")}:`);
 
 /** No advice is given for more units than this. */
 const MOST_UNITS = 1e6;

@@ -12,6 +12,7 @@ import {
   numberText,
   rewardChart,
 } from "../charts/index.ts";
+import { reasonText } from "../judge/refusal-text.ts";
 import { lossFlow } from "./loss-flow.ts";
 import { figureOf, folded, pageOf, paragraph, type ReportColumn, section, tableOf } from "./page.ts";
 import type { RunFacts, RunLearner, RunWindow } from "./run-facts.ts";
@@ -164,7 +165,11 @@ function candidateSection({ windows, optimum, gate }: RunFacts): MarkupElement |
           tableOf("Why policies were refused", refused, [
             { title: "window", kind: "number", cell: ({ window }) => String(window) },
             { title: "policy", cell: ({ revision }) => revision },
-            { title: "reason", kind: "wrap", cell: ({ reasons }) => reasons.join("; ") },
+            {
+              title: "reason",
+              kind: "wrap",
+              cell: ({ reasons }) => reasons.map((each) => reasonText(each)).join(" "),
+            },
           ]),
         ]),
   );

@@ -32,7 +32,7 @@ export interface DemoWindow {
   readonly learners: readonly DemoLearner[];
 }
 
-export interface DemoRefusal {
+interface DemoRefusal {
   readonly learner: string;
   readonly reasons: readonly string[];
 }

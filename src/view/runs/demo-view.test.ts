@@ -66,11 +66,11 @@ describe("the reasons of refusals", () => {
     }));
     const summary = { ...DEMO_SUMMARY, windows: [{ ...window!, refusals }] };
     const refused = renderDemo(summary, { paint: paint(false), folder: "demo" }).match(
-      /^window 1 refused.*/gm,
+      /^in window 1 the gate refused.*/gm,
     );
     expect(refused).toEqual([
-      "window 1 refused linucb (and bc): quality: the difference is -0.0",
-      "window 1 refused cql: there are too few units",
+      "in window 1 the gate refused linucb (bc with other figures): quality: the difference is -0.0.",
+      "in window 1 the gate refused cql: there are too few units.",
     ]);
   });
 });

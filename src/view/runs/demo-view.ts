@@ -1,7 +1,7 @@
 /** Renders the demo for a terminal: one line for each stage, and one screen at the end, from the summary alone. */
-import { joinFaults } from "../../base/index.ts";
 import { type Paint, page, plural, short, table } from "../format.ts";
-import type { DemoRefusal, DemoSummary, DemoWindow, StageTime } from "./demo-summary.ts";
+import { refusalsByCause } from "../judge/refusal-text.ts";
+import type { DemoSummary, DemoWindow, StageTime } from "./demo-summary.ts";
 
 export function renderDemo(
   summary: DemoSummary,
@@ -90,26 +90,15 @@ function gateOf({ outcome, learners }: DemoWindow): string {
   return `${outcome}, ${passed} of ${learners.length} pass`;
 }
 
-/** One line for all policies that a window refused for the same cause, with the figures of the first. The report has
- *  all figures. A file or a pipe gets the whole line; on a terminal it is cut to the width. */
+/** One line for all policies that a window refused for the same cause. The report has all figures. A file or a pipe gets
+ *  the whole line; on a terminal it is cut to the width. */
 function refusalLines({ windows }: DemoSummary, columns = Number.POSITIVE_INFINITY): string[] {
   const lines = windows.flatMap(({ index, refusals }) =>
-    byCause(refusals).map(([first, ...others]) => {
-      const alike = others.length === 0 ? "" : ` (and ${others.map(({ learner }) => learner).join(", ")})`;
-      return `window ${index} refused ${first!.learner}${alike}: ${joinFaults(first!.reasons)}`;
-    }),
+    refusalsByCause(refusals).map(
+      ({ names, reasons }) => `in window ${index} the gate refused ${names}: ${reasons.join(" ")}`,
+    ),
   );
   return lines.map((line) => (line.length > columns ? `${line.slice(0, columns - 1)}…` : line));
-}
-
-/** Groups refusals by cause. Reasons that differ only in their figures are one cause. */
-function byCause(refusals: readonly DemoRefusal[]): DemoRefusal[][] {
-  const causes = new Map<string, DemoRefusal[]>();
-  for (const refusal of refusals) {
-    const cause = refusal.reasons.join(" ").replaceAll(/-?\d[\d.]*/g, "");
-    causes.set(cause, [...(causes.get(cause) ?? []), refusal]);
-  }
-  return [...causes.values()];
 }
 
 function ledgerLine({ ledger: { considered, admitted, excluded } }: DemoSummary): string {

@@ -74,7 +74,7 @@ export function renderLaunchReport(report: LaunchReport): string {
       ? [`no result of the agent in ${plural(outside, "rollout")} (failed by others, or cancelled)`]
       : []),
   ];
-  return [page(lines), taskTable(report), failureTable(report)].join("");
+  return [page(lines), taskTable(report), renderFailures(report)].join("");
 }
 
 export function renderComparison(
@@ -159,7 +159,8 @@ function taskTable({ tasks }: LaunchReport): string {
   return `\n${lines}${rest === 0 ? "" : `and ${plural(rest, "more task")}: --json lists all\n`}`;
 }
 
-function failureTable({ failures }: LaunchReport): string {
+/** Table of the failures by reason; empty if there is none. */
+export function renderFailures({ failures }: Pick<LaunchReport, "failures">): string {
   if (failures.length === 0) return "";
   const rest = failures.length - SHOWN;
   return `\n${table(failures.slice(0, SHOWN), [
@@ -181,7 +182,7 @@ function figureOr(value: number | null | undefined): string {
   return value === null || value === undefined ? "–" : figure(value);
 }
 
-function failedText({ failed, blamed }: Progress): string[] {
+export function failedText({ failed, blamed }: Pick<Progress, "failed" | "blamed">): string[] {
   const owners = Object.entries(failed);
   if (owners.length === 0) return [];
   const sum = owners.reduce((total, [, count]) => total + count, 0);

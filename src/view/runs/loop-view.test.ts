@@ -32,7 +32,7 @@ test("a refused policy is reported as a result, with the policy that served then
     { options: "--config loop.yaml", data: "all" },
   );
   expect(text).toContain(
-    "window 1: the gate refused the new policy, and behaviour kept serving. The log does not show that the new one is good enough: the log is too small; nothing acts\nloop: 1 of 1 window ended, done\n",
+    "in window 1 the gate refused the new policy, and behaviour kept serving:\n  the log is too small.\n  nothing acts.\nloop: 1 of 1 window ended, done\n",
   );
 });
 
@@ -67,7 +67,7 @@ test("a remedy that several refusals share is printed once, and figures of each 
     { options: "--config loop.yaml", data: "all" },
   );
   expect(text).toContain(
-    `one task holds 20 % of all weight. The largest weight is 99. ${remedy.replace(/\.$/, "")}; the baseline: one task holds 21 % of all weight. The largest weight is 99\n`,
+    `  one task holds 20 % of all weight. The largest weight is 99. ${remedy}\n  the gate cannot judge the baseline, because one task holds 21 % of all weight. The largest weight is 99.\n`,
   );
 });
 

@@ -1,6 +1,7 @@
 /** Renders a training loop for people: one line per window, and the serving policy. */
 import { short } from "../../base/index.ts";
 import { plural, sayOnce, type TableColumn, table } from "../format.ts";
+import { refusalsByCause } from "../judge/refusal-text.ts";
 
 /** One of several learners that a window compares. */
 interface CandidateStatus {
@@ -81,17 +82,21 @@ export function renderLoop(
   const isExact = windows.some(({ optimum }) => optimum !== undefined);
   const columns = COLUMNS.filter(({ title }) => isExact || !EXACT.has(title));
   const lines = windows.length === 0 ? "" : table(windows, columns);
-  const told = sayOnce(
-    windows.flatMap(({ reasons = [] }) => reasons.map((reason) => reason.replace(/^the candidate: /, ""))),
-  ).map((reason) => reason.replace(/\.$/, ""));
   // A gate that refuses a policy works as intended: it is no failure.
-  const refused = windows.flatMap(({ window, reasons = [], serves }) =>
+  const refusals = windows.flatMap(({ window, reasons = [], candidates, serves = "the one before" }) =>
     reasons.length === 0
       ? []
-      : [
-          `window ${window}: the gate refused the new policy, and ${serves ?? "the one before"} kept serving. The log does not show that the new one is good enough: ${told.splice(0, reasons.length).join("; ")}\n`,
-        ],
+      : refusalsByCause(candidates ?? [{ learner: "the new policy", reasons }]).map((refusal) => ({
+          ...refusal,
+          ...{ window, serves },
+        })),
   );
+  const once = sayOnce(refusals.flatMap(({ reasons }) => reasons));
+  const refused = refusals.map(({ window, names, serves, reasons }) => {
+    const told = once.splice(0, reasons.length);
+    const text = told.length === 1 ? ` ${told[0]}` : told.map((reason) => `\n  ${reason}`).join("");
+    return `in window ${window} the gate refused ${names}, and ${serves} kept serving:${text}\n`;
+  });
   const unused = windows.flatMap(({ window, excluded = [] }) =>
     excluded.length === 0
       ? []

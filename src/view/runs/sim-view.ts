@@ -1,5 +1,6 @@
 /** Renders simulated runs for a terminal.
  *  In: results and exact values. Out: text. */
+import type { LaunchReport } from "../../book/collect/index.ts";
 import {
   type ExactValues,
   type FamilySummary,
@@ -16,13 +17,15 @@ import {
   type TasksMeta,
 } from "../../collect/sim/index.ts";
 import { figure, plural, table } from "../format.ts";
+import { failedText, renderFailures } from "./launch-view.ts";
 
 export function renderSimulated(ran: {
   progress: Progress;
   families: readonly FamilySummary[];
   values: ExactValues | undefined;
+  failures: LaunchReport["failures"];
 }): string {
-  return renderRun(ran.progress, ran.families) + renderValues(ran.values);
+  return renderRun(ran.progress, ran.families) + renderValues(ran.values) + renderFailures(ran);
 }
 
 /** Renders exact values of every model by family. A router never sees them. */
@@ -69,12 +72,12 @@ function renderValues(values: ExactValues | undefined): string {
 }
 
 function renderRun(progress: Progress, families: readonly FamilySummary[]): string {
-  const { done, total, earlier, truncated, failed } = progress;
+  const { done, total, earlier, truncated } = progress;
   const parts = [
     `${done} of ${plural(total, "rollout")} sealed`,
     ...(earlier > 0 ? [`${earlier} of them earlier`] : []),
     ...(truncated > 0 ? [`${truncated} truncated`] : []),
-    ...Object.entries(failed).map(([owner, count]) => `${count} failed by ${owner}`),
+    ...failedText(progress),
   ];
   return `${table(families, [
     { title: "family", cell: (each) => each.family },

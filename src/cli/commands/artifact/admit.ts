@@ -4,7 +4,8 @@ import type { Command } from "commander";
 import { wrongUsage } from "../../../book/decisions/index.ts";
 import {
   type AdmissionResult,
-  admitRollouts,
+  type FittingTarget,
+  judgeFreshness,
   releaseRollout,
   validateRollouts,
 } from "../../../book/rollouts/index.ts";
@@ -16,12 +17,14 @@ import {
   budgetsOf,
   FRESHNESS_GROUP,
   type FreshnessFlags,
+  freshnessWords,
 } from "../../options/freshness-options.ts";
 import { type BookFlags, withBook } from "../../with-book.ts";
 
 interface AdmitFlags extends BookFlags, FreshnessFlags {
   exp?: string;
   target?: string;
+  chosenBy?: string;
   validate?: true;
   proof: boolean;
   validator: string;
@@ -66,35 +69,71 @@ rejected: for them, add --no-proof. docs/reference/keep.md lists all verdicts.`,
     .option(
       "--target <revision>",
       "judge the age of rollouts against this policy revision: id, digest, or first digits (default: not judged)",
+    )
+    .option(
+      "--chosen-by <revision>",
+      "with --target: only rollouts in which this revision chose, as `artifact show` names it (default: all)",
     );
   addFreshnessOptions(command).action((names: string[], flags: AdmitFlags) => runAdmit(io, names, flags));
 }
 
 async function runAdmit(io: Io, artifacts: readonly string[], flags: AdmitFlags): Promise<void> {
-  const { target, validator, validate, proof: requireProof, exp: experiment } = flags;
+  const { target, validator, validate, proof: requireProof, exp: experiment, chosenBy } = flags;
   if (!requireProof && validate === undefined)
     throw wrongUsage("--no-proof has no effect without --validate");
-  if (experiment !== undefined && validate === true)
-    throw wrongUsage("--exp has no effect on --validate. Remove one of them");
+  for (const [name, value] of Object.entries({ "--exp": experiment, "--chosen-by": chosenBy }))
+    if (value !== undefined && validate === true)
+      throw wrongUsage(`${name} has no effect on --validate. Remove one of them`);
   if (target === undefined && validate === undefined)
     throw wrongUsage(
       "nothing to judge: neither --target nor --validate is given. Add --target REVISION, --validate, or both",
     );
-  const judged = await withBook(io, { ...flags, mode: "write" }, async (book) => {
-    const fresh =
+  const { judged, fitting } = await withBook(io, { ...flags, mode: "write" }, async (book) => {
+    const filter = { artifacts, experiment, chosenBy };
+    const { results, fitting } =
       target === undefined
-        ? []
-        : await admitRollouts(book, { artifacts, experiment, target, budgets: budgetsOf(flags) });
-    return validate
-      ? [...fresh, ...(await validateRollouts(book, { artifacts, validator, requireProof }))]
-      : fresh;
+        ? { results: [], fitting: [] }
+        : await judgeFreshness(book, { ...filter, target, budgets: budgetsOf(flags) });
+    const validated = validate ? await validateRollouts(book, { artifacts, validator, requireProof }) : [];
+    return { judged: [...results, ...validated], fitting };
   });
   print(io, flags, judged);
+  if (!flags.json && fitting.length > 0) io.err(fittingText(fitting, artifacts, flags));
+}
+
+/** Maximum number of commands in a note. */
+const MOST_COMMANDS = 5;
+
+/** Commands that accept rollouts whose policy is newer than the target, or not comparable with it. */
+function fittingText(
+  fitting: readonly FittingTarget[],
+  artifacts: readonly string[],
+  flags: AdmitFlags,
+): string {
+  const { book, exp } = flags;
+  const common = [
+    ...(book === undefined ? [] : ["--book", book]),
+    ...(exp === undefined ? [] : ["--exp", exp]),
+    ...freshnessWords(flags),
+  ];
+  const lines = fitting.slice(0, MOST_COMMANDS).map(({ revision, rollouts, fitsAll }) => {
+    const chosenBy = fitsAll ? flags.chosenBy : revision;
+    const words = [
+      ...artifacts,
+      "--target",
+      revision,
+      ...(chosenBy === undefined ? [] : ["--chosen-by", chosenBy]),
+    ];
+    return `  rollbook artifact admit ${[...words, ...common].join(" ")}  # ${thousands(rollouts)} more\n`;
+  });
+  const more = fitting.length - lines.length;
+  const rest = more === 0 ? "" : `  and ${plural(more, "revision")} more\n`;
+  return `note: ${fitting.length === 1 ? "another target accepts" : "other targets accept"} more of them:\n${lines.join("")}${rest}`;
 }
 
 function print(
   io: Io,
-  flags: Pick<AdmitFlags, "json" | "validator">,
+  flags: Pick<AdmitFlags, "json" | "validator" | "chosenBy">,
   judged: readonly AdmissionResult[],
 ): void {
   if (flags.json) {
@@ -114,19 +153,13 @@ function print(
         { title: "WHY", cell: ({ why }) => why },
       ]),
     );
-  io.err(
-    judged.length === 0
-      ? `nothing to judge: the book holds no rollout, or the validator named ${flags.validator} (--validator) has judged all of them before. To judge a rollout again, give its id\n`
-      : `${summaryOf(judged)}\n`,
-  );
-  if (judged.some(({ why }) => why.includes("newer than the target")))
-    io.err(
-      "note: the target is older than the policy of some rollouts, so they are not used. Admit them again with the newer revision as --target to bring them back\n",
-    );
-  if (judged.some(({ why }) => why.includes("nor parents connect")))
-    io.err(
-      "note: rollouts whose distance from the target is unknown are left out of batches and training. To bring them back, admit them again with the revision that chose in them as --target. `artifact show ROLLOUT` names it. A router of a gateway is such a revision\n",
-    );
+  io.err(`${judged.length === 0 ? nothingText(flags) : summaryOf(judged)}\n`);
+}
+
+function nothingText({ validator, chosenBy }: Pick<AdmitFlags, "validator" | "chosenBy">): string {
+  return chosenBy === undefined
+    ? `nothing to judge: the book holds no rollout, or the validator named ${validator} (--validator) has judged all of them before. To judge a rollout again, give its id`
+    : `nothing to judge: ${chosenBy} chose in none of the rollouts. \`rollbook artifact show ROLLOUT\` names the revision that chose, such as the router around a policy`;
 }
 
 function summaryOf(judged: readonly AdmissionResult[]): string {

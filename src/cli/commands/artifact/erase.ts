@@ -1,7 +1,7 @@
 /** Implements `rollbook artifact erase`: removes the bytes of rollouts and leaves a tombstone. */
 import type { Command } from "commander";
 import { type Digest, RollbookError } from "../../../base/index.ts";
-import { eraseRollouts } from "../../../book/maintain/index.ts";
+import { eraseRollouts, type HeldJournal, openInJournal } from "../../../book/maintain/index.ts";
 import { keyringOf, loadSigner, trustedSet } from "../../../book/open/index.ts";
 import type { EraseReport } from "../../../keep/erase/index.ts";
 import { jsonLine, plural, printable, short } from "../../../view/format.ts";
@@ -36,12 +36,15 @@ any reason why it would refuse, and exits with 1. After a crash, run it again.`,
 
 async function runErase(io: Io, names: readonly string[], flags: EraseFlags): Promise<void> {
   const { reason, by, withBatches, yes } = flags;
-  const report = await eraseRollouts(bookRoot(io, flags), names, {
+  const root = bookRoot(io, flags);
+  const report = await eraseRollouts(root, names, {
     ...{ reason, by, withBatches, confirmed: yes, clock: io.clock },
     ...{ signer: () => loadSigner(keyringOf(io)), trustedKeys: trustedSet(keyringOf(io)) },
   });
   io.out(flags.json ? jsonLine(report) : renderErased(report));
-  for (const line of remainsText(report)) io.err(`${printable(line)}\n`);
+  const held = report.journal.length === 0 ? [] : await openInJournal(root, report.journal);
+  const notes = report.dryRun ? held.map((each) => heldText(each)) : [];
+  for (const line of [...remainsText(report), ...notes]) io.err(`${printable(line)}\n`);
   if (report.dryRun)
     throw new RollbookError(
       "not-confirmed",
@@ -50,12 +53,38 @@ async function runErase(io: Io, names: readonly string[], flags: EraseFlags): Pr
         ? "nothing was erased. To erase, run the command again with --yes. This cannot be undone."
         : `nothing was erased, and with --yes it would be refused: ${report.refusals.map(({ message }) => message).join(" ")}`,
     );
-  if (report.journal.length > 0)
+  if (held.length > 0)
     throw new RollbookError(
       "journal-holds",
-      { journal: report.journal },
-      `erased from the book, but ${report.journal[0]} still holds calls of it. The gateway removes a segment once every rollout in it is sealed: close the others, then run the command again.`,
+      { journal: report.journal, open: held.flatMap(({ open }) => open) },
+      `erased from the book, but not from a journal. ${held.map((each) => heldText(each)).join(" ")} Remove them:${held
+        .flatMap(closeSteps)
+        .map((step) => `\n  - ${step}`)
+        .join("")}\n  - run this command again`,
     );
+}
+
+/** Maximum number of open rollouts that a text lists. */
+const MOST_LISTED = 3;
+
+export function heldText({ path, open }: HeldJournal, whose = "it"): string {
+  const more = open.length > MOST_LISTED ? ", …" : "";
+  const why =
+    open.length === 0
+      ? "until its gateway starts again"
+      : `while ${plural(open.length, "rollout")} of its journal ${open.length === 1 ? "is" : "are"} open (${open.slice(0, MOST_LISTED).join(", ")}${more})`;
+  return `${path} holds calls of ${whose} ${why}.`;
+}
+
+function closeSteps({ gateway, open: [first, ...others] }: HeldJournal): string[] {
+  return [
+    `start the gateway again under its name, ${gateway}${first === undefined ? "" : ", if it is stopped"}: \`rollbook gateway --config gateway.yaml --worker ${gateway}\``,
+    ...(first === undefined
+      ? []
+      : [
+          `close the open ${others.length === 0 ? "rollout" : "rollouts, each with its id"}: \`curl http://127.0.0.1:8790/v1/rollouts/${encodeURIComponent(first)}/close -d '{}'\``,
+        ]),
+  ];
 }
 
 function renderErased({ dryRun, rollouts, records, blobs, batches, bytes, tombstone }: EraseReport): string {

@@ -6,7 +6,7 @@ import { exportConversations, exportTable } from "../../../book/convert/index.ts
 import { everyDecision, requireSome, writeDataset, wrongUsage } from "../../../book/decisions/index.ts";
 import { checkLog } from "../../../book/judge/index.ts";
 import type { OpenBook } from "../../../book/open/index.ts";
-import { type AdmittedRollouts, requireAdmitted, requireRollouts } from "../../../book/rollouts/index.ts";
+import { type AdmittedRollouts, requireRollouts } from "../../../book/rollouts/index.ts";
 import {
   BOOK_TABLES,
   type BookTableName,
@@ -187,8 +187,6 @@ async function exportDecisions(io: Io, book: OpenBook, flags: ExportFlags): Prom
   const request = { ...requestOf(flags), unlabelled: "keep", propensity: "any" } as const;
   const { admitted, rows } = await everyDecision(book, request);
   requireSome(admitted, request);
-  // The ledger of the first family gives the reasons why no row is admitted.
-  if (admitted.every((each) => each.rows.length === 0)) requireAdmitted(admitted[0]!);
   requireOnce(admitted);
   const written = await writeDataset(rows(), { out: flags.out, filters: filtersOf(flags) });
   printDataset(io, flags, written, { admitted: admitted.map(admittedJson) });

@@ -1,7 +1,12 @@
 /** Implements `rollbook gc`: removes unreferenced blobs and, on request, rollouts that are older than a given age. */
 import { type Command, InvalidArgumentError } from "commander";
 import { wrongUsage } from "../../../book/decisions/index.ts";
-import { collectGarbage, type ExpireReport, expireRollouts } from "../../../book/maintain/index.ts";
+import {
+  collectGarbage,
+  type ExpireReport,
+  expireRollouts,
+  openInJournal,
+} from "../../../book/maintain/index.ts";
 import { keyringOf, loadSigner, trustedSet } from "../../../book/open/index.ts";
 import type { GcReport } from "../../../store/index.ts";
 import { jsonLine, plural, printable } from "../../../view/format.ts";
@@ -9,7 +14,7 @@ import { addCommand } from "../../command.ts";
 import type { Io } from "../../io.ts";
 import { agoMs } from "../../options/rollout-filters.ts";
 import { type BookFlags, bookRoot } from "../../with-book.ts";
-import { remainsText } from "../artifact/erase.ts";
+import { heldText, remainsText } from "../artifact/erase.ts";
 
 export function addGc(program: Command, io: Io): void {
   addCommand(program, "gc", {
@@ -48,7 +53,8 @@ always stay.`,
             });
       const report = await collectGarbage(bookRoot(io, flags), { clock: io.clock, dryRun, ...keys });
       const { orphans } = report;
-      if (expired !== undefined) for (const line of remainsOf(expired)) io.err(`${printable(line)}\n`);
+      if (expired !== undefined)
+        for (const line of await remainsOf(bookRoot(io, flags), expired)) io.err(`${printable(line)}\n`);
       if (flags.json) io.out(jsonLine(expired === undefined ? report : { ...report, expired }));
       else {
         if (expired !== undefined) io.out(expiredText(expired));
@@ -83,15 +89,10 @@ function expiredText({ dryRun, erased, bytes, beforeMs, inBatches, undated }: Ex
   return kept.length === 0 ? line : `${line}kept: ${kept.join(", ")}\n`;
 }
 
-function remainsOf({ batchesKept, tasksKept, torn, replay, journal, erased }: ExpireReport): string[] {
-  if (erased === 0) return [];
-  const open =
-    journal.length === 0
-      ? []
-      : [
-          `${journal.join(", ")} still holds calls of them: the gateway removes a segment once every rollout in it is sealed`,
-        ];
-  return [...remainsText({ batchesKept, tasksKept, torn, replay }), ...open];
+async function remainsOf(root: string, report: ExpireReport): Promise<string[]> {
+  if (report.erased === 0) return [];
+  const held = report.journal.length === 0 ? [] : await openInJournal(root, report.journal);
+  return [...remainsText(report), ...held.map((each) => heldText(each, "them"))];
 }
 
 function ageMs(text: string): number {

@@ -2,11 +2,13 @@
  *  solved tasks. */
 import type { Command } from "commander";
 import { RollbookError } from "../../../base/index.ts";
+import { outcomeOf, reportLaunch } from "../../../book/collect/index.ts";
 import { wrongUsage } from "../../../book/decisions/index.ts";
 import { type FamilySummary, simulate, summarise } from "../../../book/sim/index.ts";
 import type { RolloutResult } from "../../../collect/rollout/index.ts";
 import { jsonLine, plural } from "../../../view/format.ts";
 import { renderSimulated } from "../../../view/runs/sim-view.ts";
+import { requireSuccess } from "../../all-failed.ts";
 import { addCommand } from "../../command.ts";
 import { interruptible } from "../../interrupted.ts";
 import type { Io } from "../../io.ts";
@@ -108,13 +110,16 @@ async function run(io: Io, flags: SimRunFlags): Promise<void> {
     }).finally(end);
   });
   const families = summarise(results, world);
+  const { failures } = reportLaunch(results.map(outcomeOf));
   io.out(
     json
       ? jsonLine({ kind: "summary", ...progress, families, values })
-      : renderSimulated({ progress, families, values }),
+      : renderSimulated({ progress, families, values, failures }),
   );
   requireComplete(progress);
   requirePassed(families.at(-1)!, flags.minPass);
+  const remedy = "Correct the cause, then give the command again with another --exp.";
+  requireSuccess({ progress, failures, json, remedy });
 }
 
 function refuseIdle({ model, router, checkpoint, everyTurn, floor }: SimRunFlags): void {

@@ -4,7 +4,7 @@
 import type { Json } from "../../../base/index.ts";
 import { type PromptVectors, promptOfMessages } from "../../../policy/index.ts";
 import { type CallContext, ModelCall, reservationUsd } from "../call/index.ts";
-import { type Dialect, otherVendor, type RequestFacts } from "../dialects/index.ts";
+import { type Dialect, otherVendor, type RequestFacts, requestFaults } from "../dialects/index.ts";
 import { type RedactOptions, redactValue } from "../redact/index.ts";
 import { cannotRecord, HttpRefusal, parseText, type ReplySink, textOfBody } from "../wire/index.ts";
 import { type ApiPath, upstreamPath } from "./api-path.ts";
@@ -79,12 +79,13 @@ export function callStarter(
 }
 
 function readRequest(dialect: Dialect, { path }: ApiPath, text: string): RequestFacts {
-  const request = dialect.readRequest(parseText(text));
+  const body = parseText(text);
+  const request = dialect.readRequest(body);
   if (request === undefined)
     throw new HttpRefusal(
       400,
       "bad-request",
-      `the body is not a request of ${path}: model or messages are missing.`,
+      `the body is not a request of ${path}: ${requestFaults(dialect, body)}.`,
     );
   if (request.model.length > MAX_NAME)
     throw new HttpRefusal(400, "name-too-long", `the model's name is longer than ${MAX_NAME} characters.`);

@@ -4,7 +4,13 @@
 import { type Id, type Json, nearestName } from "../../../base/index.ts";
 import type { Step } from "../../../contract/index.ts";
 import { type DecisionContext, type PromptVectors, promptOfMessages, stepOf } from "../../../policy/index.ts";
-import { isObject, type JsonObject, openAiChat, type RequestFacts } from "../dialects/index.ts";
+import {
+  isObject,
+  type JsonObject,
+  openAiChat,
+  type RequestFacts,
+  requestFaults,
+} from "../dialects/index.ts";
 import { type RedactOptions, redactValue } from "../redact/index.ts";
 import type { Rollouts } from "../rollouts/index.ts";
 import type { Routes } from "../upstream/index.ts";
@@ -87,12 +93,9 @@ function read(body: Json): { request: RequestFacts; fields: DecisionContext["fie
     throw new HttpRefusal(400, "bad-request", "name either messages or prompt.");
   const { prompt: text, context: fields } = check(routeContext, { prompt, context });
   const messages = text === undefined ? rest.messages : messagesOf(text);
-  const request = openAiChat.readRequest({ ...rest, messages });
-  if (request === undefined) {
-    const isNamed = typeof rest.model === "string";
-    const fault = isNamed ? "messages is not a list." : "model is missing, or not a text. Name a route.";
-    throw new HttpRefusal(400, "bad-request", fault);
-  }
+  const chat = { ...rest, messages };
+  const request = openAiChat.readRequest(chat);
+  if (request === undefined) throw new HttpRefusal(400, "bad-request", `${requestFaults(openAiChat, chat)}.`);
   return { request, fields };
 }
 

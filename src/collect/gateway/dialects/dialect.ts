@@ -82,6 +82,18 @@ export interface Dialect {
   errorBody(error: { status: number; code: string; message: string }): JsonObject;
 }
 
+/** Names the fields for which `readRequest` does not read the body. */
+export function requestFaults({ readRequest }: Pick<Dialect, "readRequest">, body: JsonObject): string {
+  const lacking = [
+    ...(typeof body.model === "string" ? [] : [{ field: "model", wanted: "text" }]),
+    ...(readRequest({ ...body, model: "" }) === undefined ? [{ field: "messages", wanted: "a list" }] : []),
+  ];
+  const told = lacking.map(({ field, wanted }) =>
+    body[field] === undefined ? `${field} is missing` : `${field} is not ${wanted}`,
+  );
+  return told.join(", and ");
+}
+
 /** Sampling parameters that inference servers accept in every format. */
 export const COMMON_SAMPLING: readonly string[] = [
   ...["temperature", "top_p", "top_k", "min_p", "seed", "n", "stop", "logit_bias"],

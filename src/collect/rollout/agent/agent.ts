@@ -20,8 +20,9 @@ export interface RolloutContext {
   /** Aborts at the time limit, when the launch is cancelled, and when the claim is lost. */
   readonly signal: AbortSignal;
   readonly rolloutConfig: RolloutConfig;
-  /** URL for this rollout's model calls, and the key that identifies the rollout there. Absent without a gateway. */
+  /** URL for this rollout's model calls: the gateway, else the model server of the launch. Absent if there is neither. */
   readonly baseUrl?: string;
+  /** Identifies the rollout to the gateway. Without a gateway, OPENAI_API_KEY of the agent's environment. */
   readonly apiKey?: string;
   /** Limit of turns for this rollout. Absent: no limit. */
   readonly maxTurns?: number;
@@ -89,6 +90,14 @@ export function defineRollout(
   return Object.freeze({ rollbook: "rollout-definition.v1" as const, run, ...options });
 }
 
+/** A key never crosses the launch: an agent without a gateway has that of its own environment. */
+export function keyOf(
+  { baseUrl, apiKey }: Pick<RolloutContext, "baseUrl" | "apiKey">,
+  env = process.env,
+): string | undefined {
+  return apiKey ?? (baseUrl === undefined ? undefined : env.OPENAI_API_KEY);
+}
+
 /** Makes an agent that runs in this process. The caller passes the digest of its code, which a function cannot know. */
 export function functionAgent(
   definition: RolloutDefinition | RolloutFunction,
@@ -100,6 +109,7 @@ export function functionAgent(
     digest,
     inProcess: true,
     ...given({ scorer, limits }),
-    run: async (payload, context) => run(payload, context),
+    run: async (payload, context) =>
+      run(payload, Object.freeze({ ...context, ...given({ apiKey: keyOf(context) }) })),
   };
 }

@@ -25,8 +25,8 @@ function contextWith(given: Partial<RolloutContext> = {}): RolloutContext {
     ...given,
   };
 }
-const shell = (script: string) =>
-  programAgent({ argv: ["sh", "-c", script], name: "sh", digest: digestJson("test.agent.v1", script) });
+const shell = (script: string, env: NodeJS.ProcessEnv = process.env) =>
+  programAgent({ argv: ["sh", "-c", script], name: "sh", digest: digestJson("test.agent.v1", script), env });
 
 describe("a program", () => {
   it("reads the request on stdin and answers with its last line; the rest is for people", async () => {
@@ -48,9 +48,15 @@ describe("a program", () => {
   });
 
   it("finds the gateway where SDKs look for it", async () => {
-    const agent = shell('echo "[\\"$OPENAI_BASE_URL\\", \\"$OPENAI_API_KEY\\", \\"$ANTHROPIC_BASE_URL\\"]"');
+    const script = 'echo "[\\"$OPENAI_BASE_URL\\", \\"$OPENAI_API_KEY\\", \\"$ANTHROPIC_BASE_URL\\"]"';
+    const agent = shell(script);
     const answer = await agent.run({}, contextWith({ baseUrl: "http://127.0.0.1:1/v1", apiKey: "rk-1" }));
     expect(answer).toEqual(["http://127.0.0.1:1/v1", "rk-1", "http://127.0.0.1:1"]);
+    const own = { OPENAI_API_KEY: "sk-own", ANTHROPIC_BASE_URL: "http://other" };
+    const alone = shell(script, { ...process.env, ...own });
+    expect(await alone.run({}, contextWith({ baseUrl: "http://127.0.0.1:1/v1" }))).toEqual([
+      ...["http://127.0.0.1:1/v1", "sk-own", "http://other"],
+    ]);
   });
 
   it.each([

@@ -77,15 +77,19 @@ export function serverAgent(url: string): Agent {
   };
 }
 
-/** Environment variables that model SDKs read by themselves, so that an unchanged agent calls the gateway. */
+/** Environment variables that model SDKs read by themselves, so that an unchanged agent calls the gateway. A model server
+ *  without a gateway speaks OpenAI's formats, and the program has its own keys. */
 function environmentOf({ rolloutId, seed, baseUrl, apiKey }: RolloutContext): Record<string, string> {
   return {
     ROLLBOOK_ROLLOUT_ID: rolloutId,
     ROLLBOOK_SEED: String(seed),
-    ...(baseUrl === undefined
+    ...(baseUrl === undefined ? {} : { OPENAI_BASE_URL: baseUrl }),
+    ...(baseUrl === undefined || apiKey === undefined
       ? {}
-      : { OPENAI_BASE_URL: baseUrl, ANTHROPIC_BASE_URL: baseUrl.replace(/\/v1\/?$/, "") }),
-    ...(apiKey === undefined ? {} : { OPENAI_API_KEY: apiKey, ANTHROPIC_API_KEY: apiKey }),
+      : {
+          OPENAI_API_KEY: apiKey,
+          ...{ ANTHROPIC_BASE_URL: baseUrl.replace(/\/v1\/?$/, ""), ANTHROPIC_API_KEY: apiKey },
+        }),
   };
 }
 

@@ -85,8 +85,8 @@ describe("executeRollout", () => {
   it("gives the payload verbatim, frozen at every depth, without label, and the configuration beside it", async () => {
     let seen: unknown;
     const { content } = await execute(
-      (payload, { rolloutConfig }) => {
-        seen = { payload: structuredClone(payload), rolloutConfig };
+      (payload, { rolloutConfig, baseUrl }) => {
+        seen = { payload: structuredClone(payload), rolloutConfig, baseUrl };
         (payload.deep as { a: number[] }).a.push(2);
         return 1;
       },
@@ -105,6 +105,7 @@ describe("executeRollout", () => {
         ...{ exp_id: "e", input_id: "t-1", retries: 1, base_url: "http://y", model_id: "n" },
         sampling_params: { temperature: 0.5 },
       },
+      baseUrl: "http://y",
     });
     expect(content.ending).toMatchObject({
       kind: "failed",

@@ -197,12 +197,15 @@ function takenAtItsWord(output: ReadOutput, { blame = "marked" }: Agent): ReadOu
 }
 
 function contextOf({ job, options, recording, limits }: AgentRun, signal: AbortSignal): RolloutContext {
-  const { baseUrl, apiKey } = recording;
+  const { apiKey } = recording;
   const { maxTurns } = limits;
   const endpoint = {
     ...job.config.endpoint,
-    ...given({ base_url: baseUrl, api_key: apiKey }),
+    ...given({ base_url: recording.baseUrl, api_key: apiKey }),
   };
+  const rolloutConfig = mergeConfig({ ...job.config, endpoint });
+  // Without a gateway the agent calls the model server that the launch names.
+  const baseUrl = recording.baseUrl ?? rolloutConfig.base_url;
   let turns = 0;
   return Object.freeze({
     rolloutId: job.rolloutId,
@@ -211,7 +214,7 @@ function contextOf({ job, options, recording, limits }: AgentRun, signal: AbortS
     seed: job.seed,
     rng: rngFrom(job.seed),
     signal,
-    rolloutConfig: mergeConfig({ ...job.config, endpoint }),
+    rolloutConfig,
     ...given({ baseUrl, apiKey, maxTurns }),
     nextTurn() {
       if (maxTurns !== undefined && turns >= maxTurns) throw cutBy("turns");

@@ -35,9 +35,8 @@ export async function postChat(
     readonly tools?: readonly object[];
   },
 ): Promise<Reply> {
-  const url = baseUrl ?? rolloutConfig.base_url;
-  if (url === undefined) throw failedBy("infrastructure", "no model server is named: give --gateway.");
-  const response = await fetch(`${url}/chat/completions`, {
+  if (baseUrl === undefined) throw failedBy("infrastructure", "no model server is named: give --gateway.");
+  const response = await fetch(`${baseUrl}/chat/completions`, {
     method: "POST",
     headers: {
       "content-type": "application/json",
@@ -47,7 +46,7 @@ export async function postChat(
     signal,
   }).catch((cause: unknown) => {
     if (signal.aborted) throw signal.reason;
-    throw failedBy("infrastructure", `${url} cannot be reached: ${reasonOf(cause)}.`, { cause });
+    throw failedBy("infrastructure", `${baseUrl} cannot be reached: ${reasonOf(cause)}.`, { cause });
   });
   const header = (name: string) => response.headers.get(name) ?? undefined;
   return {

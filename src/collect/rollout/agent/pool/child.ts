@@ -5,7 +5,7 @@
 import { Socket } from "node:net";
 import { frozenCopy, given, type Json, reasonOf, rngFrom } from "../../../../base/index.ts";
 import type { Ending } from "../../../../contract/index.ts";
-import type { Payload, RolloutContext, RolloutDefinition } from "../agent.ts";
+import { keyOf, type Payload, type RolloutContext, type RolloutDefinition } from "../agent.ts";
 import { cutBy, endingOfError, failure, isNamedByThrower } from "../failure.ts";
 import type { RewardInput } from "../reward.ts";
 import { importAgent } from "./import-agent.ts";
@@ -125,7 +125,11 @@ function textOf(error: unknown): string {
   }
 }
 
-function contextOf({ seed, maxTurns, baseUrl, apiKey, ...rest }: SentContext, { stop }: Job): RolloutContext {
+function contextOf(
+  { seed, maxTurns, baseUrl, apiKey: sent, ...rest }: SentContext,
+  { stop }: Job,
+): RolloutContext {
+  const apiKey = keyOf(given({ baseUrl, apiKey: sent }));
   let turns = 0;
   return Object.freeze({
     ...rest,
