@@ -177,6 +177,14 @@ describe("a name", () => {
     );
   });
 
+  it("of a revision with two records is that of the record with more facts", async () => {
+    const cli = new Cli();
+    await cli.ok("init");
+    const wire = (over: object) => JSON.parse(Buffer.from(makeRevision("r3", over).bytes).toString());
+    await cli.ok("artifact import -", lines(wire({ producedAtMs: 0 }), wire({ number: 3n })));
+    expect(JSON.parse(await cli.ok("cat r3"))).toMatchObject({ id: "r3", number: "3" });
+  });
+
   it("of which the first characters are given is shown, and told in whole by a command that writes", async () => {
     const cli = new Cli();
     await cli.ok("init");

@@ -264,21 +264,22 @@ export function resolveBatch(index: BookIndex, name: string): IndexedRecord {
 /** Finds any record. */
 export function resolveRecord(index: BookIndex, name: string): IndexedRecord {
   const named = index.named(name);
-  const isRevision = ({ kind }: IndexedRecord) => kind === PolicyRevision.kind;
-  // A revision may have a second record with fewer facts, made when samples were logged under it. An id means the
-  // fuller record.
-  const byId = named.every(({ id }) => id === name);
-  const meant = byId
-    ? [...named.filter((each) => !isRevision(each)), ...uniqueRevisions(named.filter(isRevision))]
-    : named;
+  const meant = named.every(({ id }) => id === name) ? oneOfEachRevision(named) : named;
   if (meant.length === 0) requireNotErased(index, name);
   if (meant.length === 0) meant.push(...rolloutsStarting(index, name));
   return one(meant, { what: "record", name, form: "start", hint: seeRecords, key: asItself });
 }
 
+/** A revision may have a second record with fewer facts, made when samples were logged under it. An id means the fuller
+ *  record. */
+function oneOfEachRevision(named: readonly IndexedRecord[]): IndexedRecord[] {
+  const isRevision = ({ kind }: IndexedRecord) => kind === PolicyRevision.kind;
+  return [...named.filter((each) => !isRevision(each)), ...uniqueRevisions(named.filter(isRevision))];
+}
+
 /** Finds any blob, by id of a record, digest, or the first digits of one. */
 export function resolveBlob(index: BookIndex, name: string): Digest {
-  const named = index.named(name).filter(({ id }) => id === name);
+  const named = oneOfEachRevision(index.named(name).filter(({ id }) => id === name));
   const found = [...new Set([...named.map(({ digest }) => digest), ...index.blobsNamed(name)])];
   if (found.length === 0) found.push(...rolloutsStarting(index, name).map(({ digest }) => digest));
   const show = (digest: Digest) => {
