@@ -202,9 +202,11 @@ describe("a router in the gateway's configuration", () => {
     const { gateway, ask, steps } = await routedGateway({
       ...{ checkpoint: folder, allowUngated: true, reload: { everyMs: 20 } },
     });
+    const reloads = () => gateway.router!.status().counts.reloads;
     let isOver = false;
     const swapping = (async () => {
-      for (let round = 1; round <= 30; round++) {
+      // A busy machine reloads less often.
+      for (let round = 1; round <= 30 || reloads() <= 5; round++) {
         write(round);
         await sleep(50);
       }
@@ -215,7 +217,6 @@ describe("a router in the gateway's configuration", () => {
       while (!isOver) await ask(`r-${number}-${asked++}`);
     };
     await Promise.all([swapping, ...Array.from({ length: 50 }, (_, number) => client(number))]);
-    expect(gateway.router!.status().counts.reloads).toBeGreaterThan(5);
     const logged = await steps();
     expect(logged).toHaveLength(asked);
     expect(new Set(logged.map(({ revision }) => revision.digest)).size).toBeGreaterThan(1);
