@@ -107,7 +107,9 @@ describe("refusal", () => {
       { rng: rngFrom(1) },
     );
     expect(kinds(verdict)).toContain("unsupported-actions");
-    expect(panelText(verdict)).toContain("it puts 20.0 % of its probability on candidates that the log never");
+    expect(panelText(verdict)).toContain(
+      "it puts 20.0 % of its probability on candidates that the log never",
+    );
   });
 
   test("target mass where the logged probability is 0, although other rows have the choice", () => {
