@@ -305,18 +305,20 @@ function serveCheckpoint(
   const ungated = routerAround(checkpoint, config, { table, floor, exploration });
   // A checkpoint that does not fit is reported as such, not as one that is not released.
   requireFit(checkpoint, { ...config, candidates, where, router: ungated });
+  if (promised === null)
+    return serveStatic(
+      config,
+      table,
+      `no confidence floor keeps the promised risk of revision ${revision.record.id}, so a gateway would not serve it`,
+    );
   try {
     const { router, verdict } = findReleasedRouter(checkpoint, { config, table, standing });
     const why = `revision ${revision.record.id}, released by the gate verdict ${short(verdict)}`;
     return checked(router, { why, model, verdict });
   } catch (error) {
     if (!config.allowUngated && !asksOnly) throw error;
-    const noFloor =
-      promised === null
-        ? "; no confidence floor keeps its promised risk, so a gateway would not serve it"
-        : "";
     const served = checked(ungated, {
-      why: `revision ${revision.record.id}, ${asksOnly ? "not released by a gate verdict" : "not gated (allowUngated)"}${noFloor}`,
+      why: `revision ${revision.record.id}, ${asksOnly ? "not released by a gate verdict" : "not gated (allowUngated)"}`,
       model,
     });
     if (!asksOnly && takenBack(served.digest, standing) !== undefined) throw error;

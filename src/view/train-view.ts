@@ -96,9 +96,9 @@ function valueText(facts: TrainedFacts): string {
     );
   else {
     const { value, single, rows } = crossValidated;
-    const what = sweep === undefined ? ": mean reward" : ", without a cost weight: mean quality";
+    const [what, without] = sweep === undefined ? ["reward", ""] : ["quality", ", without a cost weight"];
     lines.push(
-      `cross-validated on ${plural(rows, "row")}${what} ${figure(value)}, always the best single candidate ${figure(single)}`,
+      `mean ${what} ${value.toFixed(3)} in cross-validation on ${plural(rows, "row")}${without}; the best single candidate has ${single.toFixed(3)}`,
     );
     if (value < single)
       lines.push(

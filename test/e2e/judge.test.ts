@@ -84,7 +84,9 @@ describe("evaluate and gate on the command line", () => {
     expect(report.promise.interval.low).toBeLessThan(0.1);
     expect(report.data.leftOut.calibration).toBe(made.promise.units);
     const text = await cli.ok(`evaluate --data ${data} --checkpoint ${bc} --verbose`);
-    expect(text).toMatch(/--floor-risk: at floor .* from the table is at most 0\.1\. On these rows it is /);
+    expect(text).toMatch(
+      /--floor-risk: the policy decides at or above floor .* from the table is at most 0\.1\. On these rows it is /,
+    );
     expect(text.indexOf("effective sample size")).toBeLessThan(text.indexOf("POLICY"));
     // The promise holds only for its own floor.
     const [other] = await cli.json(`evaluate --data ${data} --checkpoint ${bc} --floor 0.3`);
@@ -120,6 +122,10 @@ describe("evaluate and gate on the command line", () => {
       "error: p never decides: training found no confidence floor that keeps its promised risk. Train it again with a higher --floor-risk or more rows. [no-floor]\n",
     ]);
     expect(verdict).toContain("verdict: p never decides");
+    const asked = await cli.ok(`route ask --checkpoint ${cli.folder}/p hi`);
+    expect(asked).toContain("The static table decided");
+    expect(asked).toContain("no confidence floor keeps the promised risk of revision p");
+    expect(asked).not.toContain("floor of 0");
   });
 
   it("say that a policy changes no decision, and how many gates have seen the rows", async () => {
@@ -145,7 +151,7 @@ describe("evaluate and gate on the command line", () => {
     );
     // The repetition is a gate of its own, and this one is sealed.
     expect(second).toContain(
-      "run the gate again with --candidates-tried 3 (2 so far and 1 in the next gate; add the policies of earlier dry runs), or use --method confidence-sequence with --cost-range=LOW..HIGH",
+      "run the gate again with --candidates-tried 3 (2 in sealed verdicts, 1 in the next gate; add the policies of earlier dry runs), or use --method confidence-sequence with --cost-range=LOW..HIGH",
     );
     const whole = await cli.run(`${words} --total-reward --dry-run`);
     expect(whole.out).toContain("use --method confidence-sequence with --quality-range=LOW..HIGH");
@@ -172,7 +178,7 @@ describe("evaluate and gate on the command line", () => {
     expect(two.out).toContain("again with --candidates-tried 6");
     const fewer = await cli.run(`${words} --epsilon-cost 1 --candidates-tried 4 --dry-run`);
     expect(fewer.out).toContain(
-      "judged at least 5 policies (a policy judged again counts again), but the bound allows for 4, so this PASS is weaker than alpha says. For a correct bound, run the gate again with --candidates-tried 6 (5 so far and 1 in the next gate; add the policies of earlier dry runs),",
+      "judged at least 5 policies (a policy judged again counts again), but the bound allows for 4, so this PASS is weaker than alpha says. For a correct bound, run the gate again with --candidates-tried 6 (4 in sealed verdicts, 1 in this dry run, 1 in the next gate; add the policies of earlier dry runs),",
     );
     const counted = await cli.run(`${words} --epsilon-cost 1 --candidates-tried 5 --dry-run`);
     expect(counted.out).not.toContain("WARNING");
@@ -180,7 +186,7 @@ describe("evaluate and gate on the command line", () => {
     expect((await cli.run(`${words} ${sequence}`)).out).not.toContain("WARNING");
     // A dry run counts the sealed gates before it, not the dry runs.
     const next =
-      "--candidates-tried 7 (6 so far and 1 in the next gate; add the policies of earlier dry runs)";
+      "--candidates-tried 7 (5 in sealed verdicts, 1 in this dry run, 1 in the next gate; add the policies of earlier dry runs)";
     const told = await cli.run(`${words} --epsilon-cost 2 --dry-run`);
     expect(told.out).toContain(`WARNING: with this dry run, these rows have judged at least 6 policies`);
     expect(told.out).toContain(`run the gate again with ${next}, or use`);
@@ -189,7 +195,7 @@ describe("evaluate and gate on the command line", () => {
       `note: --dry-run seals no verdict: nothing is released. The book does not count this dry run. For the next gate on these rows, use ${next}\n`,
     );
     const afterDryRun = await cli.run(`${words} --epsilon-cost 2 --dry-run --candidates-tried 7`);
-    expect(afterDryRun.err).toContain("--candidates-tried 8 (7 so far and 1 in the next gate)\n");
+    expect(afterDryRun.err).toContain("--candidates-tried 8 (7 counted so far, 1 in the next gate)\n");
     expect((await cli.run(`${words} ${sequence} --dry-run`)).err).toContain("nothing is released.\n");
     expect(JSON.parse(dry.out)).toMatchObject({ outcome: "pass", sealed: false, earlier: 4 });
     expect((await cli.json(`${words} --epsilon-cost 2`))[0]).toMatchObject({ earlier: 4, changed: [0] });

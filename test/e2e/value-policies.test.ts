@@ -85,7 +85,7 @@ describe("learners that predict rewards", () => {
     const data = cli.file("decisions.jsonl", lines(...routingWorld(1500, 3)));
     const out = join(cli.folder, kind);
     const text = await cli.ok(`train ${kind} --data ${data} --out ${out} --id ${kind}`);
-    expect(text).toMatch(kind === "csc" ? /progressive validation, 1 row:/ : /cross-validated on/);
+    expect(text).toMatch(kind === "csc" ? /progressive validation, 1 row:/ : /in cross-validation on/);
     const [report] = await cli.json(`evaluate --data ${data} --checkpoint ${out}`);
     expect(report.contenders[0].basis).toBe("off-policy");
     await cli.ok(`gate --data ${data} --candidate ${out} --epsilon-quality 0.5 --quality-only`);

@@ -100,7 +100,7 @@ const PARTS: readonly (readonly [string, PartRule])[] = [
       lacks: ({ propensity, candidates }) =>
         propensity === null && candidates.some(({ outcome }) => outcome === undefined),
       effect:
-        "`evaluate` and `gate` need the probability of every choice; `train auto`, ridge and knn do not.",
+        "`evaluate`, `gate`, `train csc` and --floor-risk need the probability of every choice. Other training from a file does not.",
       map: "Map it with propensity=…",
     },
   ],

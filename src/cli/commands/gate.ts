@@ -124,7 +124,7 @@ ${tableExample()}`,
     )
     .option(
       "--candidates-tried <n>",
-      "number of policies judged on these rows so far, with those of this gate and of dry runs, which the book does not count; a policy judged again counts again (default: the number of --checkpoint)",
+      "policies judged on these rows in all gates and dry runs, this one included; a policy judged again counts again. The default counts only this gate: the number of --checkpoint",
       positiveWhole,
     )
     .addOption(
@@ -225,7 +225,7 @@ function printNotes(io: Io, flags: GateFlags, found: GateResult & { earlier: Ear
 /** A confidence sequence holds for any number of looks. */
 function countText(verdict: GateVerdict, earlier: EarlierGates): string {
   if (verdict.rule.method === "confidence-sequence") return "";
-  return ` The book does not count this dry run. For the next gate on these rows, use ${nextTried(verdict, earlier)}`;
+  return ` The book does not count this dry run. For the next gate on these rows, use ${nextTried(verdict, { ...earlier, sealed: false })}`;
 }
 
 function candidatesOf({ candidate, checkpoint }: GateFlags): string[] {

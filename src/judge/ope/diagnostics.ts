@@ -41,6 +41,8 @@ interface Unsupported {
   /** Source of this fact: full logged distributions, actions never chosen, or unknown. */
   readonly basis: "distribution" | "never-chosen" | "unknown";
   readonly actions: readonly number[];
+  /** Number of rows where the target puts probability on them. */
+  readonly rows: number;
   /** Mean target probability per row on unsupported actions. */
   readonly mass: number;
 }
@@ -98,22 +100,27 @@ function zScore(gap: number, error: number): number {
 }
 
 function unsupportedActions({ candidates, reward }: LoggedDecisions): Unsupported {
-  if (candidates === undefined) return { basis: "unknown", actions: [], mass: 0 };
+  if (candidates === undefined) return { basis: "unknown", actions: [], rows: 0, mass: 0 };
   const { count, chosen, target, behaviour } = candidates;
   const everChosen = new Uint8Array(count);
   for (const action of chosen) everChosen[action] = 1;
   const massOf = new Float64Array(count);
+  let rows = 0;
   for (let i = 0; i < reward.length; i++) {
+    let isMissed = false;
     for (let a = 0; a < count; a++) {
       const supported = behaviour === undefined ? everChosen[a] === 1 : behaviour[i * count + a]! > 0;
-      if (!supported) massOf[a] = massOf[a]! + target[i * count + a]!;
+      if (supported) continue;
+      massOf[a] = massOf[a]! + target[i * count + a]!;
+      if (target[i * count + a]! > 0) isMissed = true;
     }
+    if (isMissed) rows++;
   }
   const actions: number[] = [];
   for (let a = 0; a < count; a++) if (massOf[a]! > 0) actions.push(a);
   return {
     basis: behaviour === undefined ? "never-chosen" : "distribution",
-    actions,
+    ...{ actions, rows },
     mass: sum(massOf) / reward.length,
   };
 }

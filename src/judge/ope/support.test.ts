@@ -53,7 +53,7 @@ describe("diagnostics", () => {
       candidates: { ...log.candidates!, target: log.candidates!.behaviour! },
     });
     expect(facts).toMatchObject({ effectiveSize: 4000, largestWeight: 1, meanWeight: 1, meanWeightZ: 0 });
-    expect(facts.unsupported).toEqual({ basis: "distribution", actions: [], mass: 0 });
+    expect(facts.unsupported).toEqual({ basis: "distribution", actions: [], rows: 0, mass: 0 });
   });
 });
 
@@ -107,7 +107,27 @@ describe("refusal", () => {
       { rng: rngFrom(1) },
     );
     expect(kinds(verdict)).toContain("unsupported-actions");
-    expect(panelText(verdict)).toContain("20.0 % of its probability");
+    expect(panelText(verdict)).toContain(
+      "it puts 20.0 % of its probability on candidates that the log never",
+    );
+  });
+
+  test("target mass where the logged probability is 0, although other rows have the choice", () => {
+    const { behaviour, ...candidates } = log.candidates!;
+    const sure = behaviour!.slice();
+    for (let i = 0; i < 200; i++)
+      for (let a = 0; a < candidates.count; a++)
+        sure[i * candidates.count + a] = candidates.chosen[i] === a ? 1 : 0;
+    const certain = {
+      ...log,
+      behaviour: log.behaviour.map((p, i) => (i < 200 ? 1 : p)),
+      candidates: { ...candidates, behaviour: sure },
+    };
+    const verdict = judgePolicy(certain, { rng: rngFrom(1) });
+    expect(kinds(verdict)).toContain("unsupported-actions");
+    expect(panelText(verdict)).toMatch(
+      /in 200 of 4.000 rows, it puts probability on candidates that the old policy could not choose \(0, .*\): \d\.\d % of the whole, at most 1\.0 % allowed\. Leave such rows out, for example with --exp, or record/,
+    );
   });
 
   test("propensities that were logged before the floor was applied betray themselves by the mean weight", () => {

@@ -39,7 +39,11 @@ export type SupportFault =
     }
   | {
       readonly kind: "unsupported-actions";
+      readonly basis: Diagnostics["unsupported"]["basis"];
       readonly actions: readonly number[];
+      /** Number of rows with such probability, and of all rows. */
+      readonly rows: number;
+      readonly of: number;
       readonly mass: number;
       readonly allowed: number;
     }
@@ -64,8 +68,8 @@ export function supportFaults(facts: Diagnostics, limits: SupportLimits = SUPPOR
       allowed: limits.largestShare,
     });
   if (!(unsupported.mass <= limits.unsupportedMass)) {
-    const { actions, mass } = unsupported;
-    faults.push({ kind: "unsupported-actions", actions, mass, allowed: limits.unsupportedMass });
+    const allowed = limits.unsupportedMass;
+    faults.push({ kind: "unsupported-actions", ...unsupported, of: facts.rows, allowed });
   }
   // The standard error of a few units does not measure chance. The small number of units is a separate fault.
   if (units >= limits.effectiveSize && !(Math.abs(meanWeightZ) <= limits.meanWeightZ))
@@ -164,7 +168,7 @@ function explainFault(fault: SupportFault, about: FaultContext = {}): string {
     case "dominant-weight":
       return `one ${unit} holds ${percent(fault.share)} of all weight, at most ${percent(fault.allowed)} allowed: the estimate would be the reward of that ${unit}. The largest weight of a row is ${fault.largestWeight.toPrecision(4)}, the policy's probability of its choice divided by the logged one. Record with more exploration: then logged probabilities are larger, and weights smaller.`;
     case "unsupported-actions":
-      return `the policy puts ${percent(fault.mass)} of its probability on candidates that the log never chose (${list(fault.actions, names)}), at most ${percent(fault.allowed)} allowed. Record choices of them, with their probability.`;
+      return unsupportedText(fault, names);
     case "mean-weight":
       return `weights average ${fault.meanWeight.toFixed(4)} instead of 1 (z = ${fault.z.toFixed(1)}, at most ${fault.allowed}): the logged probabilities are wrong, or the log rarely has the policy's choices. Check that the logged probability is that of the final choice; if it is, record with more exploration.`;
     case "constant-reward":
@@ -172,6 +176,21 @@ function explainFault(fault: SupportFault, about: FaultContext = {}): string {
     default:
       return fault satisfies never;
   }
+}
+
+function unsupportedText(
+  fault: SupportFault & { readonly kind: "unsupported-actions" },
+  names?: readonly string[],
+): string {
+  const { basis, actions, rows, of, mass, allowed } = fault;
+  const limit = `at most ${percent(allowed)} allowed`;
+  if (basis !== "distribution")
+    return `it puts ${percent(mass)} of its probability on candidates that the log never chose (${list(actions, names)}), ${limit}. Record choices of them, with their probability.`;
+  const remedy =
+    rows < of
+      ? "Leave such rows out, for example with --exp, or record them with exploration"
+      : "Record with exploration";
+  return `in ${rows} of ${plural(of, "row")}, it puts probability on candidates that the old policy could not choose (${list(actions, names)}): ${percent(mass)} of the whole, ${limit}. ${remedy}.`;
 }
 
 function list(actions: readonly number[], names?: readonly string[]): string {

@@ -34,7 +34,7 @@ export function renderEvaluation(
   const blocks = [
     headOf(evaluation, facts),
     ...(verbose ? detailsOf(evaluation, facts) : []),
-    ...(facts.kept === undefined ? [] : [keptText(facts.kept)]),
+    ...(facts.kept === undefined ? [] : [keptText(facts.kept, evaluation)]),
     `${verdictSentence(evaluation, { policy: facts.revision.id, unit: facts.judged.rule.unit })}\n`,
   ];
   return blocks.filter((block) => block !== "").join("\n");
@@ -237,21 +237,22 @@ function frontierText({ frontier, level }: Evaluation, range: Range | undefined)
   return lines.map((line) => `${line}\n`).join("");
 }
 
-function keptText({
-  alpha,
-  realised,
-  interval,
-  floor,
-  followed,
-}: NonNullable<PolicyEvaluation["kept"]>): string {
+function keptText(
+  { alpha, realised, interval, floor, followed }: NonNullable<PolicyEvaluation["kept"]>,
+  { liveness: { departs } }: Evaluation,
+): string {
   if (floor === null)
     return `--floor-risk: no floor keeps the loss within ${figure(alpha)}, so the static table decides every row.\n`;
+  const unknown =
+    departs === 0
+      ? "The policy chooses as the table on all of these rows, so they cannot show the loss."
+      : "These rows cannot show the loss, because they cannot judge the policy.";
   const found =
     realised === undefined || interval === undefined
-      ? "These rows cannot show the loss."
+      ? unknown
       : `On these rows it is ${figure(realised)} [${figure(interval.low)}, ${figure(interval.high)}], ${percent(interval.level)} ${methodText(interval)}.`;
   const basis = followed ? "" : " The floor was not computed again: its calibration rows are not here.";
-  return `--floor-risk: at floor ${figure(floor)} the mean loss of choosing differently from the table is at most ${figure(alpha)}. ${found}${basis}\n`;
+  return `--floor-risk: the policy decides at or above floor ${figure(floor)}. Training promises that the mean loss of choosing differently from the table is at most ${figure(alpha)}. ${found}${basis}\n`;
 }
 
 function valueText(value: Valued | undefined, range?: Range): string {

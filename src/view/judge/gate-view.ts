@@ -110,11 +110,21 @@ const ROUNDING = 1e-9;
 
 /** The option for the next gate on these rows, if it judges as many policies as this one. The book knows no dry run; a
  *  user who states more policies than the book knows has counted them. */
-export function nextTried({ rule, candidates: { length } }: GateVerdict, { policies }: EarlierGates): string {
+export function nextTried(
+  { rule: { tried }, candidates: { length } }: GateVerdict,
+  { policies, sealed }: EarlierGates & { sealed: boolean },
+): string {
   const known = policies + length;
-  const soFar = Math.max(rule.tried, known);
-  const dryRuns = rule.tried > known ? "" : "; add the policies of earlier dry runs";
-  return `--candidates-tried ${soFar + length} (${soFar} so far and ${length} in the next gate${dryRuns})`;
+  const parts =
+    tried > known
+      ? `${tried} counted so far, ${length} in the next gate`
+      : [
+          ...(sealed
+            ? [`${known} in sealed verdicts`]
+            : [`${policies} in sealed verdicts, ${length} in this dry run`]),
+          `${length} in the next gate; add the policies of earlier dry runs`,
+        ].join(", ");
+  return `--candidates-tried ${Math.max(tried, known) + length} (${parts})`;
 }
 
 /** Alpha holds for a single look, unless the bound holds for any number of looks. */
@@ -133,7 +143,7 @@ function repeatText(
   // Only student-t judges chains of decisions.
   const sequence = discount === undefined ? `, or use --method confidence-sequence${stated}` : "";
   const counted = `${sealed ? "these rows have now judged" : "with this dry run, these rows have judged"} at least ${plural(all, "policy")} (a policy judged again counts again), but the bound allows for ${tried}`;
-  const next = `${nextTried(record, earlier)}${sequence}`;
+  const next = `${nextTried(record, { ...earlier, sealed })}${sequence}`;
   return [
     outcome === "pass"
       ? `WARNING: ${counted}, so this PASS is weaker than alpha says.${sealed ? " The verdict stands." : ""} For a correct bound, run the gate again with ${next}`
