@@ -33,7 +33,7 @@ export function countParts(
 }
 
 const withoutPropensity = (family: string) =>
-  `auto, ridge and knn also train without it, from a file: \`rollbook data export --family ${family} --out FILE\`, then \`rollbook train auto --data FILE\`.`;
+  `from a file, all learners but csc also train without it: \`rollbook data export --family ${family} --out FILE\`, then \`rollbook train auto --data FILE\`.`;
 
 /** Throws if the training set is empty; the error lists the exclusions. */
 export function requireTraining(
