@@ -41,7 +41,7 @@ async function init(io: Io, dir: string | undefined, flags: InitFlags): Promise<
     throw new RollbookError(
       "wrong-usage",
       { dir, book: flags.book },
-      `the book is .rollbook in ${dir}, or the directory given by --book. Give one of them.`,
+      `the book is either ${join(dir, ".rollbook")} or ${flags.bookUrl ?? flags.book}. Remove the directory, or the name of the book (--book, ROLLBOOK_BOOK).`,
     );
   const files = example === undefined ? [] : initExample(dir ?? ".", { upstream });
   const root = flags.book ?? (dir === undefined ? bookRoot(io, flags) : join(dir, ".rollbook"));
