@@ -32,6 +32,7 @@ export default async function solve(task, { baseUrl, apiKey, rolloutConfig, sign
   const right = Number(choices[0].message.content) === task.answer;
   // The gateway names the model that the router chose.
   const model = response.headers.get("x-rollbook-model") ?? rolloutConfig.model_id;
+  if (model === undefined) throw new Error("no model: launch with --model NAME, or through a gateway");
   if (PRICES[model] === undefined)
     throw new Error(`no price is known of the model ${model}. Add it to PRICES in agent.mjs`);
   const costUsd = usage.total_tokens * PRICES[model];

@@ -134,7 +134,7 @@ export const MEANINGS: Readonly<Record<string, string>> = {
   recommended: "least number of units that is recommended",
   to: "the format",
   "data convert --to batch": "digest of the batch; null without `--batch`",
-  losses: "fields that the format cannot carry, with the number of rollouts that had them",
+  losses: "fields and rollouts that are not in the file, with the number of rollouts",
   "data convert --from from": "the format",
   "data convert --from file": "the file that was read",
   "data convert --from out": "the file that was written; null if the rollouts entered the book",

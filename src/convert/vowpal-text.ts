@@ -27,7 +27,9 @@ export async function* readVowpalCb(
       throw badRow(
         place,
         `action ${chosen.action} is not in 1 … ${actions}`,
-        "Give the number of actions of --cb",
+        chosen.action < 1
+          ? "Actions of Vowpal Wabbit begin with 1. Add 1 to every action of the file"
+          : "Give the number of actions in the file: --actions N",
       );
     const { reward, propensity } = chosen;
     yield { line, action: chosen.action - 1, actions, reward, propensity, context: features };

@@ -51,6 +51,8 @@ describe("a reward analysis", () => {
       ["cost", "reward"],
       ["reward"],
     ]);
+    // Without the only term, all rewards are 0.
+    expect(found.weights.map(({ factor }) => factor)).toEqual([0.5, 2]);
   });
 
   test("weighs by propensity where every row has one, else says that it does not", () => {

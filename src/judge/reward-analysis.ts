@@ -100,9 +100,12 @@ export function analyzeRewards(rows: readonly RewardedDecision[]): RewardReport 
     outliers: outliersOf(rows),
     ranking: base,
     weights: weighed.flatMap((term) =>
-      FACTORS.map((factor) => {
-        const ranking = rank(term, factor).map(({ arm }) => arm);
-        return { term, factor, ranking, changed: String(ranking) !== String(order) };
+      FACTORS.flatMap((factor) => {
+        const ranked = rank(term, factor);
+        // Without its only term the reward is constant, and the candidates have no order.
+        if (factor === 0 && weighed.length === 1 && isTied(ranked)) return [];
+        const ranking = ranked.map(({ arm }) => arm);
+        return [{ term, factor, ranking, changed: String(ranking) !== String(order) }];
       }),
     ),
   };
@@ -142,6 +145,10 @@ function isPart(term: RewardedDecision["terms"][string] | undefined): boolean {
 function rewardWith(row: RewardedDecision, term: string | undefined, factor: number): number {
   const part = term === undefined ? undefined : termsOf(row)[term];
   return part === undefined ? row.reward : row.reward + (factor - 1) * part.weight * part.value;
+}
+
+function isTied(ranked: readonly { readonly value: number }[]): boolean {
+  return ranked.every(({ value }) => Math.abs(value - ranked[0]!.value) < 1e-12);
 }
 
 function rankArms(

@@ -1,11 +1,15 @@
 /** Renders one line about the used and the excluded rollouts of a book. */
+import type { Digest } from "../base/index.ts";
 import type { AdmittedRollouts } from "../book/rollouts/index.ts";
 import { thousands } from "./format.ts";
 
+/** `admitted`: some of them may not be in the file. A set holds the contents of the rollouts in the file. */
+type Use = "used" | "admitted" | ReadonlySet<Digest>;
+
 /** Renders a line for each family and level. If there are several, a rollout of another family is not an exclusion: it
  *  counts in its own line. */
-export function renderEveryAdmitted(admitted: readonly AdmittedRollouts[]): string {
-  return admitted.map((each) => admittedLine(each, { ownOnly: admitted.length > 1 })).join("");
+export function renderEveryAdmitted(admitted: readonly AdmittedRollouts[], use: Use = "used"): string {
+  return admitted.map((each) => admittedLine(each, { ownOnly: admitted.length > 1, use })).join("");
 }
 
 /** Counts the rollouts that one learner or judge uses. Rollouts without a reward are read, but neither teach nor judge. */
@@ -18,7 +22,15 @@ export function renderAdmitted({ rows, ...admitted }: AdmittedRollouts): string 
 /** Every rollout counts once: the used and the excluded ones add up to all. */
 function admittedLine(
   { ledger, rows, freshness, family, level }: AdmittedRollouts,
-  { ownOnly, unlabelled = 0 }: { readonly ownOnly: boolean; readonly unlabelled?: number },
+  {
+    ownOnly,
+    unlabelled = 0,
+    use = "used",
+  }: {
+    readonly ownOnly: boolean;
+    readonly unlabelled?: number;
+    readonly use?: Use;
+  },
 ): string {
   const lost = [
     ...ledger.lostRollouts(),
@@ -32,7 +44,11 @@ function admittedLine(
       : `, freshness ${freshness.drift?.accept ?? "-"}/${freshness.drift?.quarantine ?? "-"}`;
   const reasons = lost.map(({ reason, rollouts }) => `${reason} ${rollouts}${meaningOf(reason)}`).join(", ");
   const left = excluded === 0 ? "" : `; ${thousands(excluded)} excluded: ${reasons}`;
-  return `${family} (${level}s): ${thousands(admitted)} of ${thousands(admitted + excluded)} rollouts used${limit}${left}\n`;
+  const used =
+    typeof use === "string"
+      ? use
+      : `admitted, ${thousands(admittedCount(rows.filter(({ content }) => use.has(content))))} written`;
+  return `${family} (${level}s): ${thousands(admitted)} of ${thousands(admitted + excluded)} rollouts ${used}${limit}${left}\n`;
 }
 
 export function admittedJson({ ledger, rows, freshness, manifest, family, level }: AdmittedRollouts): object {

@@ -136,7 +136,10 @@ describe("data export", () => {
     ]);
     expect(report.out).toContain("3 conversations");
     expect(report.err).toContain("failed-provider 1");
-    expect((await exported(cli, "--format sft --min-score 0.6")).rows).toHaveLength(1);
+    expect(report.err).toContain("router (steps): 2 of 3 rollouts admitted, 2 written");
+    const best = await exported(cli, "--format sft --min-score 0.6");
+    expect(best.rows).toHaveLength(1);
+    expect(best.report.err).toContain("router (steps): 2 of 3 rollouts admitted, 1 written");
   });
 
   it("pairs the best reply to a question with the worst, where they differ", async () => {

@@ -115,6 +115,10 @@ describe("rollbook init", () => {
         err: expect.stringContaining("is not a URL of http or https"),
       });
     expect((await cli.run(["init", "--upstream", "http://a"])).err).toContain("without --example");
+    expect(await cli.run(["init", "nested/dir", "--book", "foo"])).toMatchObject({
+      code: 2,
+      err: expect.stringContaining("the book is either nested/dir/.rollbook or foo"),
+    });
   });
 
   it("--example overwrites nothing: with one file there, no other is written", async () => {

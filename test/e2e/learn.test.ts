@@ -228,6 +228,12 @@ describe("learning on the command line", () => {
       "empty-split",
     ]);
     expect(await codeOf(`data import ${data} --format vw-cb --out ${out}`)).toEqual([2, "wrong-usage"]);
+    const log = (action: number) =>
+      cli.run(
+        `data import ${cli.file(`${action}.vw`, `${action}:1:0.5 | x\n`)} --format vw-cb --actions 2 --out ${out}`,
+      );
+    expect((await log(0)).err).toContain("Actions of Vowpal Wabbit begin with 1.");
+    expect((await log(3)).err).toContain("--actions N");
     expect(await codeOf(`data import ${data} --format csv --map a=b --out ${out}`)).toEqual([
       2,
       "wrong-usage",

@@ -200,7 +200,8 @@ describe("a name", () => {
   it("of no rollout in the book says that it may be open at a gateway", async () => {
     const cli = new Cli();
     await cli.ok("init");
-    const told = /open at a gateway is not in the book yet: close it first\. (.*)\[not-found\]/;
+    const told =
+      /open at a gateway is not in the book yet: close it first\. A rollout that was closed without a call is in no book\. (.*)\[not-found\]/;
     const [, shown] = told.exec((await cli.run("artifact show r-77")).err)!;
     expect(shown).toBe("");
     const [, rated] = told.exec((await cli.run("feedback r-77 --name solved --value 1")).err)!;

@@ -22,7 +22,8 @@ describe("full information on the command line", () => {
     const csv = cli.file("all.csv", table(1500));
     const [data, out] = [join(cli.folder, "all.jsonl"), join(cli.folder, "auto")];
     const columns = "--map prompt=question,outcomes=small+large,costs={}_cost";
-    await cli.ok(`data import ${csv} --format outcomes ${columns} --out ${data}`);
+    const told = await cli.ok(`data import ${csv} --format outcomes ${columns} --out ${data}`);
+    expect(told).toContain("1 500 with the outcomes of all candidates (no propensity is needed)");
     const [made] = await cli.json(`train auto --data ${data} --cost-weight 0.3 --out ${out} --id auto`);
     expect(made.report).toMatchObject({ fullInformation: true, costWeight: 0.3 });
     const [report] = await cli.json(`evaluate --data ${data} --checkpoint ${out}`);

@@ -169,8 +169,20 @@ describe("a rollout", () => {
     expect([refused.status, refused.headers.get("x-should-retry")]).toEqual([503, "false"]);
     const outcome = { rollout: "empty", name: "good", value: 1, idempotencyKey: "k" };
     expect((await test.post("/v1/feedback", outcome)).status).toBe(409);
-    await test.openRollout({ id: "empty" });
+    const again = await test.openRollout({ id: "empty" });
+    expect((await test.post("/v1/feedback", outcome)).status).toBe(409);
+    await test.post(CHAT, ask(), as(again));
     expect((await test.post("/v1/feedback", outcome)).body).toEqual({ added: true });
+  });
+
+  it("without a call is closed with a note of what is not recorded, also the second time", async () => {
+    const test = await TestGateway.open();
+    const { id } = await test.openRollout();
+    const closing = { scores: [{ name: "solved", value: 1 }], finalState: { done: true } };
+    const close = async () => (await test.post(`/v1/rollouts/${id}/close`, closing)).body;
+    const first = await close();
+    expect(first.discarded).toBe("not recorded, because the rollout has no call: 1 score, a final state");
+    expect(await close()).toEqual(first);
   });
 
   it.each([

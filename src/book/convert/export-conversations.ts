@@ -2,7 +2,7 @@
  *  and a worse reply.
  *  In: an open book, filters. Out: the file, written completely or not at all. Selects the same rollouts and
  *  conversations as `data convert --to trl-sft` and `--to trl-dpo`, whose rows are in the form of TRL. */
-import { given, plural, RollbookError } from "../../base/index.ts";
+import { type Digest, given, plural, RollbookError } from "../../base/index.ts";
 import { pairRows, sftRow } from "../../convert/chat/index.ts";
 import { type HandedRollout, inGroups, toExported } from "../../convert/handover/index.ts";
 import { type DecisionRequest, writeJsonLines } from "../decisions/index.ts";
@@ -22,18 +22,27 @@ interface ExportConversationsRequest {
   readonly minGap?: number | undefined;
 }
 
+interface ExportedConversations {
+  readonly rows: number;
+  readonly admitted: readonly AdmittedRollouts[];
+  /** Contents of the rollouts that the rows come from. */
+  readonly written: ReadonlySet<Digest>;
+}
+
 export async function exportConversations(
   book: OpenBook,
   request: ExportConversationsRequest,
-): Promise<{ readonly rows: number; readonly admitted: readonly AdmittedRollouts[] }> {
+): Promise<ExportedConversations> {
   const { format, out, filter = {} } = request;
   const source = await rolloutSource(book, `data export --format ${format}`);
   const admitted = await everyAdmitted(book, filter);
   const rollouts = rolloutsOfAdmitted(source, admitted, format === "pairs" ? "task" : "group");
   const seen = { rollouts: 0, replied: 0 };
   const counted = counting(rollouts, seen);
-  const rows = format === "pairs" ? pairs(counted, request) : conversations(counted, request);
-  return { rows: await writeJsonLines(out, rows, () => noConversations(request, seen)), admitted };
+  const written = new Set<Digest>();
+  const lines = (format === "pairs" ? pairs : conversations)(counted, request, written);
+  const rows = await writeJsonLines(out, lines, () => noConversations(request, seen));
+  return { rows, admitted, written };
 }
 
 interface Seen {
@@ -69,12 +78,15 @@ function noConversations(
 async function* conversations(
   rollouts: AsyncIterable<HandedRollout>,
   { minScore }: ExportConversationsRequest,
+  written: Set<Digest>,
 ): AsyncGenerator<object> {
   for await (const rollout of rollouts)
     for (const conversation of rollout.conversations) {
       const row = sftRow(toExported(rollout, conversation));
       if (row === undefined) continue;
-      if (minScore === undefined || (row.reward !== null && row.reward >= minScore)) yield row;
+      if (minScore !== undefined && (row.reward === null || row.reward < minScore)) continue;
+      written.add(rollout.content);
+      yield row;
     }
 }
 
@@ -82,10 +94,15 @@ async function* conversations(
 async function* pairs(
   rollouts: AsyncIterable<HandedRollout>,
   { minGap }: ExportConversationsRequest,
+  written: Set<Digest>,
 ): AsyncGenerator<object> {
-  for await (const same of inGroups(rollouts, ({ task }) => task.id))
-    yield* pairRows(
+  for await (const same of inGroups(rollouts, ({ task }) => task.id)) {
+    const rows = pairRows(
       same.flatMap((rollout) => rollout.conversations.map((each) => toExported(rollout, each))),
       given({ minGap }),
     );
+    const paired = new Set(rows.flatMap((row) => [row.chosen_rollout_id, row.rejected_rollout_id]));
+    for (const { record, content } of same) if (paired.has(record.rolloutId)) written.add(content);
+    yield* rows;
+  }
 }

@@ -296,7 +296,7 @@ export function nameOf(record: IndexedRecord): string {
 }
 
 const seeArtifacts =
-  "`rollbook artifact ls` lists the rollouts. A rollout that is open at a gateway is not in the book yet: close it first.";
+  "`rollbook artifact ls` lists the rollouts. A rollout that is open at a gateway is not in the book yet: close it first. A rollout that was closed without a call is in no book.";
 
 const seeRecords =
   "`rollbook artifact ls` lists rollouts, `rollbook artifact ls --revisions` policy revisions, and `rollbook batch show` batches.";

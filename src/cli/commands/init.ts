@@ -37,6 +37,12 @@ async function init(io: Io, dir: string | undefined, flags: InitFlags): Promise<
       { upstream },
       "--upstream has no effect without --example. Remove it, or add --example.",
     );
+  if (flags.book !== undefined && dir !== undefined && example === undefined)
+    throw new RollbookError(
+      "wrong-usage",
+      { dir, book: flags.book },
+      `the book is either ${join(dir, ".rollbook")} or ${flags.bookUrl ?? flags.book}. Remove the directory, or the name of the book (--book, ROLLBOOK_BOOK).`,
+    );
   const files = example === undefined ? [] : initExample(dir ?? ".", { upstream });
   const root = flags.book ?? (dir === undefined ? bookRoot(io, flags) : join(dir, ".rollbook"));
   const made = await initBook(root, { clock: io.clock });

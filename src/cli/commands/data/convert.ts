@@ -39,8 +39,8 @@ export function addConvert(data: Command, io: Io): void {
     description: `Write rollouts in the format of a trainer or a trace tool. With --batch it writes the rows of a
 sealed batch, and marks excluded rollouts where the format has a field for that. Without --batch it writes every
 admitted rollout of the book. Token formats (slime, verl-agent-loop, trl-rollouts) need --batch. verl, verl-agent-loop
-and art are Parquet files, the others JSON Lines. The command prints the fields that the format cannot carry, with the
-number of rollouts that had them. \`rollbook data export --format sft|pairs\` writes the conversations of trl-sft and
+and art are Parquet files, the others JSON Lines. The command prints the fields and rollouts that are not in the file,
+with the number of rollouts. \`rollbook data export --format sft|pairs\` writes the conversations of trl-sft and
 trl-dpo in OpenAI's chat form.
 
 --from reads traces of another program into the book as rollouts, and signs them if you have a key. With --out it
@@ -135,7 +135,7 @@ function printConverted(
 ): void {
   for (const message of warnings) io.err(`warning: ${printable(message)}\n`);
   io.out(`${out}: ${plural(rows, "row")} of ${to}${batch === null ? "" : `, batch ${short(batch)}`}\n`);
-  if (losses.length > 0) io.err(`${to} cannot carry (number of rollouts that had it):\n`);
+  if (losses.length > 0) io.err(`not in the ${to} file (number of rollouts):\n`);
   for (const { field, count } of losses) io.err(`  ${field}: ${count}\n`);
-  io.err(renderEveryAdmitted(admitted));
+  io.err(renderEveryAdmitted(admitted, "admitted"));
 }

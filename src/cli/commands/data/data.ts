@@ -222,12 +222,18 @@ async function exportChat(
 ): Promise<void> {
   const { format, out, minScore, minGap, json } = flags;
   const filter = requestOf(flags);
-  const { rows, admitted } = await exportConversations(book, { format, out, filter, minScore, minGap });
+  const { rows, admitted, written } = await exportConversations(book, {
+    format,
+    out,
+    filter,
+    minScore,
+    minGap,
+  });
   const noun = format === "pairs" ? "pair" : "conversation";
   io.out(
     json
       ? jsonLine({ out, format, rows, admitted: admitted.map(admittedJson) })
       : `${plural(rows, noun)}: ${out}\n`,
   );
-  if (!json) io.err(renderEveryAdmitted(admitted));
+  if (!json) io.err(renderEveryAdmitted(admitted, written));
 }

@@ -173,5 +173,5 @@ export function printDataset(
   const { rows, units, candidates, least_propensity: leastPropensity } = meta;
   for (const warning of logWarnings({ rows, units, candidates, leastPropensity, isFull, purpose: "dataset" }))
     io.err(`warning: ${warning}\n`);
-  io.out(json ? jsonLine({ out, ...meta, ...more }) : renderDataset(meta, out));
+  io.out(json ? jsonLine({ out, ...meta, ...more }) : renderDataset(meta, { out, isFull }));
 }

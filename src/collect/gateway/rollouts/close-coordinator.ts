@@ -1,7 +1,7 @@
 /** Closes rollouts: waits for their calls to end, has them sealed, and releases their journal entries. In: open
  *  rollouts, and their endings. Out: reports, once the artifacts are durable; and the states of the rollouts
  *  meanwhile. Does not decide when a rollout is closed. */
-import { type Clock, type Json, reasonOf } from "../../../base/index.ts";
+import { type Clock, given, type Json, plural, reasonOf } from "../../../base/index.ts";
 import type { Signer } from "../../../contract/index.ts";
 import { type BlobStore, makeSealer } from "../../../store/index.ts";
 import type { Journal } from "../journal/index.ts";
@@ -130,8 +130,10 @@ export class CloseCoordinator {
     const event = { kind: "closed", ending, scores, ...state, atMs: clock.nowMs() } as const;
     rollout.events.push(journal.event(rollout.id, event));
     await journal.flush();
-    states.empties(rollout, ending);
-    return { id: rollout.id, ending, calls: 0 };
+    const discarded = discardedOf(rollout, closing);
+    const report = { id: rollout.id, ending, calls: 0, ...given({ discarded }) };
+    states.empties(rollout, report);
+    return report;
   }
 
   async #seal(rollout: OpenRollout, closing: ToClose): Promise<CloseReport> {
@@ -198,6 +200,18 @@ export class CloseCoordinator {
     const done = () => this.#underWay.delete(work);
     work.then(done, done);
   }
+}
+
+/** Without a call there is no artifact, which would hold these. */
+function discardedOf({ feedback }: OpenRollout, { scores = [], finalState }: ToClose): string | undefined {
+  const parts = [
+    ...(scores.length > 0 ? [plural(scores.length, "score")] : []),
+    ...(feedback.length > 0 ? [plural(feedback.length, "outcome")] : []),
+    ...(finalState === undefined ? [] : ["a final state"]),
+  ];
+  return parts.length === 0
+    ? undefined
+    : `not recorded, because the rollout has no call: ${parts.join(", ")}`;
 }
 
 /** Runs for every call without a rollout, so it uses plain loops and only numbers. */

@@ -52,6 +52,12 @@ export class FeedbackAdder {
     const { id, feedback } = rollout;
     const isNew = isNewFeedback(id, event, { feedback, hasCall: (call) => rollout.hasCall(call) });
     if (isNew) {
+      if (rollout.turns === 0)
+        throw new HttpRefusal(
+          409,
+          "empty-rollout",
+          `rollout ${id} has no call yet, and without a call nothing is recorded. Send the outcome after its first call.`,
+        );
       rollout.events.push(journal.event(id, event));
       rollout.addFeedback(event);
     }

@@ -30,7 +30,7 @@ describe("the states of rollouts", () => {
     expect(states.enterable("a")).toBe(a);
     expect([states.opened, states.singles]).toEqual([2, 1]);
     states.seals("a", closed("a"));
-    states.empties(b, { kind: "cancelled" });
+    states.empties(b, {} as CloseReport);
     states.seals("c", closed("c"));
     expect([states.opened, states.singles, [...states.allLive()]]).toEqual([0, 0, []]);
     expect(["a", "b", "c"].map((id) => states.get(id)?.kind)).toEqual(["sealed", "empty", "sealed"]);
@@ -56,7 +56,7 @@ describe("the states of rollouts", () => {
     for (let i = 0; i <= 10_000; i++) {
       const each = rollout(`r-${i}`);
       states.opens(each);
-      states.empties(each, { kind: "cancelled" });
+      states.empties(each, {} as CloseReport);
     }
     expect([states.get("r-0"), states.get("r-1")?.kind]).toEqual([undefined, "empty"]);
     expect(states.get("r-10000")?.kind).toBe("empty");

@@ -18,6 +18,8 @@ export interface CloseReport {
   readonly signedBy?: PublicKey | undefined;
   /** Receipt of the admission, if there is one. */
   readonly receipt?: Digest | undefined;
+  /** Names what a close without a call does not record. Absent if nothing is lost. */
+  readonly discarded?: string | undefined;
 }
 
 /** Facts of a sealed rollout. */
@@ -40,7 +42,7 @@ type RolloutState =
   /** `isDurable` is true if its outcomes are also in the book. */
   | { readonly kind: "sealed"; readonly closed: ClosedRollout; readonly isDurable: boolean }
   /** A rollout closed without a call, and so without an artifact. Its name may be used again. */
-  | { readonly kind: "empty"; readonly ending: Ending }
+  | { readonly kind: "empty"; readonly report: CloseReport }
   /** The journal has calls of the rollout, but not its opening. */
   | { readonly kind: "torn" };
 
@@ -107,8 +109,8 @@ export class RolloutStates {
     this.#set(id, { kind: "sealed", closed, isDurable });
   }
 
-  empties(rollout: OpenRollout, ending: Ending): void {
-    this.#set(rollout.id, { kind: "empty", ending });
+  empties(rollout: OpenRollout, report: CloseReport): void {
+    this.#set(rollout.id, { kind: "empty", report });
     // A single call is closed only once, so its state is not needed.
     if (isSingle(rollout)) this.#delete(rollout.id);
     if (this.#counts.empty <= MOST_EMPTY) return;

@@ -272,7 +272,7 @@ export class Rollouts {
         return report.content === undefined ? report : this.#closeAgain(id, closing);
       }
       case "empty":
-        return { id, ending: state.ending, calls: 0 };
+        return state.report;
       case undefined:
       case "sealed":
       case "torn":
