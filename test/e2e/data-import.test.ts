@@ -316,7 +316,7 @@ describe("a dry run", () => {
     expect(text).toMatch(/prompt +"question 1"\n +model +medium of large, medium, small\n/);
     expect(text).toContain("calls.jsonl as jsonl: 4 rows of 4 tasks; chosen: large 1, medium 1, small 2\n");
     expect(text).toMatch(
-      /not in the log: reward in 1 row\. .*\nnot in the log: propensity\. `evaluate` and `gate` need/,
+      /not in the log: reward in 1 row\. .*\nnot in the log: propensity\. `evaluate`, `gate`, `train csc` and --floor-risk need/,
     );
     expect(text).toContain("columns that the map does not name: extra\n");
     const [preview] = await cli.json(`data import ${log} ${MAP} --dry-run`);
